@@ -1,0 +1,42 @@
+"""The errors a user can cause, each with its exit code.
+
+An `AttnscopeError` holds one line that says what, where and what is possible. It is raised close to the
+fact and caught once, in `attnscope.cli.app`. Anything else that escapes is a bug and keeps its traceback.
+"""
+
+
+class AttnscopeError(Exception):
+    """One line for the user; `exit_code` is what the process returns."""
+
+    exit_code: int = 1
+
+
+class InputError(AttnscopeError):
+    """Bad input or usage: a text, an option, a place to write to."""
+
+    exit_code = 2
+
+
+class ModelUnavailableError(AttnscopeError):
+    """The model cannot be had, or its files are not sound."""
+
+    exit_code = 3
+
+
+class DoesNotFitError(AttnscopeError):
+    """The work needs more memory than there is."""
+
+    exit_code = 4
+
+
+class CertificateError(AttnscopeError):
+    """The recomputed attention and the model's own do not agree."""
+
+    exit_code = 5
+
+
+def one_line(error: BaseException) -> str:
+    """The first sentence of another library's message, fit to stand inside a line of ours."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    first = lines[0] if lines else type(error).__name__
+    return first if len(first) <= 200 else first[:197] + "..."

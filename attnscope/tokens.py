@@ -1,0 +1,145 @@
+"""Tokens: what the model read, tied to the text that it was read from.
+
+Labels are cut from the source text by the tokenizer's own offsets, so that byte-level and sentence-piece
+vocabularies show real characters. This module knows no tokenizer and imports no torch: `attnscope.model`
+fills it.
+"""
+
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from attnscope.errors import InputError
+
+_VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
+
+
+def printable(text: str) -> str:
+    """`text` without anything that could steer a terminal: control and format characters become escapes.
+
+    Zero-width joiners and variation selectors stay, since emoji and several scripts are spelled with them.
+    """
+    return "".join(_visible_character(character) for character in text)
+
+
+def _visible_character(character: str) -> str:
+    if character in "\n\r\t":
+        return _VISIBLE[character]
+    harmless_format = character in "\u200c\u200d"
+    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and not harmless_format:
+        return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return character
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of the model's input.
+
+    `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
+    text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of
+    one text; `part` says which text (0, or 1 for the second sentence of a pair).
+    """
+
+    id: int
+    piece: str
+    text: str
+    span: tuple[int, int] | None
+    word: int | None
+    part: int = 0
+    special: bool = False
+    unknown: bool = False
+
+    @property
+    def name(self) -> str:
+        """How the token is called on screen, before repeated tokens get their position."""
+        if self.special or self.unknown:
+            return printable(self.piece)
+        stripped = self.text.strip()
+        if not stripped:
+            spaces = "".join(_VISIBLE.get(character, character) for character in self.text)
+            return spaces or printable(self.piece)
+        return ("##" if self.piece.startswith("##") else "") + printable(stripped)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of one input, in order, with the text or the pair of texts that they came from."""
+
+    texts: tuple[str, ...]
+    items: tuple[Token, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(token.id for token in self.items)
+
+    @property
+    def sentence(self) -> str:
+        """The source text, the two of a pair joined by a bar."""
+        return " | ".join(self.texts)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name per token; the same name may stand several times."""
+        return tuple(token.name for token in self.items)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One unique label per token: its name, and `@position` where the name stands more than once."""
+        count = Counter(self.names)
+        return tuple(f"{name}@{i}" if count[name] > 1 else name for i, name in enumerate(self.names))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The pieces of the source text that the vocabulary cannot spell."""
+        return tuple(printable(token.text) for token in self.items if token.unknown)
+
+    def position(self, wanted: str) -> int:
+        """Position of the token that `wanted` names.
+
+        `wanted` is a position (negatives count from the end), a token's text, or `text@position`.
+        Raises `InputError` that lists the choices when nothing or more than one token answers to it.
+        """
+        if wanted.lstrip("-").isdecimal():
+            return self._numbered(int(wanted))
+        matches = self._named(wanted)
+        if len(matches) == 1:
+            return matches[0]
+        shown = printable(wanted)
+        if matches:
+            choices = ", ".join(self.labels[i] for i in matches)
+            raise InputError(f"token '{shown}' stands {len(matches)} times: choose one of {choices}")
+        if pieces := self._pieces_of_word(wanted):
+            choices = ", ".join(f"{self.names[i]} ({i})" for i in pieces)
+            raise InputError(f"'{shown}' is cut into the tokens {choices}: choose one of these")
+        choices = ", ".join(f"{i} {name}" for i, name in enumerate(self.names))
+        raise InputError(f"no token '{shown}' in the input: tokens are {choices}")
+
+    def _numbered(self, number: int) -> int:
+        if not -len(self) <= number < len(self):
+            raise InputError(f"no token {number} in the input: positions 0-{len(self) - 1}")
+        return number % len(self)
+
+    def _named(self, wanted: str) -> list[int]:
+        if wanted in self.labels:
+            return [self.labels.index(wanted)]
+        for same in (str, str.casefold):
+            forms = [{same(t.name), same(t.text.strip()), same(t.piece)} - {""} for t in self.items]
+            if matches := [i for i, form in enumerate(forms) if same(wanted) in form]:
+                return matches
+        return []
+
+    def _pieces_of_word(self, wanted: str) -> list[int]:
+        words: dict[tuple[int, int], list[int]] = {}
+        for i, token in enumerate(self.items):
+            if token.word is not None and token.span is not None:
+                words.setdefault((token.part, token.word), []).append(i)
+        for (part, _), positions in words.items():
+            spans = [span for i in positions if (span := self.items[i].span)]
+            source = self.texts[part][spans[0][0] : spans[-1][1]]
+            if source.strip().casefold() == wanted.casefold():
+                return positions
+        return []
