@@ -1,0 +1,102 @@
+"""The central objects: what one attention layer was given and returned, and a run's collection of these."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnscope.errors import InputError
+from attnscope.results import Kind, Provenance
+from attnscope.sdpa import Operands
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """One call of one attention layer for one input, as the kernel received and answered it.
+
+    `module` and `call` (how often that module had been called before) are its identity. K and V have one
+    entry per key head, un-repeated. `output` and `weights` are the model's own: weights by head, for the
+    heads that were asked for. `unrotated_k` is the key before its rotary position, where it is known; it
+    only serves to prove that the rotation would be missed. Tensors are detached and on the CPU.
+    """
+
+    module: str
+    call: int
+    layer: int
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    q: Float[Tensor, "head query dim"]
+    k: Float[Tensor, "kv_head key dim"]
+    v: Float[Tensor, "kv_head key value_dim"]
+    scale: float
+    softcap: float | None
+    bias: Float[Tensor, "#head query key"] | None
+    allowed: Bool[Tensor, "#head query key"] | None
+    sinks: Float[Tensor, " head"] | None
+    window: int | None
+    output: Float[Tensor, "head query value_dim"]
+    weights: Mapping[int, Float[Tensor, "query key"]]
+    epsilon: float
+    precision: str
+    unrotated_k: Float[Tensor, "kv_head key dim"] | None = field(default=None)
+
+    @property
+    def heads(self) -> int:
+        return self.q.shape[0]
+
+    @property
+    def key_heads(self) -> int:
+        return self.k.shape[0]
+
+    def key_head(self, head: int) -> int:
+        """The key/value head that query head `head` reads."""
+        return head // (self.heads // self.key_heads)
+
+    def operands(self, head: int) -> Operands:
+        """What head `head` is computed from, in float64, head axis of length 1."""
+        mine, shared = slice(head, head + 1), slice(self.key_head(head), self.key_head(head) + 1)
+        return Operands(
+            q=self.q[mine].double(),
+            k=self.k[shared].double(),
+            v=self.v[shared].double(),
+            scale=self.scale,
+            softcap=self.softcap,
+            bias=None if self.bias is None else _of_head(self.bias, head).double(),
+            allowed=None if self.allowed is None else _of_head(self.allowed, head),
+            sinks=None if self.sinks is None else self.sinks[mine].double(),
+        )
+
+    def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
+        """Where head `head` may look, written out."""
+        if self.allowed is None:
+            return torch.ones(self.q.shape[1], self.k.shape[1], dtype=torch.bool)
+        return _of_head(self.allowed, head)[0].expand(self.q.shape[1], self.k.shape[1])
+
+
+def _of_head(shared: Tensor, head: int) -> Tensor:
+    """The slice for one head of a tensor whose head axis may have length 1 for all."""
+    return shared[head : head + 1] if shared.shape[0] > 1 else shared
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """The attention calls of one run, in the order of their layers, with where they come from.
+
+    `layers` counts the attention layers that the model has of this kind, captured or not.
+    """
+
+    calls: tuple[AttentionCall, ...]
+    layers: int
+    provenance: Provenance
+
+    def call(self, layer: int, kind: Kind | None = None) -> AttentionCall:
+        """The call of one layer; `InputError` when it was not captured."""
+        for call in self.calls:
+            if call.layer == layer and kind in (None, call.kind):
+                return call
+        captured = ", ".join(str(call.layer) for call in self.calls)
+        raise InputError(f"layer {layer} was not captured: captured are {captured}")

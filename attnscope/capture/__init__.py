@@ -1,0 +1,10 @@
+"""Model + inputs -> Capture: what the chosen attention layers were given and returned.
+
+    captured = capture(model, tokenizer(text, return_tensors="pt"), layers=[3])
+
+works on any model object of transformers 5 that is already in memory and leaves it as it was.
+"""
+
+from attnscope.capture.record import capture
+
+__all__ = ["capture"]

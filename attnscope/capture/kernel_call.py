@@ -1,0 +1,150 @@
+"""From what a kernel was handed to an `AttentionCall`: one batch entry, mask and bias told apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.attention import AttentionCall
+from attnscope.capture.anatomy import Site
+from attnscope.capture.takeover import Kernel, kernel_name, weights_by_identity
+from attnscope.errors import InputError
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCall:
+    """One call as it passed by: query `batch head query dim`, key and value `batch kv_head key dim`."""
+
+    module: nn.Module
+    kernel: Kernel
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    options: dict[str, Any]
+    output: Tensor
+    weights: Tensor | None
+    unrotated: Tensor | None
+
+
+def attention_call(
+    seen: KernelCall,
+    site: Site,
+    layer: int,
+    number: int,
+    tokens: Tokens,
+    heads: Sequence[int] | None,
+    row: int,
+) -> AttentionCall:
+    """The call's batch entry `row`, on the CPU, with the model's own weights for `heads`."""
+    bias, allowed = _bias_and_allowed(seen, row)
+    sinks = seen.options.get("s_aux")
+    epsilon, precision = _precision(seen.query)
+    scale = seen.options.get("scaling")
+    return AttentionCall(
+        module=site.path,
+        call=number,
+        layer=layer,
+        kind=site.kind,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        q=_kept(seen.query[row]),
+        k=_kept(seen.key[row]),
+        v=_kept(seen.value[row]),
+        scale=seen.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        softcap=seen.options.get("softcap"),
+        bias=bias,
+        allowed=allowed,
+        sinks=None if sinks is None else _kept(sinks.flatten()),
+        window=seen.options.get("sliding_window"),
+        output=_kept(seen.output[row].transpose(0, 1)),
+        weights=_own_weights(seen, heads, row),
+        epsilon=epsilon,
+        precision=precision,
+        unrotated_k=_unrotated(seen, row),
+    )
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """A copy that later in-place work of the model cannot reach."""
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _own_weights(seen: KernelCall, heads: Sequence[int] | None, row: int) -> dict[int, Tensor]:
+    """The weights that the model's own kernel made, by head: returned by eager, asked out of the others."""
+    count = seen.query.shape[1]
+    chosen = range(count) if heads is None else [_chosen_head(head, count) for head in heads]
+    if seen.weights is not None:
+        weights = seen.weights[row]
+    else:
+        one = slice(row, row + 1)
+        mask = seen.mask if seen.mask is None or seen.mask.shape[0] == 1 else seen.mask[one]
+        given = seen.query[one], seen.key[one], seen.value[one], mask, seen.options
+        weights = weights_by_identity(seen.module, seen.kernel, *given)
+    return {head: _kept(weights[head]) for head in chosen}
+
+
+def _chosen_head(head: int, count: int) -> int:
+    if not -count <= head < count:
+        raise InputError(f"no head {head}: heads are 0-{count - 1}")
+    return head % count
+
+
+def _bias_and_allowed(seen: KernelCall, row: int) -> tuple[Tensor | None, Tensor | None]:
+    """What is added to the scores and where a query may look, each `head-or-1 query key`, None when trivial.
+
+    A float mask may carry a learned bias: below half the lowest number is forbidden, the rest is bias.
+    """
+    bias, allowed = None, None
+    if seen.mask is not None:
+        mask = seen.mask[row if seen.mask.shape[0] > 1 else 0].detach().cpu()
+        mask = mask.expand(mask.shape[0], seen.query.shape[2], mask.shape[-1])[..., : seen.key.shape[2]]
+        if mask.dtype == torch.bool:
+            allowed = mask.clone()
+        else:
+            allowed = mask > torch.finfo(mask.dtype).min / 2
+            bias = torch.where(allowed, mask, 0)
+    elif _causal_without_mask(seen):
+        allowed = torch.ones(seen.query.shape[2], seen.key.shape[2], dtype=torch.bool).tril()[None]
+    if (added := seen.options.get("position_bias")) is not None:
+        added = added[row if added.shape[0] > 1 else 0].detach().cpu()
+        bias = added if bias is None else bias + added
+    return (
+        bias if bias is not None and bias.any() else None,
+        allowed if allowed is not None and not allowed.all() else None,
+    )
+
+
+def _causal_without_mask(seen: KernelCall) -> bool:
+    """torch's sdpa is told to be causal by a flag; eager without a mask lets every query look everywhere."""
+    if kernel_name(seen.module) == "eager" or seen.query.shape[2] == 1:
+        return False
+    flag = seen.options.get("is_causal")
+    return bool(getattr(seen.module, "is_causal", True) if flag is None else flag)
+
+
+def _precision(query: Tensor) -> tuple[float, str]:
+    """Machine epsilon of the kernel's arithmetic and where it comes from."""
+    name = str(query.dtype).removeprefix("torch.")
+    tf32 = (
+        query.is_cuda and query.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
+    )
+    if tf32:
+        return 2.0**-10, f"TensorFloat-32 products on {query.device.type}"
+    return torch.finfo(query.dtype).eps, f"{name} on {query.device.type}"
+
+
+def _unrotated(seen: KernelCall, row: int) -> Tensor | None:
+    """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
+    if seen.unrotated is None:
+        return None
+    _, key_heads, keys, dim = seen.key.shape
+    before = seen.unrotated[row].detach().cpu()
+    if before.shape == (key_heads, keys, dim):
+        return before.clone()
+    if before.numel() == key_heads * keys * dim and before.shape[0] == keys:
+        return before.reshape(keys, key_heads, dim).transpose(0, 1).clone()
+    return None

@@ -1,0 +1,112 @@
+"""The takeover route: stand in for the attention function that the model already uses.
+
+transformers 5 hands query, key, value, mask and scaling to a function that it looks up by name. Inside
+`takeover` our function answers to the very name that the model uses and calls the original through, so
+the model computes what it always computes. Registering a new name instead would drop masks in silence.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
+
+from attnscope.errors import InputError
+
+Kernel = Callable[..., tuple[Tensor, Tensor | None]]
+Watcher = Callable[[nn.Module, Kernel, Tensor, Tensor, Tensor, Tensor | None, dict[str, Any]], Any]
+
+READABLE_KERNELS = ("eager", "sdpa")
+
+
+def kernel_name(module: nn.Module) -> str:
+    """The name under which `module` looks its attention function up."""
+    return getattr(module.config, "_attn_implementation", None) or "eager"
+
+
+@contextmanager
+def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
+    """While open, every attention call of `modules` goes through `watch`, which returns the call's result.
+
+    `watch(module, kernel, query, key, value, mask, options)` gets the original function as `kernel`.
+    Other modules, also of other models in the process, go straight to it. The library's registries are
+    as they were when the block ends, however it ends. Raises `InputError` for kernels that we cannot read.
+    """
+    watched = set(modules)
+    names = {kernel_name(module) for module in watched}
+    if unreadable := names - set(READABLE_KERNELS):
+        raise InputError(
+            f"cannot read attention kernel {', '.join(sorted(unreadable))}: "
+            f"load the model with attn_implementation {' or '.join(READABLE_KERNELS)}"
+        )
+    registries = (AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping)
+    before = [dict(registry) for registry in registries]
+    try:
+        for name in names:
+            stand_in = _stand_in(before[1].get(name, before[0].get(name)), watched, watch)
+            AttentionInterface.register(name, stand_in)
+            if name in before[1]:
+                ALL_ATTENTION_FUNCTIONS[name] = stand_in
+        yield
+    finally:
+        for registry, entries in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(entries)
+
+
+def _stand_in(registered: Kernel | None, watched: set[nn.Module], watch: Watcher) -> Kernel:
+    # transformers passes some of these by keyword: the parameter names are part of the interface
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        **options: Any,
+    ) -> Any:
+        kernel = registered or own_eager_function(module)
+        if module not in watched:
+            return kernel(module, query, key, value, attention_mask, **options)
+        return watch(module, kernel, query, key, value, attention_mask, options)
+
+    return attention
+
+
+def own_eager_function(module: nn.Module) -> Kernel:
+    """The eager attention that stands in the module's own modelling file, or that of a parent class."""
+    for cls in type(module).__mro__:
+        code = getattr(inspect.unwrap(cls.__dict__.get("forward", cls)), "__code__", None)
+        source = vars(sys.modules[cls.__module__])
+        for name in code.co_names if code else ():
+            if name.endswith("eager_attention_forward") and name in source:
+                return source[name]  # type: ignore[no-any-return]
+    raise InputError(f"{type(module).__name__} has no eager attention function of its own to call")
+
+
+def weights_by_identity(
+    module: nn.Module,
+    kernel: Kernel,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    options: dict[str, Any],
+) -> Tensor:
+    """The weights that a fused kernel used: what it returns for blocks of the identity in place of V.
+
+    Shapes are those of the kernel: query `1 head query dim`, key and value `1 kv_head key dim`; the
+    result is `head query key`. Each block is as wide as V, so that the same kernel variant is chosen.
+    """
+    keys, width = value.shape[-2:]
+    blocks = []
+    for start in range(0, keys, width):
+        identity = torch.zeros_like(value)
+        columns = torch.arange(min(width, keys - start), device=value.device)
+        identity[:, :, start + columns, columns] = 1
+        output, _ = kernel(module, query, key, identity, mask, **options)
+        blocks.append(output[0].transpose(0, 1)[..., : len(columns)])
+    return torch.cat(blocks, dim=-1)

@@ -1,0 +1,92 @@
+"""Our own scaled dot-product attention, stage by stage: the arithmetic that every number here comes from.
+
+    weights = softmax(mask(cap(scale * q.k) + bias)),  output = weights.v        (Vaswani et al. 2017)
+
+Written out in plain tensor operations so that each stage can be shown and checked. It is the reference,
+so it is run in float64; it is not fast and calls no fused kernel.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Operands:
+    """Everything that one attention is computed from.
+
+    Query head `h` reads key/value head `h // (heads // kv_heads)`. `bias` is added after scale and cap;
+    `allowed` is True where a query may look at a key (None: everywhere); `sinks` hold one extra logit per
+    head that takes part in the softmax and has no value.
+    """
+
+    q: Float[Tensor, "head query dim"]
+    k: Float[Tensor, "kv_head key dim"]
+    v: Float[Tensor, "kv_head key value_dim"]
+    scale: float
+    softcap: float | None = None
+    bias: Float[Tensor, "#head query key"] | None = None
+    allowed: Bool[Tensor, "#head query key"] | None = None
+    sinks: Float[Tensor, " head"] | None = None
+
+    def but(self, **changes: Any) -> "Operands":
+        """The same operands with some of them changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Attention after each step. `masked` holds -inf where a key is not allowed.
+
+    A query without any allowed key has NaN weights and output: there is nothing it could have looked at.
+    """
+
+    scores: Float[Tensor, "head query key"]
+    scaled: Float[Tensor, "head query key"]
+    capped: Float[Tensor, "head query key"]
+    biased: Float[Tensor, "head query key"]
+    masked: Float[Tensor, "head query key"]
+    weights: Float[Tensor, "head query key"]
+    output: Float[Tensor, "head query value_dim"]
+
+
+def attend(operands: Operands) -> Stages:
+    """All stages of attention for `operands`, in the dtype that these have."""
+    heads = operands.q.shape[0]
+    k, v = for_each_query_head(operands.k, heads), for_each_query_head(operands.v, heads)
+    scores = operands.q @ k.transpose(-1, -2)
+    scaled = scores * operands.scale
+    capped = soft_cap(scaled, operands.softcap)
+    biased = capped if operands.bias is None else capped + operands.bias
+    masked = biased if operands.allowed is None else biased.masked_fill(~operands.allowed, -torch.inf)
+    weights = softmax(masked, operands.sinks)
+    return Stages(scores, scaled, capped, biased, masked, weights, weights @ v)
+
+
+def for_each_query_head(
+    shared: Float[Tensor, "kv_head key dim"], heads: int
+) -> Float[Tensor, "head key dim"]:
+    """Key or value heads repeated so that there is one per query head (Ainslie et al. 2023)."""
+    return shared.repeat_interleave(heads // shared.shape[0], dim=0)
+
+
+def soft_cap(scores: Float[Tensor, "*any"], cap: float | None) -> Float[Tensor, "*any"]:
+    """Scores bent into (-cap, cap): cap * tanh(scores / cap) (Gemma Team 2024)."""
+    return scores if cap is None else cap * torch.tanh(scores / cap)
+
+
+def softmax(
+    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, " head"] | None = None
+) -> Float[Tensor, "head query key"]:
+    """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator."""
+    peak = logits.amax(-1, keepdim=True)
+    if sinks is None:
+        unnormalised = torch.exp(logits - peak)
+        return unnormalised / unnormalised.sum(-1, keepdim=True)
+    sink = sinks[:, None, None].to(logits)
+    peak = torch.maximum(peak, sink)
+    unnormalised = torch.exp(logits - peak)
+    return unnormalised / (unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))

@@ -1,0 +1,178 @@
+"""AttentionCall -> Certificate: does our arithmetic agree with the model, and would we have noticed if not?
+
+The recomputed weights are held against the weights that the model's own kernel made, the recomputed
+output against what that kernel returned. Agreement alone proves nothing where a mistake would change
+less than the tolerance, so every fault that could apply to this very call is put in on purpose; if one of
+them would have passed, the verdict is `inconclusive`. Nothing here is compared with something that was
+derived from it.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from attnscope.attention import AttentionCall
+from attnscope.errors import InputError
+from attnscope.results import Certificate, Fault, Kind, Verdict
+from attnscope.sdpa import Operands, Stages, attend
+
+
+def certify(call: AttentionCall, head: int) -> Certificate:
+    """The certificate of one head; `InputError` when the head's own weights were not captured.
+
+    The tolerance of a weight is eps * (1 + S): eps is the machine epsilon of the kernel's arithmetic and
+    S the largest sum of absolute products that make up one score. Such a score is rounded by about
+    eps * S / 2, and the softmax turns an error of its logits into at most as large a one of a weight. The
+    tolerance of the output, relative to the largest entry of V, is twice that.
+    """
+    if head not in call.weights:
+        raise InputError(
+            f"head {head} of layer {call.layer} was not captured: captured are {list(call.weights)}"
+        )
+    operands = call.operands(head)
+    tolerance = call.epsilon * (1 + _largest_score_sum(call, head, operands))
+    weight_error, output_error = _distance(call, head, attend(operands))
+    faults = _faults(call, head, operands, tolerance)
+    agrees = weight_error <= tolerance and output_error <= 2 * tolerance  # False also when either is NaN
+    verdict, reason = _conclusion(agrees, weight_error, output_error, faults)
+    return Certificate(
+        verdict=verdict,
+        weight_error=weight_error,
+        weight_tolerance=tolerance,
+        output_error=output_error,
+        output_tolerance=2 * tolerance,
+        precision=call.precision,
+        faults=faults,
+        reason=reason,
+    )
+
+
+def _conclusion(
+    agrees: bool, weight_error: float, output_error: float, faults: tuple[Fault, ...]
+) -> tuple[Verdict, str]:
+    if math.isnan(weight_error + output_error):
+        return Verdict.FAILED, "the model's own weights or output are not numbers"
+    if not agrees:
+        return Verdict.FAILED, "the recomputed attention is not the model's"
+    unseen = [fault.name for fault in faults if not fault.power > 1]
+    if unseen:
+        return Verdict.INCONCLUSIVE, f"would not have been seen: {', '.join(unseen)}"
+    return Verdict.CERTIFIED, ""
+
+
+def _distance(call: AttentionCall, head: int, stages: Stages) -> tuple[float, float]:
+    """Largest distance of weights, and of output relative to the largest value, from the model's own.
+
+    Rows without any allowed key are left out: the reference has no answer there and says so.
+    """
+    answered = call.allowed_matrix(head).any(-1)
+    largest_value = call.operands(head).v.abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    weights_off = (stages.weights[0] - call.weights[head].double())[answered].abs()
+    output_off = (stages.output[0] - call.output[head].double())[answered].abs() / largest_value
+    return _largest(weights_off), _largest(output_off)
+
+
+def _largest(distances: Tensor) -> float:
+    """Largest entry, NaN if any is NaN; 0 of nothing."""
+    return float(distances.max()) if distances.numel() else 0.0
+
+
+def _largest_score_sum(call: AttentionCall, head: int, operands: Operands) -> float:
+    """S of the tolerance: max over allowed pairs of scale * sum |q_i k_i| + |bias|, dimensionless."""
+    sums = (operands.q.abs() @ operands.k.abs().transpose(-1, -2)) * abs(operands.scale)
+    if operands.bias is not None:
+        sums = sums + operands.bias.abs()
+    return _largest(sums[0][call.allowed_matrix(head)])
+
+
+def _faults(call: AttentionCall, head: int, operands: Operands, tolerance: float) -> tuple[Fault, ...]:
+    """Every applicable fault applied to this call, hardest to see first."""
+    tried = []
+    for name, fault in FAULTS.items():
+        if (faulty := fault(call, head, operands)) is not None:
+            weight_error, output_error = _distance(call, head, attend(faulty))
+            power = max(weight_error / tolerance, output_error / (2 * tolerance))
+            tried.append(Fault(name, weight_error, output_error, power))
+    return tuple(sorted(tried, key=lambda fault: fault.power))
+
+
+def _scale_off(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return operands.but(scale=operands.scale * math.sqrt(2))
+
+
+def _mask_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return None if call.allowed_matrix(head).all() else operands.but(allowed=None)
+
+
+def _window_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    if call.window is None:
+        return None
+    allowed = call.allowed_matrix(head)
+    wider = allowed | _hidden_by_window(call, allowed)
+    return None if torch.equal(wider, allowed) else operands.but(allowed=wider[None])
+
+
+def _hidden_by_window(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> Bool[Tensor, "query key"]:
+    """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding."""
+    queries, keys = allowed.shape
+    distance = torch.arange(queries)[:, None] + (keys - queries) - torch.arange(keys)[None, :]
+    far = (
+        distance >= (call.window or 0) if call.kind is Kind.DECODER else distance.abs() >= (call.window or 0)
+    )
+    return far & allowed.any(0) & allowed.any(1)[:, None]
+
+
+def _soft_cap_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return None if operands.softcap is None else operands.but(softcap=None)
+
+
+def _bias_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return None if operands.bias is None else operands.but(bias=None)
+
+
+def _sink_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return None if operands.sinks is None else operands.but(sinks=None)
+
+
+def _wrong_key_head(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return operands.but(k=_neighbour(call.k, call, head)) if call.key_heads > 1 else None
+
+
+def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    return operands.but(v=_neighbour(call.v, call, head)) if call.key_heads > 1 else None
+
+
+def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor:
+    """The entry of the next key/value head, head axis of length 1."""
+    other = (call.key_head(head) + 1) % call.key_heads
+    return shared[other : other + 1].double()
+
+
+def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    """Not applicable where the model rotates nothing, so that the two keys are the same."""
+    if call.unrotated_k is None or torch.equal(call.unrotated_k, call.k):
+        return None
+    key_head = call.key_head(head)
+    return operands.but(k=call.unrotated_k[key_head : key_head + 1].double())
+
+
+def _product_transposed(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+    """Query and key exchanged; meaningless where the two axes differ in length."""
+    return operands.but(q=operands.k, k=operands.q) if operands.q.shape == operands.k.shape else None
+
+
+FAULTS: dict[str, Callable[[AttentionCall, int, Operands], Operands | None]] = {
+    "scale off by sqrt 2": _scale_off,
+    "mask dropped": _mask_dropped,
+    "window dropped": _window_dropped,
+    "soft cap dropped": _soft_cap_dropped,
+    "bias dropped": _bias_dropped,
+    "sink dropped": _sink_dropped,
+    "wrong key head": _wrong_key_head,
+    "wrong value head": _wrong_value_head,
+    "key rotation left out": _rotation_left_out,
+    "query and key exchanged": _product_transposed,
+}
