@@ -29,7 +29,8 @@ Rows = Float[Tensor, " query"]
 
 def entropy(tile: Tile) -> Rows:
     """Entropy of a query's weights in nats: 0 looks at one key, ln(keys) at all alike (Clark et al. 2019)."""
-    return torch.special.entr(tile.weights).sum(-1)
+    each: Tensor = torch.special.entr(tile.weights)
+    return each.sum(-1)
 
 
 def confidence(tile: Tile) -> Rows:

@@ -7,9 +7,10 @@ from typing import Any
 from torch import nn
 
 from attnscope import __version__
-from attnscope.capture.anatomy import sites
 from attnscope.capture.takeover import kernel_name
 from attnscope.errors import InputError
+from attnscope.model.anatomy import sites
+from attnscope.model.text import tokens_from_encoding
 from attnscope.results import Provenance
 from attnscope.tokens import Token, Tokens
 
@@ -41,37 +42,12 @@ def provenance_of(model: nn.Module, tokens: Tokens, **known: Any) -> Provenance:
     return Provenance(**(told | known))
 
 
-def tokens_of(inputs: Mapping[str, Any], row: int = 0, texts: tuple[str, ...] = ()) -> Tokens:
-    """Tokens of one batch entry of a tokenizer's result, cut from `texts` where these are known.
-
-    Without the result of a fast tokenizer, only ids are known and stand in for the text.
-    """
+def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens:
+    """Tokens of one batch entry of a tokenizer's result, by their pieces; by their ids where that is all."""
     encodings = getattr(inputs, "encodings", None)
     if encodings:
-        return tokens_from_encoding(encodings[row], texts)
+        return tokens_from_encoding(encodings[row])
     if "input_ids" not in inputs:
         raise InputError("inputs hold no input_ids: pass tokens=... to say what the positions are")
     ids = inputs["input_ids"][row].tolist()
-    return Tokens(texts, tuple(Token(i, str(i), str(i), None, None) for i in ids))
-
-
-def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:
-    """Tokens from an `Encoding` of the tokenizers library."""
-    items = []
-    parts = encoding.sequence_ids
-    for i, (start, end) in enumerate(encoding.offsets):
-        part, added = parts[i] or 0, bool(encoding.special_tokens_mask[i])
-        source = texts[part][start:end] if texts and not added else encoding.tokens[i]
-        items.append(
-            Token(
-                id=encoding.ids[i],
-                piece=encoding.tokens[i],
-                text="" if added else source,
-                span=None if added else (start, end),
-                word=encoding.word_ids[i],
-                part=part,
-                special=added,
-                unknown=encoding.ids[i] == unknown_id,
-            )
-        )
-    return Tokens(texts, tuple(items))
+    return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in ids))

@@ -2,29 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.anatomy import Site
-from attnscope.capture.takeover import Kernel, kernel_name, weights_by_identity
+from attnscope.capture.takeover import KernelInputs, kernel_name, weights_by_identity
 from attnscope.errors import InputError
+from attnscope.model.anatomy import Site
 from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """One call as it passed by: query `batch head query dim`, key and value `batch kv_head key dim`."""
+    """One call as it passed by, with what the kernel answered and the key before its rotation, if seen."""
 
-    module: nn.Module
-    kernel: Kernel
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: Tensor | None
-    options: dict[str, Any]
+    given: KernelInputs
     output: Tensor
     weights: Tensor | None
     unrotated: Tensor | None
@@ -41,9 +34,9 @@ def attention_call(
 ) -> AttentionCall:
     """The call's batch entry `row`, on the CPU, with the model's own weights for `heads`."""
     bias, allowed = _bias_and_allowed(seen, row)
-    sinks = seen.options.get("s_aux")
-    epsilon, precision = _precision(seen.query)
-    scale = seen.options.get("scaling")
+    sinks = seen.given.options.get("s_aux")
+    epsilon, precision = _precision(seen.given.query)
+    scale = seen.given.options.get("scaling")
     return AttentionCall(
         module=site.path,
         call=number,
@@ -51,15 +44,15 @@ def attention_call(
         kind=site.kind,
         query_tokens=tokens,
         key_tokens=tokens,
-        q=_kept(seen.query[row]),
-        k=_kept(seen.key[row]),
-        v=_kept(seen.value[row]),
-        scale=seen.query.shape[-1] ** -0.5 if scale is None else float(scale),
-        softcap=seen.options.get("softcap"),
+        q=_kept(seen.given.query[row]),
+        k=_kept(seen.given.key[row]),
+        v=_kept(seen.given.value[row]),
+        scale=seen.given.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        softcap=seen.given.options.get("softcap"),
         bias=bias,
         allowed=allowed,
         sinks=None if sinks is None else _kept(sinks.flatten()),
-        window=seen.options.get("sliding_window"),
+        window=seen.given.options.get("sliding_window"),
         output=_kept(seen.output[row].transpose(0, 1)),
         weights=_own_weights(seen, heads, row),
         epsilon=epsilon,
@@ -75,15 +68,9 @@ def _kept(tensor: Tensor) -> Tensor:
 
 def _own_weights(seen: KernelCall, heads: Sequence[int] | None, row: int) -> dict[int, Tensor]:
     """The weights that the model's own kernel made, by head: returned by eager, asked out of the others."""
-    count = seen.query.shape[1]
+    count = seen.given.query.shape[1]
     chosen = range(count) if heads is None else [_chosen_head(head, count) for head in heads]
-    if seen.weights is not None:
-        weights = seen.weights[row]
-    else:
-        one = slice(row, row + 1)
-        mask = seen.mask if seen.mask is None or seen.mask.shape[0] == 1 else seen.mask[one]
-        given = seen.query[one], seen.key[one], seen.value[one], mask, seen.options
-        weights = weights_by_identity(seen.module, seen.kernel, *given)
+    weights = weights_by_identity(seen.given.row(row)) if seen.weights is None else seen.weights[row]
     return {head: _kept(weights[head]) for head in chosen}
 
 
@@ -99,17 +86,21 @@ def _bias_and_allowed(seen: KernelCall, row: int) -> tuple[Tensor | None, Tensor
     A float mask may carry a learned bias: below half the lowest number is forbidden, the rest is bias.
     """
     bias, allowed = None, None
-    if seen.mask is not None:
-        mask = seen.mask[row if seen.mask.shape[0] > 1 else 0].detach().cpu()
-        mask = mask.expand(mask.shape[0], seen.query.shape[2], mask.shape[-1])[..., : seen.key.shape[2]]
+    if seen.given.mask is not None:
+        mask = seen.given.mask[row if seen.given.mask.shape[0] > 1 else 0].detach().cpu()
+        mask = mask.expand(mask.shape[0], seen.given.query.shape[2], mask.shape[-1])[
+            ..., : seen.given.key.shape[2]
+        ]
         if mask.dtype == torch.bool:
             allowed = mask.clone()
         else:
             allowed = mask > torch.finfo(mask.dtype).min / 2
             bias = torch.where(allowed, mask, 0)
     elif _causal_without_mask(seen):
-        allowed = torch.ones(seen.query.shape[2], seen.key.shape[2], dtype=torch.bool).tril()[None]
-    if (added := seen.options.get("position_bias")) is not None:
+        allowed = torch.ones(seen.given.query.shape[2], seen.given.key.shape[2], dtype=torch.bool).tril()[
+            None
+        ]
+    if (added := seen.given.options.get("position_bias")) is not None:
         added = added[row if added.shape[0] > 1 else 0].detach().cpu()
         bias = added if bias is None else bias + added
     return (
@@ -120,10 +111,10 @@ def _bias_and_allowed(seen: KernelCall, row: int) -> tuple[Tensor | None, Tensor
 
 def _causal_without_mask(seen: KernelCall) -> bool:
     """torch's sdpa is told to be causal by a flag; eager without a mask lets every query look everywhere."""
-    if kernel_name(seen.module) == "eager" or seen.query.shape[2] == 1:
+    if kernel_name(seen.given.module) == "eager" or seen.given.query.shape[2] == 1:
         return False
-    flag = seen.options.get("is_causal")
-    return bool(getattr(seen.module, "is_causal", True) if flag is None else flag)
+    flag = seen.given.options.get("is_causal")
+    return bool(getattr(seen.given.module, "is_causal", True) if flag is None else flag)
 
 
 def _precision(query: Tensor) -> tuple[float, str]:
@@ -141,7 +132,7 @@ def _unrotated(seen: KernelCall, row: int) -> Tensor | None:
     """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
     if seen.unrotated is None:
         return None
-    _, key_heads, keys, dim = seen.key.shape
+    _, key_heads, keys, dim = seen.given.key.shape
     before = seen.unrotated[row].detach().cpu()
     if before.shape == (key_heads, keys, dim):
         return before.clone()

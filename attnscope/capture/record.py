@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.anatomy import Site, layers_of, sites
 from attnscope.capture.describe import provenance_of, tokens_of
 from attnscope.capture.kernel_call import KernelCall, attention_call
-from attnscope.capture.takeover import takeover
+from attnscope.capture.takeover import KernelInputs, takeover
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
+from attnscope.model.anatomy import Site, layers_of, sites
 from attnscope.results import Kind, Provenance
 from attnscope.tokens import Tokens
 
@@ -82,17 +82,17 @@ def run_watched(
     site_of = {site.module: site for site in watched}
     called: Counter[nn.Module] = Counter()
 
-    with unrotated_keys(site.module for site in watched) as unrotated, _evaluating(model):
+    with unrotated_keys(site.module for site in watched) as unrotated, evaluating(model):
 
-        def watch(module: nn.Module, kernel: Any, *given: Any) -> tuple[Tensor, Tensor | None]:
-            result: tuple[Tensor, Tensor | None] = kernel(module, *given[:-1], **given[-1])
-            site, number = site_of[module], called[module]
-            called[module] += 1
+        def watch(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+            output, weights = given.answer()
+            site, number = site_of[given.module], called[given.module]
+            called[given.module] += 1
             layer = site.layer + number * len(watched)
             if layer in wanted:
-                seen = KernelCall(module, kernel, *given, *result, unrotated.get(module))
+                seen = KernelCall(given, output, weights, unrotated.get(given.module))
                 keep(attention_call(seen, site, layer, number, tokens, heads, row))
-            return result
+            return output, weights
 
         with takeover(site_of, watch):
             return model(**inputs)
@@ -129,7 +129,7 @@ def numbers(values: Sequence[int]) -> str:
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; afterwards every module has its own training flag back."""
     training = [module for module in model.modules() if module.training]
     try:

@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,9 +19,37 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterf
 from attnscope.errors import InputError
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]
-Watcher = Callable[[nn.Module, Kernel, Tensor, Tensor, Tensor, Tensor | None, dict[str, Any]], Any]
 
 READABLE_KERNELS = ("eager", "sdpa")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelInputs:
+    """What the model handed to its kernel.
+
+    Shapes: query `batch head query dim`, key and value `batch kv_head key dim`.
+    """
+
+    module: nn.Module
+    kernel: Kernel
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    options: dict[str, Any]
+
+    def answer(self) -> tuple[Tensor, Tensor | None]:
+        """The kernel's own output `batch query head value_dim` and, if it makes them, its weights."""
+        return self.kernel(self.module, self.query, self.key, self.value, self.mask, **self.options)
+
+    def row(self, row: int) -> "KernelInputs":
+        """The same for one entry of the batch, batch axis of length 1."""
+        one = slice(row, row + 1)
+        mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[one]
+        return replace(self, query=self.query[one], key=self.key[one], value=self.value[one], mask=mask)
+
+
+Watcher = Callable[[KernelInputs], Any]
 
 
 def kernel_name(module: nn.Module) -> str:
@@ -32,9 +61,9 @@ def kernel_name(module: nn.Module) -> str:
 def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
     """While open, every attention call of `modules` goes through `watch`, which returns the call's result.
 
-    `watch(module, kernel, query, key, value, mask, options)` gets the original function as `kernel`.
-    Other modules, also of other models in the process, go straight to it. The library's registries are
-    as they were when the block ends, however it ends. Raises `InputError` for kernels that we cannot read.
+    Other modules, also of other models in the process, go straight to their kernel. The library's
+    registries are as they were when the block ends, however it ends. Raises `InputError` for a kernel
+    that cannot be read.
     """
     watched = set(modules)
     names = {kernel_name(module) for module in watched}
@@ -69,9 +98,8 @@ def _stand_in(registered: Kernel | None, watched: set[nn.Module], watch: Watcher
         **options: Any,
     ) -> Any:
         kernel = registered or own_eager_function(module)
-        if module not in watched:
-            return kernel(module, query, key, value, attention_mask, **options)
-        return watch(module, kernel, query, key, value, attention_mask, options)
+        given = KernelInputs(module, kernel, query, key, value, attention_mask, options)
+        return watch(given) if module in watched else given.answer()
 
     return attention
 
@@ -87,26 +115,18 @@ def own_eager_function(module: nn.Module) -> Kernel:
     raise InputError(f"{type(module).__name__} has no eager attention function of its own to call")
 
 
-def weights_by_identity(
-    module: nn.Module,
-    kernel: Kernel,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    options: dict[str, Any],
-) -> Tensor:
-    """The weights that a fused kernel used: what it returns for blocks of the identity in place of V.
+def weights_by_identity(given: KernelInputs) -> Tensor:
+    """The weights `head query key` that a fused kernel used: its answers to the identity in place of V.
 
-    Shapes are those of the kernel: query `1 head query dim`, key and value `1 kv_head key dim`; the
-    result is `head query key`. Each block is as wide as V, so that the same kernel variant is chosen.
+    `given` has a batch of one. Each block of the identity is as wide as V, so that the same variant of
+    the kernel is chosen.
     """
-    keys, width = value.shape[-2:]
+    keys, width = given.value.shape[-2:]
     blocks = []
     for start in range(0, keys, width):
-        identity = torch.zeros_like(value)
-        columns = torch.arange(min(width, keys - start), device=value.device)
+        identity = torch.zeros_like(given.value)
+        columns = torch.arange(min(width, keys - start), device=identity.device)
         identity[:, :, start + columns, columns] = 1
-        output, _ = kernel(module, query, key, identity, mask, **options)
+        output, _ = replace(given, value=identity).answer()
         blocks.append(output[0].transpose(0, 1)[..., : len(columns)])
     return torch.cat(blocks, dim=-1)

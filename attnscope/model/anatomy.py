@@ -8,6 +8,7 @@ number is the layer's own; `layer_idx` attributes are missing or wrong on many m
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from torch import nn
 
@@ -52,8 +53,8 @@ def layers_of(found: Iterable[Site], kind: Kind) -> tuple[int, ...]:
 
 def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
     """The ModuleLists, by path, whose entries are the model's layers with attention in them."""
-    paths = {_stack_path(model, site.path) for site in sites(model)} - {None}
-    return {path: model.get_submodule(path) for path in sorted(paths)}  # type: ignore[misc]
+    paths = {path for site in sites(model) if (path := _stack_path(model, site.path)) is not None}
+    return {path: cast(nn.ModuleList, model.get_submodule(path)) for path in sorted(paths)}
 
 
 def _asks_interface(module: nn.Module) -> bool:

@@ -1,0 +1,42 @@
+"""One head, every stage of it, with its certificate."""
+
+import torch
+
+from attnscope.attention import Capture
+from attnscope.results import HeadAttention, Kind
+from attnscope.sdpa import attend
+from attnscope.verify import certify
+
+
+def head_attention(captured: Capture, layer: int, head: int, kind: Kind | None = None) -> HeadAttention:
+    """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured."""
+    call = captured.call(layer, kind)
+    operands = call.operands(head)
+    stages = attend(operands)
+    allowed = call.allowed_matrix(head)
+    return HeadAttention(
+        layer=layer,
+        head=head,
+        kind=call.kind,
+        key_head=call.key_head(head),
+        heads=call.heads,
+        key_heads=call.key_heads,
+        layers=captured.layers,
+        query_tokens=call.query_tokens,
+        key_tokens=call.key_tokens,
+        q=operands.q[0].numpy(),
+        k=operands.k[0].numpy(),
+        v=operands.v[0].numpy(),
+        scores=stages.scores[0].numpy(),
+        scaled=stages.masked[0].masked_fill(~allowed, torch.nan).numpy(),
+        weights=stages.weights[0].numpy(),
+        output=stages.output[0].numpy(),
+        allowed=allowed.numpy(),
+        scale=call.scale,
+        softcap=call.softcap,
+        sink=None if operands.sinks is None else float(operands.sinks[0]),
+        window=call.window,
+        module=call.module,
+        certificate=certify(call, head),
+        provenance=captured.provenance,
+    )

@@ -1,0 +1,49 @@
+"""Many heads at once: how focused each is, and its strongest link."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnscope.attention import AttentionCall, Capture
+from attnscope.measures import MEASURES, whole
+from attnscope.results import HeadScores, Overview
+from attnscope.sdpa import attend
+from attnscope.verify import certify
+
+
+def overview(captured: Capture, heads: Sequence[int] | None = None) -> Overview:
+    """Entropy, strongest link and certificate of `heads` (default all) in every captured layer."""
+    calls = captured.calls
+    chosen = tuple(range(calls[0].heads)) if heads is None else tuple(heads)
+    weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
+    links = [[_strongest(each) for each in row] for row in weights]
+    return Overview(
+        kind=calls[0].kind,
+        query_tokens=calls[0].query_tokens,
+        key_tokens=calls[0].key_tokens,
+        entropy=_measured("entropy", calls, chosen, weights),
+        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
+        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
+        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        certificates=tuple(tuple(certify(call, head) for head in chosen) for call in calls),
+        provenance=captured.provenance,
+    )
+
+
+def _measured(
+    name: str, calls: Sequence[AttentionCall], heads: tuple[int, ...], weights: list[list[Tensor]]
+) -> HeadScores:
+    measure = MEASURES[name]
+    values = np.array([[measure(whole(each)) for each in row] for row in weights])
+    return HeadScores(name, measure.unit, tuple(call.layer for call in calls), heads, values)
+
+
+def _strongest(weights: Tensor) -> tuple[int, int, float]:
+    """Query, key and size of the largest weight; (-1, -1, NaN) when no query has a key."""
+    if torch.isnan(weights).all():
+        return -1, -1, float("nan")
+    place = int(torch.nan_to_num(weights, nan=-1).argmax())
+    query, key = divmod(place, weights.shape[1])
+    return query, key, float(weights[query, key])

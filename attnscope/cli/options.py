@@ -1,0 +1,65 @@
+"""Every option once, with the help text that all commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")]
+Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Hub id, local folder, or 'demo' for the bundled model. Default: ATTNSCOPE_MODEL, else "
+        "bert-base-uncased, else the demo where the hub cannot be reached.",
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
+]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="float32|bfloat16|float16|float64|auto",
+        help="Arithmetic of the model; auto is the checkpoint's own.",
+    ),
+]
+RemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False)
+]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
+]
+Truncate = Annotated[
+    bool, typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False)
+]
+Layer = Annotated[
+    str | None,
+    typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all."),
+]
+Head = Annotated[str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")]
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be given several times.",
+    ),
+]
+Numbers = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Write the numbers (.npz, .csv, .json); may be given several times."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", show_default=False)]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False)
+]

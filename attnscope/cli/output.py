@@ -1,0 +1,118 @@
+"""Where things go: results to standard output, everything else to standard error, files whole or not at all."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from attnscope.errors import InputError
+from attnscope.results import HeadAttention, Overview, Verification
+
+PICTURES = (".png", ".svg", ".pdf")
+NUMBERS = (".npz", ".csv", ".json")
+Result = HeadAttention | Overview | Verification
+
+
+class Output:
+    """The two streams of one run. `quiet` keeps progress and notices to itself."""
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        self.quiet, self.verbose = quiet, verbose
+        self.screen = Console(emoji=False, markup=False, highlight=False)
+        self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
+
+    @property
+    def width(self) -> int:
+        return self.screen.width
+
+    def show(self, *parts: RenderableType) -> None:
+        for part in parts:
+            self.screen.print(part)
+
+    def document(self, text: str) -> None:
+        """One JSON document, byte for byte, never wrapped."""
+        sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def notice(self, text: str) -> None:
+        if not self.quiet:
+            self._narration.print(f"note: {text}", style="dim")
+
+    def detail(self, text: str) -> None:
+        if self.verbose:
+            self.notice(text)
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """A spinner while something slow goes on, where somebody can see it."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+        else:
+            with self._narration.status(what):
+                yield
+
+
+def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
+    """Refuse a target that could not be written, before any work is done."""
+    for target in targets:
+        if target.suffix.lower() not in suffixes:
+            raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
+        if target.is_dir():
+            raise InputError(f"cannot write '{target}': it is a folder")
+        nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
+
+
+def write(target: Path, content: bytes) -> None:
+    """`content` at `target`, complete or not at all; folders are made as needed."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise InputError(f"cannot write '{target}': {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, target)
+    except OSError as error:
+        raise InputError(f"cannot write '{target}': {error.strerror}") from error
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def save(output: Output, targets: list[Path], result: Result, picture: Callable[[], "object"] | None = None) -> None:
+    """`result` into every target, as its suffix says; `picture` makes the figure where one is wanted."""
+    for target in targets:
+        suffix = target.suffix.lower()
+        content = _numbers(result, suffix) if suffix in NUMBERS else _picture(output, picture, suffix)
+        write(target, content)
+        output.notice(f"wrote {target}")
+
+
+def _numbers(result: Result, suffix: str) -> bytes:
+    from attnscope.render import files
+
+    if suffix == ".npz":
+        return files.as_npz(result)
+    return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
+
+
+def _picture(output: Output, picture: Callable[[], "object"] | None, suffix: str) -> bytes:
+    from attnscope.render import figure
+
+    assert picture is not None
+    drawn = picture()
+    if missing := figure.missing_glyphs(drawn):  # type: ignore[arg-type]
+        output.notice(f"no installed font has {missing}: drawn as boxes")
+    return figure.figure_bytes(drawn, suffix[1:])  # type: ignore[arg-type]

@@ -1,0 +1,46 @@
+"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant."""
+
+import re
+
+from attnscope.errors import InputError
+
+_PART = re.compile(r"(-?\d+)(?:-(-?\d+))?")
+
+
+def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:
+    """The ranges that `text` names, both ends included; None for all. Raises `InputError`."""
+    if text is None or text.strip().lower() == "all":
+        return None
+    parts = [_PART.fullmatch(part.strip()) for part in text.split(",")]
+    if not all(parts):
+        raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all")
+    return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
+
+
+def choose(ranges: list[tuple[int, int]] | None, there: tuple[int, ...], what: str, where: str) -> tuple[int, ...]:
+    """The numbers among `there` that `ranges` name, ascending; negatives count from the end.
+
+    `where` ends the message when one is not there: it says what is.
+    """
+    if ranges is None:
+        return there
+    chosen: set[int] = set()
+    for first, last in ranges:
+        start, end = (_from_start(number, there) for number in (first, last))
+        if start is None or end is None or end < start:
+            named = str(first) if first == last else f"{first}-{last}"
+            raise InputError(f"no {what} {named} in {where}")
+        chosen |= {number for number in there if start <= number <= end}
+    return tuple(sorted(chosen))
+
+
+def _from_start(number: int, there: tuple[int, ...]) -> int | None:
+    if number < 0:
+        return there[number] if -len(there) <= number else None
+    return number if number in there else None
+
+
+def span(there: tuple[int, ...]) -> str:
+    """`0-11` for an unbroken run, else the numbers one by one."""
+    unbroken = len(there) > 1 and there == tuple(range(there[0], there[-1] + 1))
+    return f"{there[0]}-{there[-1]}" if unbroken else ", ".join(map(str, there))

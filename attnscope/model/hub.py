@@ -1,0 +1,115 @@
+"""The Hugging Face hub: its cache, whether it can be reached, and downloads, each failure in one line."""
+
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlparse
+
+from huggingface_hub import HfApi, constants, snapshot_download
+from huggingface_hub import errors as hub_errors
+from huggingface_hub.utils import disable_progress_bars
+
+from attnscope.errors import InputError, ModelUnavailableError, one_line
+
+_CONFIGURATION = ["*.json", "*.txt", "*.model", "*.tiktoken", "*.jinja"]
+_SAFETENSORS = ["model.safetensors", "model-*-of-*.safetensors"]
+_PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
+_CONNECT_SECONDS = 2.0
+
+
+class HubUnreachableError(ModelUnavailableError):
+    """There is no way to the hub at all: offline by choice, no name resolution, connection refused."""
+
+
+def cached(repo: str, revision: str | None) -> Path | None:
+    """The folder of `repo` in the local cache when its configuration and weights are both there."""
+    try:
+        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
+    except (hub_errors.LocalEntryNotFoundError, hub_errors.HFValidationError, FileNotFoundError, OSError):
+        return None
+    weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
+    return folder if weights and (folder / "config.json").exists() else None
+
+
+def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool) -> Path:
+    """The folder of `repo` after fetching what a run needs. Raises `ModelUnavailableError` in one line."""
+    if (obstacle := unreachable()) is not None:
+        raise HubUnreachableError(
+            f"{repo} is not in the local cache and the hub cannot be reached: {obstacle}"
+        )
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    try:
+        files = HfApi().list_repo_files(repo, revision=revision)
+        patterns = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
+        return Path(
+            snapshot_download(repo, revision=revision, allow_patterns=patterns, ignore_patterns="*/*")
+        )
+    except hub_errors.GatedRepoError as error:
+        raise ModelUnavailableError(
+            f"{repo} is gated: accept its terms on the hub and set HF_TOKEN or run `hf auth login`"
+        ) from error
+    except hub_errors.RevisionNotFoundError as error:
+        raise ModelUnavailableError(f"{repo} has no revision '{revision}'") from error
+    except hub_errors.RepositoryNotFoundError as error:
+        raise ModelUnavailableError(
+            f"no model '{repo}' on the hub (or it is private: set HF_TOKEN); "
+            "a folder on disk is named by its path, the bundled model by 'demo'"
+        ) from error
+    except hub_errors.HFValidationError as error:
+        raise InputError(
+            f"'{repo}' is neither a folder nor a hub id such as google-bert/bert-base-uncased"
+        ) from error
+    except (hub_errors.HTTPError, OSError) as error:
+        raise ModelUnavailableError(f"downloading {repo} failed: {one_line(error)}") from error
+
+
+def unreachable() -> str | None:
+    """Why the hub cannot be reached at all, found out in at most two seconds; None when it seems it can.
+
+    A host that is there but slow counts as reachable: it is waited for.
+    """
+    if constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE") in {"1", "true", "True"}:
+        return "offline mode is set"
+    host, port = _first_hop()
+    outcome: list[OSError | None] = []
+    probe = threading.Thread(target=lambda: outcome.append(_connect(host, port)), daemon=True)
+    probe.start()
+    probe.join(_CONNECT_SECONDS)
+    if not outcome:
+        return f"no answer to the look-up of {host}"
+    error = outcome[0]
+    return None if error is None or isinstance(error, TimeoutError) else f"{host}: {error.strerror or error}"
+
+
+def _first_hop() -> tuple[str, int]:
+    """Host and port that a request to the hub goes to first: a proxy where one is set, else the hub."""
+    scheme = urlparse(constants.ENDPOINT).scheme
+    proxy = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
+    url = urlparse(proxy if proxy else constants.ENDPOINT)
+    return url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+
+
+def _connect(host: str, port: int) -> OSError | None:
+    try:
+        address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(*address[:3]) as connection:
+            connection.settimeout(_CONNECT_SECONDS * 0.9)
+            connection.connect(address[4])
+    except OSError as error:
+        return error
+    return None
+
+
+def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: bool) -> list[str]:
+    """File patterns to fetch: safetensors where there are any, pickles only when they are allowed."""
+    code = ["*.py"] if remote_code else []
+    if any(name.endswith(".safetensors") and name.startswith("model") for name in files):
+        return [*_CONFIGURATION, *_SAFETENSORS, *code]
+    if not allow_pickle and any(name.startswith("pytorch_model") for name in files):
+        raise ModelUnavailableError(
+            f"{repo} has only pickled weights, which can run code: --allow-pickle loads them"
+        )
+    return [*_CONFIGURATION, *_PICKLES, *code]

@@ -1,0 +1,214 @@
+"""Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, one_line
+from attnscope.model.checkpoint import Checkpoint
+from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
+from attnscope.model.text import Encoded, encode, limit_of
+
+DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
+Read = TypeVar("Read")
+_PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a checkpoint will be loaded as, known before any weight is read.
+
+    `skeleton` is the whole model on the meta device; `heads` is None where the config does not say.
+    """
+
+    checkpoint: Checkpoint
+    config: Any
+    model_class: type[nn.Module]
+    skeleton: nn.Module
+    heads: int | None
+
+    @property
+    def name(self) -> str:
+        return self.checkpoint.source.name
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A loaded model with its tokenizer.
+
+    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks.
+    """
+
+    checkpoint: Checkpoint
+    module: Any
+    tokenizer: Any
+    layers: int | None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.checkpoint.source.name
+
+    def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
+        """The model's inputs for one text or a pair, on the model's device."""
+        limit = limit_of(self.tokenizer, self.module.config)
+        encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        encoded.inputs.to(self.module.device)
+        return encoded
+
+    def origin(self) -> dict[str, Any]:
+        """The provenance fields that only loading knows."""
+        source = self.checkpoint.source
+        return {
+            "requested": source.requested,
+            "model": source.name,
+            "revision": source.revision,
+            "digest": self.checkpoint.digest.result(),
+            "demo": source.demo,
+        }
+
+
+def plan(checkpoint: Checkpoint, *, with_head: bool = False, remote_code: bool = False) -> Plan:
+    """The class and shape of a checkpoint; `with_head` takes the class that it was saved as, head and all."""
+    _silence(checkpoint)
+    folder, name = checkpoint.source.folder, checkpoint.source.name
+    config = _read(
+        name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
+    )
+    model_class = _saved_class(config) if with_head else None
+    model_class = model_class or _base_class(config, checkpoint, remote_code)
+    with torch.device("meta"):
+        skeleton = _read(name, "config.json", lambda: model_class(config))
+    heads = getattr(config.get_text_config(), "num_attention_heads", None)
+    return Plan(checkpoint, config, model_class, skeleton, heads if isinstance(heads, int) else None)
+
+
+def load(
+    planned: Plan,
+    *,
+    layers: int | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    remote_code: bool = False,
+) -> Model:
+    """The planned model in evaluation mode with eager attention; of its layers only the first `layers`.
+
+    Weights that the checkpoint lacks are an error as soon as the model would use them. Raises
+    `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
+    """
+    target, name, checkpoint = torch_device(device), planned.name, planned.checkpoint
+    folder = checkpoint.source.folder
+    keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
+    model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
+    tokenizer = _read(
+        name, "the tokenizer", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
+    )
+    module, info = _read(
+        name,
+        "the weights",
+        lambda: model_class.from_pretrained(
+            folder,
+            config=planned.config,
+            dtype="auto" if dtype == "auto" else getattr(torch, dtype),
+            use_safetensors=not checkpoint.pickled,
+            attn_implementation="eager",
+            output_loading_info=True,
+        ),
+    )
+    missing = tuple(sorted(info["missing_keys"]))
+    drop_pooler(module, missing)
+    refuse_missing(module, (key for key in missing if _present(module, key)), name)
+    try:
+        return Model(checkpoint, module.eval().to(target), tokenizer, keep, missing)
+    except RuntimeError as error:
+        raise _out_of_memory(error, f"{name} on {target}") from error
+
+
+def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
+    """The whole model, with the head it was saved with where the checkpoint really has its weights."""
+    planned = plan(checkpoint, with_head=True, remote_code=remote_code)
+    model = load(planned, remote_code=remote_code, **options)
+    if not model.missing:
+        return model
+    return load(plan(checkpoint, remote_code=remote_code), remote_code=remote_code, **options)
+
+
+def torch_device(wanted: str) -> torch.device:
+    """The device that `wanted` names; `auto` is the first of cuda, mps and cpu that there is."""
+    if wanted == "auto":
+        mps = torch.backends.mps.is_available()
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if mps else "cpu")
+    kind, _, index = wanted.partition(":")
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if kind not in there or (index and not index.isdecimal()):
+        raise InputError(f"unknown device '{wanted}': auto, cpu, cuda, cuda:N or mps")
+    if int(index or 0) >= there[kind]:
+        present = ", ".join(f"{name} ({count})" for name, count in there.items() if count)
+        raise InputError(f"no device {wanted} on this machine: there is {present}")
+    return torch.device(wanted)
+
+
+def _silence(checkpoint: Checkpoint) -> None:
+    """Keep the library's load reports off the screen; its progress bar stays for long loads on a terminal."""
+    transformers.logging.set_verbosity_error()
+    if checkpoint.size > _PROGRESS_ABOVE and sys.stderr.isatty():
+        transformers.logging.enable_progress_bar()
+    else:
+        transformers.logging.disable_progress_bar()
+
+
+def _saved_class(config: Any) -> type[nn.Module] | None:
+    """The class that the checkpoint says it was saved as, where transformers has it."""
+    named = getattr(transformers, (config.architectures or [""])[0], None)
+    return named if isinstance(named, type) and issubclass(named, nn.Module) else None
+
+
+def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
+    """The headless model for this kind of config."""
+    name = checkpoint.source.name
+    reference = getattr(config, "auto_map", {}).get("AutoModel") if remote_code else None
+    if reference:
+        found: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
+    else:
+        mapped: Any = AutoModel._model_mapping.get(type(config), None)
+        found = mapped[0] if isinstance(mapped, tuple) else mapped
+    if found is None:
+        raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
+    return found  # type: ignore[no-any-return]
+
+
+def _present(module: nn.Module, key: str) -> bool:
+    """Whether the part that owns the weight is still in the model."""
+    try:
+        return module.get_submodule(key.rpartition(".")[0]) is not None
+    except AttributeError:
+        return False
+
+
+def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
+    """What `reader` returns, its failures in one line that says which part of the model is at fault."""
+    try:
+        return reader()
+    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
+        if _is_memory(error):
+            raise _out_of_memory(error, name) from error
+        if "trust_remote_code" in str(error):
+            message = f"{name} needs code from its own repository: --trust-remote-code runs it"
+            raise ModelUnavailableError(message) from error
+        raise ModelUnavailableError(f"{name}: cannot read {what}: {one_line(error)}") from error
+
+
+def _is_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower()
+
+
+def _out_of_memory(error: Exception, what: str) -> Exception:
+    return DoesNotFitError(f"not enough memory for {what}: {one_line(error)}") if _is_memory(error) else error

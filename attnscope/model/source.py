@@ -1,0 +1,77 @@
+"""Which model is meant: a name given by the user, or the default and its fallback, to a folder on disk."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnscope import demo
+from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model import hub
+
+DEFAULT = "bert-base-uncased"
+_DEFAULT_ALIASES = (DEFAULT, f"google-bert/{DEFAULT}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's files are. `name` is what to call it, `revision` the hub commit of a downloaded one."""
+
+    requested: str
+    name: str
+    folder: Path
+    revision: str | None = None
+    demo: bool = False
+    notice: str | None = None
+
+
+def find(
+    requested: str | None,
+    *,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    remote_code: bool = False,
+) -> Source:
+    """The folder of the model that `requested` names: `demo`, a local folder, or a hub id.
+
+    None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
+    where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
+    """
+    requested = requested or os.environ.get("ATTNSCOPE_MODEL") or None
+    options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
+    if requested is None:
+        return _default(**options)  # type: ignore[arg-type]
+    if requested == "demo":
+        return _demo("demo")
+    path = Path(requested).expanduser()
+    if path.is_dir():
+        return Source(requested, requested, path)
+    if path.exists():
+        raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
+    if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
+        raise ModelUnavailableError(f"no folder {requested}")
+    return _from_hub(requested, **options)  # type: ignore[arg-type]
+
+
+def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
+    for name in _DEFAULT_ALIASES:
+        if (folder := hub.cached(name, revision)) is not None:
+            return Source(DEFAULT, DEFAULT, folder, folder.name)
+    try:
+        folder = hub.download(
+            _DEFAULT_ALIASES[1], revision, allow_pickle=allow_pickle, remote_code=remote_code
+        )
+    except hub.HubUnreachableError as error:
+        if revision is not None:
+            raise  # a revision names a model as exactly as a name does
+        return _demo(DEFAULT, f"{error}; using the bundled demo model")
+    return Source(DEFAULT, DEFAULT, folder, folder.name)
+
+
+def _from_hub(name: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
+    folder = hub.cached(name, revision)
+    folder = folder or hub.download(name, revision, allow_pickle=allow_pickle, remote_code=remote_code)
+    return Source(name, name, folder, folder.name)
+
+
+def _demo(requested: str, notice: str | None = None) -> Source:
+    return Source(requested, "demo", demo.folder(), demo=True, notice=notice)

@@ -1,0 +1,104 @@
+"""Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.tokens import Token, Tokens
+
+_MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
+_NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What the model is called with, the tokens it stands for, and what the user should be told."""
+
+    inputs: Any
+    tokens: Tokens
+    notices: tuple[str, ...]
+
+
+def encode(
+    tokenizer: Any, texts: tuple[str, ...], *, name: str, limit: int | None, truncate: bool = False
+) -> Encoded:
+    """One text, or the two of a pair, for the model called `name`, which reads at most `limit` tokens.
+
+    Raises `InputError` for an empty text, one that is too long (unless `truncate`), and a mask that the
+    model does not have.
+    """
+    if any(not text.strip() for text in texts):
+        raise InputError("the text is empty" if len(texts) == 1 else "one text of the pair is empty")
+    respelled = tuple(_with_own_mask(tokenizer, text, name) for text in texts)
+    notices = []
+    if respelled != texts:
+        notices.append(f"the mask of {name} is spelled {tokenizer.mask_token}")
+    inputs = tokenizer(*respelled, return_tensors="pt")
+    length = inputs["input_ids"].shape[1]
+    if limit is not None and length > limit:
+        if not truncate:
+            raise InputError(
+                f"the text has {length} tokens, {name} reads at most {limit}: --truncate cuts it"
+            )
+        notices.append(f"the text has {length} tokens: cut to the {limit} that {name} reads")
+        inputs = tokenizer(*respelled, return_tensors="pt", truncation=True, max_length=limit)
+    if length == 0:
+        raise InputError(f"the text has no tokens for {name}")
+    tokens = tokens_of(tokenizer, inputs, respelled)
+    if tokens.unknown:
+        unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
+        notices.append(f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}")
+    return Encoded(inputs, tokens, tuple(notices))
+
+
+def _with_own_mask(tokenizer: Any, text: str, name: str) -> str:
+    if not _MASK.search(text):
+        return text
+    if tokenizer.mask_token is None:
+        raise InputError(f"{name} has no mask token: take the mask out of the text or choose a masked model")
+    return _MASK.sub(lambda _: tokenizer.mask_token, text)
+
+
+def limit_of(tokenizer: Any, config: Any) -> int | None:
+    """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit."""
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    limits = [limit for limit in (positions, tokenizer.model_max_length) if limit and 0 < limit < _NO_LIMIT]
+    return min(limits, default=None)
+
+
+def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
+    """Tokens of the tokenizer's result for one input, cut from `texts` by the tokenizer's own offsets.
+
+    A tokenizer without offsets (not backed by the tokenizers library) leaves its own spelling as text.
+    """
+    if getattr(inputs, "encodings", None):
+        return tokens_from_encoding(inputs.encodings[0], texts, tokenizer.unk_token_id)
+    ids = inputs["input_ids"][0].tolist()
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    spelled = (str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces)
+    items = zip(ids, pieces, spelled, strict=True)
+    return Tokens(texts, tuple(Token(i, piece, text, None, None) for i, piece, text in items))
+
+
+def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:
+    """Tokens from one `Encoding` of the tokenizers library; without `texts` the pieces stand in for them."""
+    return Tokens(texts, tuple(_token(encoding, i, texts, unknown_id) for i in range(len(encoding.ids))))
+
+
+def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None) -> Token:
+    part, added = encoding.sequence_ids[i] or 0, bool(encoding.special_tokens_mask[i])
+    start, end = encoding.offsets[i]
+    piece = encoding.tokens[i]
+    text = "" if added else texts[part][start:end] if texts else piece
+    return Token(
+        id=encoding.ids[i],
+        piece=piece,
+        text=text,
+        span=None if added else (start, end),
+        word=encoding.word_ids[i],
+        part=part,
+        special=added,
+        # a user who types the unknown token itself has spelled it
+        unknown=encoding.ids[i] == unknown_id and not added and text.strip() != piece,
+    )
