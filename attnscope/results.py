@@ -144,7 +144,7 @@ class HeadAttention:
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
         """Which queries have at least one key that they may look at."""
-        return self.allowed.any(axis=1)
+        return np.asarray(self.allowed.any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@
 works on any model object of transformers 5 that is already in memory and leaves it as it was.
 """
 
+from attnscope.capture.describe import provenance_of
 from attnscope.capture.record import capture
 
-__all__ = ["capture"]
+__all__ = ["capture", "provenance_of"]

@@ -80,6 +80,7 @@ def run_watched(
     Returns what the model returns, or passes on what `keep` raises.
     """
     site_of = {site.module: site for site in watched}
+    modules = Counter(site.kind for site in watched)
     called: Counter[nn.Module] = Counter()
 
     with unrotated_keys(site.module for site in watched) as unrotated, evaluating(model):
@@ -88,7 +89,7 @@ def run_watched(
             output, weights = given.answer()
             site, number = site_of[given.module], called[given.module]
             called[given.module] += 1
-            layer = site.layer + number * len(watched)
+            layer = site.layer + number * modules[site.kind]
             if layer in wanted:
                 seen = KernelCall(given, output, weights, unrotated.get(given.module))
                 keep(attention_call(seen, site, layer, number, tokens, heads, row))

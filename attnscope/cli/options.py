@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")]
+Text = Annotated[
+    str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
+]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[
     str | None,
@@ -30,36 +32,44 @@ Dtype = Annotated[
     ),
 ]
 RemoteCode = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False)
+    bool,
+    typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False),
 ]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
 ]
 Truncate = Annotated[
-    bool, typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False)
+    bool,
+    typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),
 ]
 Layer = Annotated[
     str | None,
     typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all."),
 ]
-Head = Annotated[str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")]
+Head = Annotated[
+    str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")
+]
 Out = Annotated[
     list[Path] | None,
     typer.Option(
         "--out",
         "-o",
         metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be given several times.",
+        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be repeated.",
     ),
 ]
 Numbers = Annotated[
     list[Path] | None,
     typer.Option(
-        "--out", "-o", metavar="FILE", help="Write the numbers (.npz, .csv, .json); may be given several times."
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write the numbers (.npz, .csv, .json); may be repeated.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", show_default=False)]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False)
+    bool,
+    typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
 ]

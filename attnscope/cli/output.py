@@ -1,4 +1,4 @@
-"""Where things go: results to standard output, everything else to standard error, files whole or not at all."""
+"""Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
 import os
 import sys
@@ -6,15 +6,20 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console, RenderableType
 
-from attnscope.errors import InputError
-from attnscope.results import HeadAttention, Overview, Verification
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from attnscope.results import HeadAttention, Overview, Verdict, Verification
+
+from attnscope.errors import CertificateError, InputError
 
 PICTURES = (".png", ".svg", ".pdf")
 NUMBERS = (".npz", ".csv", ".json")
-Result = HeadAttention | Overview | Verification
+Result: TypeAlias = "HeadAttention | Overview | Verification"
 
 
 class Output:
@@ -33,9 +38,11 @@ class Output:
         for part in parts:
             self.screen.print(part)
 
-    def document(self, text: str) -> None:
-        """One JSON document, byte for byte, never wrapped."""
-        sys.stdout.write(text.rstrip("\n") + "\n")
+    def document(self, result: Result) -> None:
+        """The result as one JSON document, never wrapped."""
+        from attnscope.render import files
+
+        sys.stdout.write(files.as_json(result).rstrip("\n") + "\n")
 
     def notice(self, text: str) -> None:
         if not self.quiet:
@@ -53,6 +60,12 @@ class Output:
         else:
             with self._narration.status(what):
                 yield
+
+
+def finish(verdict: "Verdict") -> None:
+    """End with exit code 5 when the certificate failed; what there is has been shown and written by then."""
+    if verdict == "failed":
+        raise CertificateError("the certificate FAILED: do not trust these numbers")
 
 
 def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
@@ -91,7 +104,9 @@ def _umask() -> int:
     return mask
 
 
-def save(output: Output, targets: list[Path], result: Result, picture: Callable[[], "object"] | None = None) -> None:
+def save(
+    output: Output, targets: list[Path], result: Result, picture: Callable[[], "Figure"] | None = None
+) -> None:
     """`result` into every target, as its suffix says; `picture` makes the figure where one is wanted."""
     for target in targets:
         suffix = target.suffix.lower()
@@ -108,11 +123,11 @@ def _numbers(result: Result, suffix: str) -> bytes:
     return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
 
 
-def _picture(output: Output, picture: Callable[[], "object"] | None, suffix: str) -> bytes:
+def _picture(output: Output, picture: Callable[[], "Figure"] | None, suffix: str) -> bytes:
     from attnscope.render import figure
 
     assert picture is not None
     drawn = picture()
-    if missing := figure.missing_glyphs(drawn):  # type: ignore[arg-type]
+    if missing := figure.missing_glyphs(drawn):
         output.notice(f"no installed font has {missing}: drawn as boxes")
-    return figure.figure_bytes(drawn, suffix[1:])  # type: ignore[arg-type]
+    return figure.figure_bytes(drawn, suffix[1:])

@@ -17,7 +17,9 @@ def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:
     return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
 
 
-def choose(ranges: list[tuple[int, int]] | None, there: tuple[int, ...], what: str, where: str) -> tuple[int, ...]:
+def choose(
+    ranges: list[tuple[int, int]] | None, there: tuple[int, ...], what: str, where: str
+) -> tuple[int, ...]:
     """The numbers among `there` that `ranges` name, ascending; negatives count from the end.
 
     `where` ends the message when one is not there: it says what is.

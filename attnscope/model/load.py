@@ -13,11 +13,11 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, one_line
+from attnscope.model.anatomy import layers_of, sites
 from attnscope.model.checkpoint import Checkpoint
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.text import Encoded, encode, limit_of
 
-DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 Read = TypeVar("Read")
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
@@ -26,14 +26,16 @@ _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to
 class Plan:
     """What a checkpoint will be loaded as, known before any weight is read.
 
-    `skeleton` is the whole model on the meta device; `heads` is None where the config does not say.
+    `skeleton` is the whole model on the meta device; `layers` are those that have attention, `heads` the
+    query heads of each.
     """
 
     checkpoint: Checkpoint
     config: Any
     model_class: type[nn.Module]
     skeleton: nn.Module
-    heads: int | None
+    layers: tuple[int, ...]
+    heads: int
 
     @property
     def name(self) -> str:
@@ -88,7 +90,9 @@ def plan(checkpoint: Checkpoint, *, with_head: bool = False, remote_code: bool =
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
     heads = getattr(config.get_text_config(), "num_attention_heads", None)
-    return Plan(checkpoint, config, model_class, skeleton, heads if isinstance(heads, int) else None)
+    if not isinstance(heads, int):
+        raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
+    return Plan(checkpoint, config, model_class, skeleton, _layers(skeleton, name), heads)
 
 
 def load(
@@ -163,6 +167,16 @@ def _silence(checkpoint: Checkpoint) -> None:
         transformers.logging.enable_progress_bar()
     else:
         transformers.logging.disable_progress_bar()
+
+
+def _layers(skeleton: nn.Module, name: str) -> tuple[int, ...]:
+    """The layers that have attention. Raises `InputError` for a model that cannot be read yet."""
+    found = sites(skeleton)
+    if not found:
+        raise InputError(f"{name} has no attention that goes through transformers' interface")
+    if len({site.kind for site in found}) > 1:
+        raise InputError(f"{name} is an encoder-decoder: so far only models of one stack can be read")
+    return layers_of(found, found[0].kind)
 
 
 def _saved_class(config: Any) -> type[nn.Module] | None:

@@ -1,0 +1,154 @@
+"""`attnscope heads`: one head in full, or an overview of several."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli import options
+from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
+from attnscope.cli.session import Request, Session, open_session, read_texts
+from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from attnscope.attention import Capture
+    from attnscope.results import HeadAttention, Overview
+
+
+class Show(StrEnum):
+    """What of a head is tabulated."""
+
+    WEIGHTS = "weights"
+    SCORES = "scores"
+    SCALED = "scaled"
+    Q = "q"
+    K = "k"
+    V = "v"
+    OUTPUT = "output"
+
+
+Query = Annotated[
+    str | None,
+    typer.Option(
+        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
+    ),
+]
+Shown = Annotated[
+    Show,
+    typer.Option(
+        "--show",
+        help="What to tabulate; scores are q.k, scaled is what enters the softmax.",
+    ),
+]
+
+
+def heads(
+    text: options.Text,
+    model: options.ModelName = None,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    pair: options.Pair = None,
+    query: Query = None,
+    show: Shown = Show.WEIGHTS,
+    out: options.Out = None,
+    json: options.Json = False,
+    truncate: options.Truncate = False,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "float32",
+    revision: options.Revision = None,
+    trust_remote_code: options.RemoteCode = False,
+    allow_pickle: options.AllowPickle = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show what attention heads look at, recomputed and certified.
+
+    With one --layer and one --head that head in full; otherwise an overview of the chosen heads.
+    """
+    output, targets = Output(quiet=quiet, verbose=verbose), list(out or [])
+    check_targets(targets, PICTURES + NUMBERS)
+    request = Request(model, revision, device, dtype, trust_remote_code, allow_pickle)
+    session = open_session(request, read_texts(text, pair), output, layer=layer, head=head, truncate=truncate)
+    if len(session.layers) == len(session.heads) == 1:
+        _one(session, output, targets, query=query, show=show, json=json)
+    else:
+        if query is not None or show is not Show.WEIGHTS:
+            raise InputError("--query and --show need one head: give one --layer and one --head")
+        _several(session, output, targets, json=json)
+
+
+def _one(
+    session: Session, output: Output, targets: list[Path], *, query: str | None, show: Show, json: bool
+) -> None:
+    result = _captured_head(session, output)
+    position = None if query is None else result.query_tokens.position(query)
+    save(output, targets, result, lambda: _heatmap(result, show))
+    if json:
+        output.document(result)
+    else:
+        from attnscope.render import terminal
+
+        body = (
+            terminal.matrix(result, show.value, output.width)
+            if position is None
+            else terminal.query_bars(result, position, output.width)
+        )
+        output.show(terminal.header(result), terminal.certificate_line(result.certificate), "", body)
+    finish(result.certificate.verdict)
+
+
+def _several(session: Session, output: Output, targets: list[Path], *, json: bool) -> None:
+    result = _captured_overview(session, output)
+    save(output, targets, result, lambda: _overview_figure(result))
+    if json:
+        output.document(result)
+    else:
+        from attnscope.render import terminal
+
+        output.show(terminal.header(result), "", terminal.overview(result, output.width))
+    finish(
+        max((each.verdict for row in result.certificates for each in row), key=lambda verdict: verdict.rank)
+    )
+
+
+def _captured_head(session: Session, output: Output) -> "HeadAttention":
+    with output.working("reading the attention"):
+        from attnscope.analysis import head_attention
+
+        return head_attention(_capture(session), session.layers[0], session.heads[0])
+
+
+def _captured_overview(session: Session, output: Output) -> "Overview":
+    with output.working("reading the attention"):
+        from attnscope.analysis import overview
+
+        return overview(_capture(session), session.heads)
+
+
+def _capture(session: Session) -> "Capture":
+    from attnscope.capture import capture, provenance_of
+
+    model, encoded = session.model, session.encoded
+    return capture(
+        model.module,
+        encoded.inputs,
+        layers=session.layers,
+        heads=session.heads,
+        tokens=encoded.tokens,
+        provenance=provenance_of(model.module, encoded.tokens, **model.origin()),
+    )
+
+
+def _heatmap(result: "HeadAttention", show: Show) -> "Figure":
+    from attnscope.render.figure import heatmap
+
+    return heatmap(result, show.value)
+
+
+def _overview_figure(result: "Overview") -> "Figure":
+    from attnscope.render.figure import overview_figure
+
+    return overview_figure(result)
