@@ -20,8 +20,8 @@ def versions() -> dict[str, str]:
     return {"attnscope": __version__, **{name: version(name) for name in ("torch", "transformers", "numpy")}}
 
 
-def provenance_of(model: nn.Module, tokens: Tokens, **known: Any) -> Provenance:
-    """What the model object itself tells; `known` fields take its place."""
+def provenance_of(model: nn.Module, tokens: Tokens, known: Mapping[str, Any] | None = None) -> Provenance:
+    """What the model object itself tells; fields that are `known` better take its place."""
     config = model.config
     name = getattr(config, "_name_or_path", "") or type(model).__name__
     parameter = next(model.parameters())
@@ -39,7 +39,7 @@ def provenance_of(model: nn.Module, tokens: Tokens, **known: Any) -> Provenance:
         "versions": versions(),
         "token_ids": tokens.ids,
     }
-    return Provenance(**(told | known))
+    return Provenance(**{**told, **(known or {})})
 
 
 def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens:

@@ -138,7 +138,7 @@ def _capture(session: Session) -> "Capture":
         layers=session.layers,
         heads=session.heads,
         tokens=encoded.tokens,
-        provenance=provenance_of(model.module, encoded.tokens, **model.origin()),
+        provenance=provenance_of(model.module, encoded.tokens, model.origin()),
     )
 
 

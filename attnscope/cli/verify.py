@@ -37,7 +37,7 @@ def verify(
         loaded = load_with_head(checkpoint, remote_code=trust_remote_code, device=device, dtype=dtype)
     encoded = encode(loaded, texts, output, truncate=truncate)
     with output.working("certifying every head"):
-        provenance = provenance_of(loaded.module, encoded.tokens, **loaded.origin())
+        provenance = provenance_of(loaded.module, encoded.tokens, loaded.origin())
         result = verification(loaded.module, encoded.inputs, encoded.tokens, provenance)
     save(output, targets, result)
     if json:
