@@ -1,0 +1,95 @@
+"""One query's row as horizontal bars, strongest key first."""
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render.cells import DIM, HEADING, line
+from attnscope.render.labels import left, right, settled
+from attnscope.render.numbers import counted, signed_texts, weight_text
+from attnscope.render.strongest import descending
+from attnscope.results import HeadAttention
+
+MOST_KEYS = 25
+_MOST_LABEL = 20
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
+_BAR = Style(color="blue")
+
+
+def query_bars(result: HeadAttention, query_position: int, width: int) -> RenderableType:
+    """The keys of one query ranked by weight, each with weight, scaled score and a bar, in `width` cells.
+
+    The length of a bar is proportional to the weight; the heading says which weight a full bar stands for.
+    """
+    name = settled(result.query_tokens.names[query_position])
+    title = (("query ", DIM), (f"{query_position} {name}", HEADING))
+    if not result.answered[query_position]:
+        return Group(line(*title, " has no valid key"))
+    weights = result.weights[query_position]
+    ranked = [key for key in descending(weights) if result.allowed[query_position, key]]
+    fields = _fields(result, query_position, ranked[:MOST_KEYS])
+    full = next((full for full in _FULL_BARS if weights[ranked[0]] <= full), 1.0)
+    bars = [_row(fields, i, key, full, width) for i, key in enumerate(ranked[:MOST_KEYS])]
+    return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked))
+
+
+def bar(share: float, cells: int) -> str:
+    """A bar of `share` of `cells`, to an eighth of a cell; never nothing for a share above 0."""
+    eighths = max(round(min(share, 1.0) * cells * 8), 1) if share > 0 else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """The text of the columns left of the bars, one entry per listed key."""
+
+    names: list[str]
+    weights: list[float]
+    scores: list[str]
+    digits: int
+
+    @property
+    def label(self) -> int:
+        return min(max(len("key"), *(cell_len(name) for name in self.names)), _MOST_LABEL)
+
+    @property
+    def score(self) -> int:
+        return max(len("scaled"), *(len(text) for text in self.scores)) + 2
+
+
+def _fields(result: HeadAttention, query: int, keys: list[int]) -> _Fields:
+    return _Fields(
+        names=[settled(result.key_tokens.names[key]) for key in keys],
+        weights=[float(result.weights[query, key]) for key in keys],
+        scores=signed_texts(result.scaled[query, keys], 2).tolist(),
+        digits=len(str(max(keys))),
+    )
+
+
+def _heading(fields: _Fields, full: float) -> Text:
+    key = " " * (fields.digits + 1) + left("key", fields.label)
+    return line((f"{key}  weight{right('scaled', fields.score)}  full bar = {full:g}", DIM))
+
+
+def _row(fields: _Fields, i: int, key: int, full: float, width: int) -> Text:
+    name = f"{key:>{fields.digits}} {left(fields.names[i], fields.label)}"
+    numbers = f"  {weight_text(fields.weights[i], 3):>6}{right(fields.scores[i], fields.score)}  "
+    room = max(width - cell_len(name + numbers), 8)
+    return line(name, numbers, (bar(fields.weights[i] / full, room), _BAR))
+
+
+def _remarks(result: HeadAttention, query: int, ranked: list[int]) -> list[Text]:
+    """What the bars leave out: further keys, masked keys, the share of a sink."""
+    remarks = []
+    if further := ranked[MOST_KEYS:]:
+        share = weight_text(float(result.weights[query, further].sum()))
+        remarks.append(f"{counted(len(further), 'more key')} share {share}")
+    if masked := len(result.key_tokens) - len(ranked):
+        remarks.append(f"{counted(masked, 'key')} masked")
+    if result.sink is not None:
+        remarks.append(f"the sink takes {weight_text(float(1 - result.weights[query, ranked].sum()))}")
+    return [Text(" · ".join(remarks), style=DIM)] if remarks else []

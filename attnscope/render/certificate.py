@@ -1,0 +1,84 @@
+"""A certificate in one line: the verdict as glyph, word and colour, then the numbers it rests on."""
+
+import math
+
+from rich.text import Text
+
+from attnscope.render.numbers import counted, short
+from attnscope.results import Certificate, Verdict
+
+GLYPHS = {
+    Verdict.CERTIFIED: "✓",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.PARTIAL: "~",
+    Verdict.UNCERTIFIED: "○",
+    Verdict.FAILED: "✗",
+}
+STYLES = {
+    Verdict.CERTIFIED: "bold green",
+    Verdict.INCONCLUSIVE: "bold yellow",
+    Verdict.PARTIAL: "bold yellow",
+    Verdict.UNCERTIFIED: "bold magenta",
+    Verdict.FAILED: "bold red",
+}
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """`✓ certified`; a failure is written in capitals."""
+    word = verdict.value.upper() if verdict is Verdict.FAILED else verdict.value
+    return f"{GLYPHS[verdict]} {word}"
+
+
+def certificate_line(certificate: Certificate) -> Text:
+    """One line without a line break: verdict, errors against tolerances, faults tried, what is open."""
+    line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
+    rest = [phrase for phrase in (_reason(certificate), _errors(certificate), _faults(certificate)) if phrase]
+    return Text.assemble(line, " · ", " · ".join(rest))
+
+
+def certificate_words(certificate: Certificate) -> str:
+    """The same line as plain text, for a picture or a file."""
+    return certificate_line(certificate).plain
+
+
+def power_words(power: float) -> str:
+    """Power as a factor of the tolerance: `120 x`, `1.2e3 x`."""
+    return f"{short(power)} x"
+
+
+def _reason(certificate: Certificate) -> str:
+    """The reason, unless it only names the faults that `_faults` lists with their power."""
+    told = certificate.verdict is Verdict.INCONCLUSIVE and all(
+        name in certificate.reason for name in certificate.unseen
+    )
+    return "" if told else certificate.reason
+
+
+def _errors(certificate: Certificate) -> str:
+    failed = certificate.verdict is Verdict.FAILED
+    weights = _error("weights", certificate.weight_error, certificate.weight_tolerance, failed)
+    output = _error("output", certificate.output_error, certificate.output_tolerance, failed)
+    return f"{weights}, {output}"
+
+
+def _error(name: str, error: float, tolerance: float, failed: bool) -> str:
+    """`weights off by 3.1e-8 (tolerance 5.2e-7)`, or that they were not compared.
+
+    An error that is no number is itself the failure when the verdict is `failed`.
+    """
+    if math.isnan(tolerance) or (math.isnan(error) and not failed):
+        return f"{name} not compared"
+    return f"{name} off by {short(error)} (tolerance {short(tolerance)})"
+
+
+def _faults(certificate: Certificate) -> str:
+    """How many faults were tried and which is nearest to passing; which would have passed."""
+    if not certificate.faults:
+        return "no fault tried"
+    tried = f"{counted(len(certificate.faults), 'fault')} tried"
+    if certificate.unseen:
+        unseen = [f for f in certificate.faults if not f.power > 1]
+        named = ", ".join(f"{fault.name} ({power_words(fault.power)} the tolerance)" for fault in unseen)
+        return f"{tried}, not seen: {named}"
+    hardest = min(certificate.faults, key=lambda fault: fault.power)
+    return f"{tried}, hardest to see: {hardest.name}, {power_words(hardest.power)} the tolerance"

@@ -1,0 +1,93 @@
+"""What stands above every result: which model, which head, how it was read, and the text it was given."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.numbers import counted
+from attnscope.results import HeadAttention, Kind, Overview, Provenance, Verification
+from attnscope.tokens import Tokens, printable
+
+_ATTENTION = {
+    Kind.ENCODER: "encoder self-attention",
+    Kind.DECODER: "decoder self-attention",
+    Kind.CROSS: "cross-attention, decoder to encoder",
+}
+
+
+def header(result: HeadAttention | Overview | Verification) -> RenderableType:
+    """Two to four lines: what is shown and of which model, how it was read, what is special, the text."""
+    lines = [_subject(result), _reading(result.provenance)]
+    if isinstance(result, HeadAttention) and (features := _features(result)):
+        lines.append(Text(" · ".join(features)))
+    lines.append(_sentence(result))
+    return Group(*lines)
+
+
+def model_words(provenance: Provenance) -> str:
+    """The model's name; a demo model and a replaced one are called so."""
+    name = printable(provenance.model)
+    if provenance.demo:
+        name = f"demo model {name}"
+    if provenance.requested != provenance.model:
+        name += f", asked for {printable(provenance.requested)}"
+    return name
+
+
+def attention_words(kind: Kind) -> str:
+    return _ATTENTION[kind]
+
+
+def _subject(result: HeadAttention | Overview | Verification) -> Text:
+    model = model_words(result.provenance)
+    if isinstance(result, HeadAttention):
+        return Text.assemble((result.name, "bold"), f" {_ATTENTION[result.kind]} · {model}")
+    if isinstance(result, Overview):
+        heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
+        return Text.assemble((heads, "bold"), f" {_ATTENTION[result.kind]} · {model}")
+    heads = counted(sum(len(layer.certificates) for layer in result.layers), "head")
+    return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
+
+
+def _reading(provenance: Provenance) -> Text:
+    """What pins the weights down, and on what and by which way they were run."""
+    source = f"revision {provenance.source}" if provenance.revision else provenance.source
+    return Text(
+        f"{source} · {provenance.device} · {provenance.dtype} · kernel {provenance.kernel} · {provenance.route}",
+        style="dim",
+    )
+
+
+def _features(result: HeadAttention) -> list[str]:
+    """What sets this head apart from plain attention, one phrase each."""
+    features = []
+    if result.key_heads < result.heads:
+        features.append(_shared_key_head(result))
+    if result.window is not None:
+        features.append(f"window of {counted(result.window, 'token')}")
+    if result.softcap is not None:
+        features.append(f"scores capped at ±{result.softcap:g}")
+    if result.sink is not None:
+        features.append(f"sink {result.sink:.2f}")
+    return features
+
+
+def _shared_key_head(result: HeadAttention) -> str:
+    group = result.heads // result.key_heads
+    first = result.key_head * group
+    return f"reads key head {result.key_head} (shared by heads {first}-{first + group - 1})"
+
+
+def _sentence(result: HeadAttention | Overview | Verification) -> Text:
+    """The text in quotation marks, cut at the width of the console; two texts where there are two sides."""
+    if isinstance(result, Verification):
+        return _quoted(result.tokens)
+    line = _quoted(result.query_tokens)
+    if result.kind is Kind.CROSS:
+        line = Text.assemble("query ", line, "  key ", _quoted(result.key_tokens))
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _quoted(tokens: Tokens) -> Text:
+    quoted = " | ".join(f"“{printable(text)}”" for text in tokens.texts)
+    return Text(quoted, style="italic", no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,96 @@
+"""One stage of a head as a heat-coloured table; what to show instead where the table does not fit."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.cells import (
+    DIM,
+    cell_style,
+    cell_texts,
+    headings,
+    least_head,
+    line,
+    row_heads,
+    widest,
+)
+from attnscope.render.labels import column_widths, right, settled
+from attnscope.render.numbers import weight_text
+from attnscope.render.panels import Panel, Show, panel
+from attnscope.render.strongest import strongest_keys
+from attnscope.render.vectors import vectors
+from attnscope.results import HeadAttention
+
+MOST_ROWS = 60
+
+
+def matrix(result: HeadAttention, show: Show, width: int) -> RenderableType:
+    """Rows are queries, columns are keys, masked cells blank; `width` in terminal cells.
+
+    Where the table does not fit, the strongest keys of each query. Vectors have their dimensions as columns.
+    """
+    shown = panel(result, show)
+    if shown.column_tokens is None:
+        return Group(vectors(shown, width), *_captions(result, shown))
+    for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
+        texts = cell_texts(shown, decimals)
+        needed = least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1)
+        if needed <= width and len(texts) <= MOST_ROWS:
+            return Group(_table(shown, texts, width), *_captions(result, shown))
+    remedy = f"a terminal of {needed} columns shows it, or " if len(texts) <= MOST_ROWS else ""
+    notice = (
+        f"The matrix ({len(texts)} queries x {len(shown.column_tokens)} keys) does not fit here: {remedy}"
+    )
+    return Group(strongest_keys(shown, width), *_captions(result, shown), Text(f"{notice}-o file.png."))
+
+
+def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
+    names = shown.column_tokens.names if shown.column_tokens else ()
+    least = widest(texts) + 1
+    heads = row_heads(shown.row_tokens, width - least * len(names))
+    widths = column_widths([settled(name) for name in names], least, width - heads.cells)
+    lines = headings(heads, (shown.show, shown.row_word, shown.column_word), names, widths)
+    for row, cells in enumerate(texts):
+        lines.append(_row(shown, row, heads.text(row), cells, widths))
+    return Group(*lines)
+
+
+def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int]) -> Text:
+    if not shown.answered[row]:
+        return line(head, (" no valid key", DIM))
+    styles = [cell_style(shown, float(value)) for value in shown.values[row]]
+    coloured = [
+        (right(text, width), style) if text else " " * width
+        for text, width, style in zip(cells, widths, styles, strict=True)
+    ]
+    return line(head, *coloured)
+
+
+def _captions(result: HeadAttention, shown: Panel) -> list[Text]:
+    """What a reader has to know about the numbers above, in one line."""
+    told = _formula(result, shown)
+    if shown.column_tokens is not None and shown.masked:
+        told.append("blank: masked")
+    if shown.show == "weights" and (special := _special(result)):
+        told.append(special)
+    return [Text(" · ".join(told), style=DIM)] if told else []
+
+
+def _formula(result: HeadAttention, shown: Panel) -> list[str]:
+    if shown.show == "weights":
+        return [
+            "rows sum to 1" if result.sink is None else "rows sum to less than 1, the sink takes the rest"
+        ]
+    if shown.show == "scores":
+        return [f"q·k before the scale of {result.scale:.4g}"]
+    if shown.show == "scaled":
+        return [f"q·k x {result.scale:.4g}, capped and biased where the model does so"]
+    return []
+
+
+def _special(result: HeadAttention) -> str:
+    """How much of the weight lies on special tokens, mean over the queries that may look at a key."""
+    special = [i for i, token in enumerate(result.key_tokens.items) if token.special]
+    if not special or not result.answered.any():
+        return ""
+    share = result.weights[result.answered][:, special].sum(axis=1).mean()
+    return f"on special tokens {weight_text(float(share))}, mean over queries"

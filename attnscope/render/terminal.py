@@ -1,0 +1,24 @@
+"""What a console shows of a result: rich renderables, for any width, with and without colour.
+
+No function here makes a console or prints. Text of the model or the user never passes through markup.
+"""
+
+from attnscope.render.bars import query_bars
+from attnscope.render.certificate import certificate_line, verdict_words
+from attnscope.render.header import header
+from attnscope.render.matrix import matrix
+from attnscope.render.overview import overview
+from attnscope.render.panels import SHOWS, Show
+from attnscope.render.verification import verification
+
+__all__ = [
+    "SHOWS",
+    "Show",
+    "certificate_line",
+    "header",
+    "matrix",
+    "overview",
+    "query_bars",
+    "verdict_words",
+    "verification",
+]

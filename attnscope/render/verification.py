@@ -1,0 +1,119 @@
+"""Every layer and head of a model held against the model itself: a table by layer and one conclusion."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from attnscope.render.cells import DIM
+from attnscope.render.certificate import GLYPHS, STYLES, power_words, verdict_words
+from attnscope.render.numbers import counted, short
+from attnscope.results import Certificate, LayerCheck, OutputCheck, Verdict, Verification
+from attnscope.tokens import printable
+
+_NARROW = 100
+_EXPLAINED = (
+    "error: largest of the layer's heads; power: how far the fault hardest to see lies above the tolerance"
+)
+
+
+def verification(result: Verification, width: int) -> RenderableType:
+    """One row per layer, the worst head, the final results against an untouched run, the conclusion."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
+    errors = ("weights", "output") if width < _NARROW else ("weight error", "output error")
+    for heading in ("layer", "heads", "verdicts", *errors, "smallest power"):
+        table.add_column(heading, justify="right" if heading == "heads" else "left")
+    for layer in result.layers:
+        table.add_row(*_row(layer))
+    notes = [Text(printable(note)) for note in result.notes]
+    explained = Text(_EXPLAINED, style=DIM)
+    return Group(table, explained, *_worst(result), *_outputs(result.outputs), *notes, _conclusion(result))
+
+
+def _row(layer: LayerCheck) -> list[Text]:
+    weights, head = _largest(layer.certificates, lambda certificate: certificate.weight_error)
+    output, _ = _largest(layer.certificates, lambda certificate: certificate.output_error)
+    return [
+        Text(f"L{layer.layer} {layer.kind.value}"),
+        Text(str(len(layer.certificates))),
+        _verdicts(layer.certificates),
+        Text(f"{_error(weights)} H{head}" if layer.certificates else "-"),
+        Text(_error(output)),
+        Text(_smallest_power(layer.certificates)),
+    ]
+
+
+def _largest(
+    certificates: tuple[Certificate, ...], measured: Callable[[Certificate], float]
+) -> tuple[float, int]:
+    """Largest error and its head; NaN counts as larger than any number."""
+    errors = [(measured(certificate), head) for head, certificate in enumerate(certificates)]
+    return max(errors, key=lambda pair: (math.isnan(pair[0]), pair[0]), default=(math.nan, -1))
+
+
+def _error(error: float) -> str:
+    return "-" if math.isnan(error) else short(error)
+
+
+def _verdicts(certificates: tuple[Certificate, ...]) -> Text:
+    """`✓ 10 ? 2`, best verdict first, each in its colour."""
+    counts = Counter(certificate.verdict for certificate in certificates)
+    found = [
+        (f"{GLYPHS[verdict]} {counts[verdict]}", STYLES[verdict]) for verdict in Verdict if counts[verdict]
+    ]
+    return Text(" ").join(Text(words, style=style) for words, style in found)
+
+
+def _smallest_power(certificates: tuple[Certificate, ...]) -> str:
+    faults = [fault for certificate in certificates for fault in certificate.faults]
+    weakest = min(faults, key=lambda fault: fault.power, default=None)
+    return f"{power_words(weakest.power)} {weakest.name}" if weakest else "no fault tried"
+
+
+def _worst(result: Verification) -> list[Text]:
+    """The head with the worst verdict; among equals the one whose weights use up most of their tolerance."""
+    heads = [(layer, head, c) for layer in result.layers for head, c in enumerate(layer.certificates)]
+    if not heads:
+        return []
+    layer, head, certificate = max(heads, key=lambda place: _badness(place[2]))
+    name = f"L{layer.layer} H{head} ({layer.kind.value})"
+    numbers = (
+        f"weights {_error(certificate.weight_error)} of {_error(certificate.weight_tolerance)} tolerated"
+    )
+    reason = f" · {printable(certificate.reason)}" if certificate.reason else ""
+    return [Text.assemble("worst head: ", (name, "bold"), f" {certificate.verdict.value}, {numbers}{reason}")]
+
+
+def _badness(certificate: Certificate) -> tuple[int, bool, float]:
+    share = certificate.weight_error / certificate.weight_tolerance if certificate.weight_tolerance else 0.0
+    return certificate.verdict.rank, math.isnan(share), share
+
+
+def _outputs(checks: tuple[OutputCheck, ...]) -> list[Text]:
+    """The model's final results, captured run against untouched run."""
+    if not checks:
+        return []
+    line = Text("against an untouched run: ")
+    phrases = [
+        Text(f"{printable(check.name)} identical")
+        if check.identical
+        else Text(f"{printable(check.name)} off by up to {short(check.difference)}", style="bold red")
+        for check in checks
+    ]
+    return [line + Text(", ").join(phrases)]
+
+
+def _conclusion(result: Verification) -> Text:
+    every = [certificate.verdict for layer in result.layers for certificate in layer.certificates]
+    certified = every.count(Verdict.CERTIFIED)
+    changed = [printable(check.name) for check in result.outputs if not check.identical]
+    told = f"{certified} of {counted(len(every), 'head')} in {counted(len(result.layers), 'layer')} certified"
+    if changed:
+        told += f", but reading the model changed {', '.join(changed)}"
+    elif result.outputs:
+        told += ", and reading the model changed nothing"
+    return Text.assemble((verdict_words(result.verdict), STYLES[result.verdict]), f" · {told}")
