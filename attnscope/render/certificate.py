@@ -58,7 +58,7 @@ def _errors(certificate: Certificate) -> str:
     failed = certificate.verdict is Verdict.FAILED
     weights = _error("weights", certificate.weight_error, certificate.weight_tolerance, failed)
     output = _error("output", certificate.output_error, certificate.output_tolerance, failed)
-    return f"{weights}, {output}"
+    return f"{weights}, {output}".replace(", output off by", ", output by")
 
 
 def _error(name: str, error: float, tolerance: float, failed: bool) -> str:

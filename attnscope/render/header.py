@@ -51,10 +51,8 @@ def _subject(result: HeadAttention | Overview | Verification) -> Text:
 def _reading(provenance: Provenance) -> Text:
     """What pins the weights down, and on what and by which way they were run."""
     source = f"revision {provenance.source}" if provenance.revision else provenance.source
-    return Text(
-        f"{source} · {provenance.device} · {provenance.dtype} · kernel {provenance.kernel} · {provenance.route}",
-        style="dim",
-    )
+    parts = (source, provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
+    return Text(" · ".join(printable(part) for part in parts), style="dim")
 
 
 def _features(result: HeadAttention) -> list[str]:

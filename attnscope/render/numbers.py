@@ -16,7 +16,7 @@ def weight_text(weight: float, decimals: int = 2) -> str:
 
 
 def signed_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
-    """Every value as text, an object array of the same shape, all in one notation, with as many decimals as the largest of them needs to be read.
+    """Every value as text, an object array of the same shape, all in one notation.
 
     `decimals` holds for values from 0.1 to 1000; smaller ones get up to two more, larger ones fewer, and
     beyond that all are written with an exponent.
@@ -31,7 +31,7 @@ def signed_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.n
 
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
     """Every value through `word`, as an object array of the same shape."""
-    words: Shaped[np.ndarray, "..."] = np.vectorize(word, otypes=[object])(values)
+    words: Shaped[np.ndarray, " ..."] = np.vectorize(word, otypes=[object])(values)
     return words
 
 
@@ -57,5 +57,5 @@ def short(value: float) -> str:
 
 def counted(number: int, noun: str) -> str:
     """`1 head`, `12 heads`, `3 queries`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") and noun != "key" else noun + "s"
+    plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
     return f"{number} {noun if number == 1 else plural}"

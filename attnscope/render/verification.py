@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attnscope.render.cells import DIM
-from attnscope.render.certificate import GLYPHS, STYLES, power_words, verdict_words
+from attnscope.render.certificate import GLYPHS, STYLES, certificate_line, power_words, verdict_words
 from attnscope.render.numbers import counted, short
 from attnscope.results import Certificate, LayerCheck, OutputCheck, Verdict, Verification
 from attnscope.tokens import printable
@@ -41,7 +41,7 @@ def _row(layer: LayerCheck) -> list[Text]:
         Text(f"L{layer.layer} {layer.kind.value}"),
         Text(str(len(layer.certificates))),
         _verdicts(layer.certificates),
-        Text(f"{_error(weights)} H{head}" if layer.certificates else "-"),
+        Text("-" if head < 0 else f"{_error(weights)} H{head}"),
         Text(_error(output)),
         Text(_smallest_power(layer.certificates)),
     ]
@@ -50,9 +50,13 @@ def _row(layer: LayerCheck) -> list[Text]:
 def _largest(
     certificates: tuple[Certificate, ...], measured: Callable[[Certificate], float]
 ) -> tuple[float, int]:
-    """Largest error and its head; NaN counts as larger than any number."""
-    errors = [(measured(certificate), head) for head, certificate in enumerate(certificates)]
-    return max(errors, key=lambda pair: (math.isnan(pair[0]), pair[0]), default=(math.nan, -1))
+    """Largest error and its head; NaN is the largest where it is the failure, else it was not measured."""
+    errors = [
+        (math.inf if math.isnan(error) else error, head)
+        for head, certificate in enumerate(certificates)
+        if not math.isnan(error := measured(certificate)) or certificate.verdict is Verdict.FAILED
+    ]
+    return max(errors, key=lambda pair: pair[0], default=(math.nan, -1))
 
 
 def _error(error: float) -> str:
@@ -81,11 +85,7 @@ def _worst(result: Verification) -> list[Text]:
         return []
     layer, head, certificate = max(heads, key=lambda place: _badness(place[2]))
     name = f"L{layer.layer} H{head} ({layer.kind.value})"
-    numbers = (
-        f"weights {_error(certificate.weight_error)} of {_error(certificate.weight_tolerance)} tolerated"
-    )
-    reason = f" · {printable(certificate.reason)}" if certificate.reason else ""
-    return [Text.assemble("worst head: ", (name, "bold"), f" {certificate.verdict.value}, {numbers}{reason}")]
+    return [Text.assemble("worst head: ", (name, "bold"), " ", certificate_line(certificate))]
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:
@@ -108,12 +108,20 @@ def _outputs(checks: tuple[OutputCheck, ...]) -> list[Text]:
 
 
 def _conclusion(result: Verification) -> Text:
-    every = [certificate.verdict for layer in result.layers for certificate in layer.certificates]
-    certified = every.count(Verdict.CERTIFIED)
+    told = f"{_heads_by_verdict(result)} in {counted(len(result.layers), 'layer')}"
     changed = [printable(check.name) for check in result.outputs if not check.identical]
-    told = f"{certified} of {counted(len(every), 'head')} in {counted(len(result.layers), 'layer')} certified"
     if changed:
-        told += f", but reading the model changed {', '.join(changed)}"
+        told += f"; reading the model changed {', '.join(changed)}"
     elif result.outputs:
-        told += ", and reading the model changed nothing"
+        told += "; reading the model changed nothing"
     return Text.assemble((verdict_words(result.verdict), STYLES[result.verdict]), f" · {told}")
+
+
+def _heads_by_verdict(result: Verification) -> str:
+    """`all 48 heads certified`, or how many of each verdict."""
+    every = Counter(certificate.verdict for layer in result.layers for certificate in layer.certificates)
+    heads = counted(every.total(), "head")
+    if len(every) == 1:
+        return f"all {heads} {next(iter(every)).value}"
+    parts = ", ".join(f"{every[verdict]} {verdict.value}" for verdict in Verdict if every[verdict])
+    return f"of {heads} {parts}" if parts else "no head"
