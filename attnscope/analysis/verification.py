@@ -21,6 +21,7 @@ def verification(
 
     The model first runs untouched; what it then returns under the takeover must be the same to the bit.
     """
+    inputs = {**inputs, "output_hidden_states": True}
     with evaluating(model):
         untouched = model(**inputs)
     found = sites(model)
@@ -36,9 +37,16 @@ def verification(
 
 
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:
-    """Every tensor of numbers that the model returned, from both runs."""
-    names = [name for name, value in untouched.items() if isinstance(value, Tensor)]
-    return tuple(_output_check(name, untouched[name], watched[name]) for name in names)
+    """Every tensor that the model returned, and its final hidden states, from both runs."""
+    before, after = _tensors(untouched), _tensors(watched)
+    return tuple(_output_check(name, before[name], after[name]) for name in before)
+
+
+def _tensors(outputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    named = {name: value for name, value in outputs.items() if isinstance(value, Tensor)}
+    if "last_hidden_state" in named or not outputs.get("hidden_states"):
+        return named
+    return {"last_hidden_state": outputs["hidden_states"][-1], **named}
 
 
 def _output_check(name: str, untouched: Tensor, watched: Tensor) -> OutputCheck:

@@ -4,10 +4,11 @@ import os
 import socket
 import sys
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 from urllib.parse import urlparse
 
-from huggingface_hub import HfApi, constants, snapshot_download
+from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub import errors as hub_errors
 from huggingface_hub.utils import disable_progress_bars
 
@@ -17,6 +18,7 @@ _CONFIGURATION = ["*.json", "*.txt", "*.model", "*.tiktoken", "*.jinja"]
 _SAFETENSORS = ["model.safetensors", "model-*-of-*.safetensors"]
 _PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
 _CONNECT_SECONDS = 2.0
+_ANSWER_SECONDS = 20.0  # for the list of files; downloads have the client's own time-outs
 
 
 class HubUnreachableError(ModelUnavailableError):
@@ -24,13 +26,18 @@ class HubUnreachableError(ModelUnavailableError):
 
 
 def cached(repo: str, revision: str | None) -> Path | None:
-    """The folder of `repo` in the local cache when its configuration and weights are both there."""
+    """The folder of `repo` in the local cache when its configuration and weights are both there.
+
+    Raises `InputError` when `repo` cannot be the id of a model.
+    """
     try:
-        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
-    except (hub_errors.LocalEntryNotFoundError, hub_errors.HFValidationError, FileNotFoundError, OSError):
-        return None
-    weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
-    return folder if weights and (folder / "config.json").exists() else None
+        config = try_to_load_from_cache(repo, "config.json", revision=revision)
+    except hub_errors.HFValidationError as error:
+        message = f"'{repo}' is neither a folder nor a hub id such as google-bert/bert-base-uncased"
+        raise InputError(message) from error
+    folder = Path(config).parent if isinstance(config, str) else None
+    weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin")] if folder else []
+    return folder if weights else None
 
 
 def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool) -> Path:
@@ -42,11 +49,11 @@ def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code
     if not sys.stderr.isatty():
         disable_progress_bars()
     try:
-        files = HfApi().list_repo_files(repo, revision=revision)
-        patterns = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
-        return Path(
-            snapshot_download(repo, revision=revision, allow_patterns=patterns, ignore_patterns="*/*")
-        )
+        info = HfApi().model_info(repo, revision=revision, timeout=_ANSWER_SECONDS)
+        files = [file.rfilename for file in info.siblings or []]
+        wanted = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
+        # one by one: snapshot_download asks for its own list without any time-out
+        fetched = [hf_hub_download(repo, file, revision=revision) for file in wanted]
     except hub_errors.GatedRepoError as error:
         raise ModelUnavailableError(
             f"{repo} is gated: accept its terms on the hub and set HF_TOKEN or run `hf auth login`"
@@ -58,12 +65,9 @@ def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code
             f"no model '{repo}' on the hub (or it is private: set HF_TOKEN); "
             "a folder on disk is named by its path, the bundled model by 'demo'"
         ) from error
-    except hub_errors.HFValidationError as error:
-        raise InputError(
-            f"'{repo}' is neither a folder nor a hub id such as google-bert/bert-base-uncased"
-        ) from error
     except (hub_errors.HTTPError, OSError) as error:
         raise ModelUnavailableError(f"downloading {repo} failed: {one_line(error)}") from error
+    return Path(fetched[0]).parent
 
 
 def unreachable() -> str | None:
@@ -104,12 +108,21 @@ def _connect(host: str, port: int) -> OSError | None:
 
 
 def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: bool) -> list[str]:
-    """File patterns to fetch: safetensors where there are any, pickles only when they are allowed."""
-    code = ["*.py"] if remote_code else []
-    if any(name.endswith(".safetensors") and name.startswith("model") for name in files):
-        return [*_CONFIGURATION, *_SAFETENSORS, *code]
-    if not allow_pickle and any(name.startswith("pytorch_model") for name in files):
+    """The files to fetch, config.json first: safetensors where there are any, pickles only when allowed."""
+    safe = _matching(files, _SAFETENSORS)
+    pickles = _matching(files, _PICKLES)
+    if "config.json" not in files or not (safe or pickles):
+        raise ModelUnavailableError(f"{repo} has no config.json or no weights that transformers can load")
+    if not safe and not allow_pickle:
         raise ModelUnavailableError(
             f"{repo} has only pickled weights, which can run code: --allow-pickle loads them"
         )
-    return [*_CONFIGURATION, *_PICKLES, *code]
+    others = [name for name in _matching(files, _CONFIGURATION) if name != "config.json"]
+    code = _matching(files, ["*.py"]) if remote_code else []
+    return ["config.json", *others, *code, *(safe or pickles)]
+
+
+def _matching(files: list[str], patterns: list[str]) -> list[str]:
+    """The files of the repository's top folder that match one of `patterns`."""
+    top = [name for name in files if "/" not in name]
+    return [name for name in top if any(fnmatch(name, pattern) for pattern in patterns)]

@@ -9,7 +9,7 @@ from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model import hub
 
 DEFAULT = "bert-base-uncased"
-_DEFAULT_ALIASES = (DEFAULT, f"google-bert/{DEFAULT}")
+_HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
 
 
 @dataclass(frozen=True)
@@ -53,24 +53,21 @@ def find(
 
 
 def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
-    for name in _DEFAULT_ALIASES:
-        if (folder := hub.cached(name, revision)) is not None:
-            return Source(DEFAULT, DEFAULT, folder, folder.name)
     try:
-        folder = hub.download(
-            _DEFAULT_ALIASES[1], revision, allow_pickle=allow_pickle, remote_code=remote_code
-        )
+        return _from_hub(DEFAULT, revision=revision, allow_pickle=allow_pickle, remote_code=remote_code)
     except hub.HubUnreachableError as error:
         if revision is not None:
             raise  # a revision names a model as exactly as a name does
         return _demo(DEFAULT, f"{error}; using the bundled demo model")
-    return Source(DEFAULT, DEFAULT, folder, folder.name)
 
 
-def _from_hub(name: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
-    folder = hub.cached(name, revision)
-    folder = folder or hub.download(name, revision, allow_pickle=allow_pickle, remote_code=remote_code)
-    return Source(name, name, folder, folder.name)
+def _from_hub(requested: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
+    names = (DEFAULT, _HUB_ID) if requested == DEFAULT else (requested,)
+    cached = (hub.cached(name, revision) for name in names)
+    folder = next((folder for folder in cached if folder is not None), None)
+    if folder is None:
+        folder = hub.download(names[-1], revision, allow_pickle=allow_pickle, remote_code=remote_code)
+    return Source(requested, requested, folder, folder.name)
 
 
 def _demo(requested: str, notice: str | None = None) -> Source:

@@ -1,0 +1,85 @@
+"""A model hub small enough to read: one folder as one repository, and refusals like the hub's own."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def _handler(repo: str, folder: Path) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def _answer(self, *, with_body: bool) -> None:
+            path = self.path.split("?")[0]
+            if "/gated" in path:
+                return self._refuse(403, "GatedRepo")
+            if f"/{repo}" not in path:
+                return self._refuse(401, "RepoNotFound")
+            if "no-such-revision" in path:
+                return self._refuse(404, "RevisionNotFound")
+            if path.startswith("/api/"):
+                return self._send(json.dumps(self._listing(path)).encode(), with_body, {})
+            file = folder / path.rpartition("/")[2]
+            if not file.is_file():
+                return self._refuse(404, "EntryNotFound")
+            content = file.read_bytes()
+            return self._send(content, with_body, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'})
+
+        def _listing(self, path: str) -> object:
+            files = sorted(folder.iterdir())
+            if "/tree/" in path:
+                return [
+                    {"type": "file", "path": f.name, "size": f.stat().st_size, "oid": "0" * 40} for f in files
+                ]
+            return {
+                "id": repo,
+                "modelId": repo,
+                "sha": COMMIT,
+                "siblings": [{"rfilename": f.name} for f in files],
+            }
+
+        def _send(self, content: bytes, with_body: bool, headers: dict[str, str]) -> None:
+            self.send_response(200)
+            for name, value in {
+                "X-Repo-Commit": COMMIT,
+                "Content-Length": str(len(content)),
+                **headers,
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if with_body:
+                self.wfile.write(content)
+
+        def _refuse(self, status: int, code: str) -> None:
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.send_header("X-Error-Message", code)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@contextmanager
+def stand_in(repo: str, folder: Path) -> Iterator[str]:
+    """The address of a hub that has `folder` as `repo`, and a gated repository `some/gated`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repo, folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
