@@ -17,7 +17,7 @@ _ATTENTION = {
 def header(result: HeadAttention | Overview | Verification) -> RenderableType:
     """Two to four lines: what is shown and of which model, how it was read, what is special, the text."""
     lines = [_subject(result), _reading(result.provenance)]
-    if isinstance(result, HeadAttention) and (features := _features(result)):
+    if isinstance(result, HeadAttention) and (features := feature_words(result)):
         lines.append(Text(" · ".join(features)))
     lines.append(_sentence(result))
     return Group(*lines)
@@ -55,7 +55,7 @@ def _reading(provenance: Provenance) -> Text:
     return Text(" · ".join(printable(part) for part in parts), style="dim")
 
 
-def _features(result: HeadAttention) -> list[str]:
+def feature_words(result: HeadAttention) -> list[str]:
     """What sets this head apart from plain attention, one phrase each."""
     features = []
     if result.key_heads < result.heads:

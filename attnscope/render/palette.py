@@ -39,8 +39,13 @@ def diverging(value: float, extent: float) -> Style:
 @lru_cache
 def _style(anchors: tuple[str, ...], step: int) -> Style:
     background = _between(anchors, step / _STEPS)
-    text = _BLACK if _contrast(background, _BLACK) > _contrast(background, _WHITE) else _WHITE
+    text = readable_on(background)
     return Style(color=Color.from_triplet(text), bgcolor=Color.from_triplet(background))
+
+
+def readable_on(background: ColorTriplet) -> ColorTriplet:
+    """Black or white, whichever has the higher contrast."""
+    return _BLACK if _contrast(background, _BLACK) > _contrast(background, _WHITE) else _WHITE
 
 
 def _between(anchors: tuple[str, ...], share: float) -> ColorTriplet:

@@ -1,0 +1,93 @@
+"""A result as a matplotlib figure, and a figure as the same bytes every time.
+
+Figures are made without pyplot, on a light page that is as large as its labels need. `draw_head` and
+`draw_overview` (in `plot_head`, `plot_overview`) draw the same on any Axes.
+"""
+
+import io
+from typing import Literal
+
+from matplotlib.figure import Figure
+
+from attnscope.render.certificate import GLYPHS, certificate_words
+from attnscope.render.header import attention_words, feature_words, model_words
+from attnscope.render.numbers import counted
+from attnscope.render.page import Words, colour_bar, page
+from attnscope.render.panels import Panel, Show, panel
+from attnscope.render.plot_head import draw_head, head_frame
+from attnscope.render.plot_overview import draw_overview, overview_frame
+from attnscope.render.typesetting import drawing, missing_glyphs
+from attnscope.results import HeadAttention, Overview, Provenance, Verdict
+from attnscope.tokens import printable
+
+__all__ = ["FORMATS", "Format", "figure_bytes", "heatmap", "missing_glyphs", "overview_figure"]
+
+Format = Literal["png", "svg", "pdf"]
+FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
+_DPI = 200
+_NO_TIME = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+
+def heatmap(result: HeadAttention, show: Show = "weights") -> Figure:
+    """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched."""
+    shown = panel(result, show)
+    with drawing():
+        made = page(head_frame(shown), _head_words(result, shown))
+        drawn = draw_head(shown, made.axes)
+        colour_bar(made, drawn, shown.title)
+    return made.figure
+
+
+def overview_figure(result: Overview) -> Figure:
+    """The entropy of every head, layers by heads, with the strongest link of each where legible."""
+    with drawing():
+        made = page(overview_frame(result), _overview_words(result))
+        drawn = draw_overview(result, made.axes)
+        colour_bar(made, drawn, "entropy in nats")
+    return made.figure
+
+
+def figure_bytes(figure: Figure, format: Format) -> bytes:
+    """The file of `figure`: the same bytes for the same result, without any time or random name in it."""
+    buffer = io.BytesIO()
+    with drawing():
+        figure.savefig(buffer, format=format, dpi=_DPI, metadata=_NO_TIME[format])
+    return buffer.getvalue()
+
+
+def _head_words(result: HeadAttention, shown: Panel) -> Words:
+    """Heading, text and small print of one head."""
+    heading = f"{model_words(result.provenance)} · {result.name} · {attention_words(result.kind)}"
+    told = []
+    if shown.column_tokens is not None and (shown.masked or not shown.answered.all()):
+        told.append("hatched: masked")
+    told += feature_words(result)
+    sentence = f"“{printable(result.query_tokens.sentence)}”"
+    if result.query_tokens is not result.key_tokens:
+        sentence = f"query: {sentence}   key: “{printable(result.key_tokens.sentence)}”"
+    foot = [certificate_words(result.certificate), _source(result.provenance)]
+    return Words(heading, sentence, tuple([" · ".join(told), *foot] if told else foot))
+
+
+def _overview_words(result: Overview) -> Words:
+    heading = f"{model_words(result.provenance)} · {attention_words(result.kind)}, every head"
+    legend = (
+        "number: entropy; dark looks at one key, light at all alike; under it the strongest link, its weight"
+    )
+    every = [certificate.verdict for layer in result.certificates for certificate in layer]
+    counts = [
+        f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in Verdict if verdict in every
+    ]
+    verdicts = f"{counted(len(every), 'head')}: {', '.join(counts)}"
+    if set(every) != {Verdict.CERTIFIED}:
+        verdicts += "; outlined: not certified"
+    sentence = f"“{printable(result.query_tokens.sentence)}”"
+    return Words(heading, sentence, (legend, verdicts, _source(result.provenance)))
+
+
+def _source(provenance: Provenance) -> str:
+    """What pins the numbers down, for the small print."""
+    versions = " ".join(f"{name} {version}" for name, version in sorted(provenance.versions.items()))
+    how = (provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
+    parts = (provenance.model, provenance.source, *how, versions)
+    return " · ".join(printable(part) for part in parts if part)

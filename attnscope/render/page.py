@@ -1,0 +1,98 @@
+"""The page around a heat map: heading, text, axes, colour bar and small print, placed to the inch.
+
+Sizes follow from what has to be read: the page grows with its labels, so that nothing is cut or overlaps.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure
+from rich.color_triplet import ColorTriplet
+
+from attnscope.render.palette import readable_on
+from attnscope.render.typesetting import line_height, wrapped
+
+INK, FAINT = "#222222", "#666666"
+_MARGIN, _GAP = 0.2, 0.12
+_LEAST_WIDTH = 5.4
+_BAR_WIDTH, _BAR_ROOM, _TALLEST_BAR = 0.16, 0.95, 4.0
+_HEADING, _SENTENCE, _FOOT = 11.0, 9.0, 6.5
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Width and height of the axes, and the room for tick labels and axis words left of and above them."""
+
+    width: float
+    height: float
+    left: float
+    top: float
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is written around the axes: heading and sentence above, one paragraph per `foot` below."""
+
+    heading: str
+    sentence: str
+    foot: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    figure: Figure
+    axes: Axes
+    bar: Axes
+
+
+def page(frame: Frame, words: Words) -> Page:
+    """An empty page; the axes are `frame.width` by `frame.height`, the colour bar stands at their right."""
+    needed = 2 * _MARGIN + frame.left + frame.width + _BAR_ROOM
+    width = max(needed, _LEAST_WIDTH)
+    inner = width - 2 * _MARGIN
+    above = [(line, _HEADING, "bold", INK) for line in wrapped(words.heading, inner, _HEADING, bold=True)]
+    above += [(line, _SENTENCE, "normal", INK) for line in wrapped(words.sentence, inner, _SENTENCE)]
+    foot = [line for paragraph in words.foot for line in wrapped(paragraph, inner, _FOOT)]
+    below = [(line, _FOOT, "normal", FAINT) for line in foot]
+    head = sum(line_height(size) for _, size, *_ in above) + _GAP
+    height = 2 * _MARGIN + head + frame.top + frame.height + _GAP + len(below) * line_height(_FOOT)
+    figure = Figure(figsize=(width, height), facecolor="white")
+    _write(figure, above, height - _MARGIN)
+    _write(figure, below, _MARGIN + len(below) * line_height(_FOOT))
+    left = _MARGIN + frame.left + (width - needed) / 2
+    bottom = height - _MARGIN - head - frame.top - frame.height
+    bar_height = min(frame.height, _TALLEST_BAR)
+    bar = (left + frame.width + _GAP, bottom + frame.height - bar_height, _BAR_WIDTH, bar_height)
+    axes = _axes(figure, (left, bottom, frame.width, frame.height))
+    return Page(figure, axes, _axes(figure, bar))
+
+
+def _axes(figure: Figure, inches: tuple[float, float, float, float]) -> Axes:
+    width, height = figure.get_size_inches()
+    left, bottom, wide, high = inches
+    return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+
+def _write(figure: Figure, lines: list[tuple[str, float, str, str]], top: float) -> None:
+    """Lines of (text, size, weight, colour) one under the other from `top`, in inches from the bottom."""
+    width, height = figure.get_size_inches()
+    for text, size, weight, colour in lines:
+        top -= line_height(size)
+        place = (_MARGIN / width, (top + 0.25 * line_height(size)) / height)
+        figure.text(*place, text, size=size, weight=weight, color=colour, parse_math=False)
+
+
+def ink_on(drawn: ScalarMappable, value: float) -> str:
+    """Black or white, whichever is easier to read on the colour of `value`."""
+    red, green, blue, _ = np.asarray(drawn.to_rgba(value, bytes=True)).tolist()
+    return readable_on(ColorTriplet(red, green, blue)).hex
+
+
+def colour_bar(made: Page, drawn: ScalarMappable, label: str) -> None:
+    """The colour bar of what was drawn, with its label at the right."""
+    bar = made.figure.colorbar(drawn, cax=made.bar)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    made.bar.tick_params(labelsize=7, length=2, colors=INK)
+    made.bar.set_ylabel(label, size=8, color=INK)
