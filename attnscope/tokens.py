@@ -57,9 +57,10 @@ class Token:
             return printable(self.piece)
         stripped = self.text.strip()
         if not stripped:
-            spaces = "".join(_VISIBLE.get(character, character) for character in self.text)
+            spaces = "".join(_VISIBLE.get(character) or printable(character) for character in self.text)
             return spaces or printable(self.piece)
-        return ("##" if self.piece.startswith("##") else "") + printable(stripped)
+        continued = self.piece.startswith("##") and stripped != self.piece
+        return ("##" if continued else "") + printable(stripped)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Tokens:
         `wanted` is a position (negatives count from the end), a token's text, or `text@position`.
         Raises `InputError` that lists the choices when nothing or more than one token answers to it.
         """
-        if wanted.lstrip("-").isdecimal():
+        if wanted.removeprefix("-").isdecimal():
             return self._numbered(int(wanted))
         matches = self._named(wanted)
         if len(matches) == 1:
@@ -126,6 +127,8 @@ class Tokens:
     def _named(self, wanted: str) -> list[int]:
         if wanted in self.labels:
             return [self.labels.index(wanted)]
+        if numbered := [i for i, name in enumerate(self.names) if wanted == f"{name}@{i}"]:
+            return numbered
         for same in (str, str.casefold):
             forms = [{same(t.name), same(t.text.strip()), same(t.piece)} - {""} for t in self.items]
             if matches := [i for i, form in enumerate(forms) if same(wanted) in form]:
@@ -135,7 +138,7 @@ class Tokens:
     def _pieces_of_word(self, wanted: str) -> list[int]:
         words: dict[tuple[int, int], list[int]] = {}
         for i, token in enumerate(self.items):
-            if token.word is not None and token.span is not None:
+            if token.word is not None and token.span is not None and token.part < len(self.texts):
                 words.setdefault((token.part, token.word), []).append(i)
         for (part, _), positions in words.items():
             spans = [span for i in positions if (span := self.items[i].span)]
