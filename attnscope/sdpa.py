@@ -81,12 +81,17 @@ def soft_cap(scores: Float[Tensor, "*any"], cap: float | None) -> Float[Tensor, 
 def softmax(
     logits: Float[Tensor, "head query key"], sinks: Float[Tensor, " head"] | None = None
 ) -> Float[Tensor, "head query key"]:
-    """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator."""
+    """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator.
+
+    A row of nothing but -inf is NaN, also with a sink.
+    """
     peak = logits.amax(-1, keepdim=True)
     if sinks is None:
         unnormalised = torch.exp(logits - peak)
         return unnormalised / unnormalised.sum(-1, keepdim=True)
+    unanswered = peak == -torch.inf
     sink = sinks[:, None, None].to(logits)
     peak = torch.maximum(peak, sink)
     unnormalised = torch.exp(logits - peak)
-    return unnormalised / (unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))
+    weights = unnormalised / (unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))
+    return weights.masked_fill(unanswered, torch.nan)
