@@ -9,13 +9,13 @@ from typing import Literal
 
 from matplotlib.figure import Figure
 
-from attnscope.render.certificate import GLYPHS, certificate_words
+from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
 from attnscope.render.header import attention_words, feature_words, model_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import Words, colour_bar, page
 from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.plot_head import draw_head, head_frame
-from attnscope.render.plot_overview import draw_overview, overview_frame
+from attnscope.render.plot_overview import draw_overview, legend, overview_frame
 from attnscope.render.typesetting import drawing, missing_glyphs
 from attnscope.results import HeadAttention, Overview, Provenance, Verdict
 from attnscope.tokens import printable
@@ -58,6 +58,8 @@ def figure_bytes(figure: Figure, format: Format) -> bytes:
 def _head_words(result: HeadAttention, shown: Panel) -> Words:
     """Heading, text and small print of one head."""
     heading = f"{model_words(result.provenance)} · {result.name} · {attention_words(result.kind)}"
+    if result.certificate.verdict is not Verdict.CERTIFIED:
+        heading += f" · {verdict_words(result.certificate.verdict)}"
     told = []
     if shown.column_tokens is not None and (shown.masked or not shown.answered.all()):
         told.append("hatched: masked")
@@ -71,18 +73,14 @@ def _head_words(result: HeadAttention, shown: Panel) -> Words:
 
 def _overview_words(result: Overview) -> Words:
     heading = f"{model_words(result.provenance)} · {attention_words(result.kind)}, every head"
-    legend = (
-        "number: entropy; dark looks at one key, light at all alike; under it the strongest link, its weight"
-    )
     every = [certificate.verdict for layer in result.certificates for certificate in layer]
-    counts = [
-        f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in Verdict if verdict in every
-    ]
+    found = [verdict for verdict in Verdict if verdict in every]
+    counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]
     verdicts = f"{counted(len(every), 'head')}: {', '.join(counts)}"
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    return Words(heading, sentence, (legend, verdicts, _source(result.provenance)))
+    return Words(heading, sentence, (legend(result), verdicts, _source(result.provenance)))
 
 
 def _source(provenance: Provenance) -> str:

@@ -86,7 +86,7 @@ def _write(figure: Figure, lines: list[tuple[str, float, str, str]], top: float)
 
 def ink_on(drawn: ScalarMappable, value: float) -> str:
     """Black or white, whichever is easier to read on the colour of `value`."""
-    red, green, blue, _ = np.asarray(drawn.to_rgba(value, bytes=True)).tolist()
+    red, green, blue, _ = drawn.to_rgba(np.array([value]), bytes=True)[0].tolist()
     return readable_on(ColorTriplet(red, green, blue)).hex
 
 

@@ -18,6 +18,7 @@ _RED_TO_BLUE = (
     *("d1e5f0", "92c5de", "4393c3", "2166ac", "084594"),
 )
 _STEPS = 64
+_DARK = 0.23
 _BLACK, _WHITE = ColorTriplet(0, 0, 0), ColorTriplet(255, 255, 255)
 
 
@@ -44,8 +45,8 @@ def _style(anchors: tuple[str, ...], step: int) -> Style:
 
 
 def readable_on(background: ColorTriplet) -> ColorTriplet:
-    """Black or white, whichever has the higher contrast."""
-    return _BLACK if _contrast(background, _BLACK) > _contrast(background, _WHITE) else _WHITE
+    """White on dark colours, else black; on middle blues white is easier to read than its contrast says."""
+    return _WHITE if luminance(background) < _DARK else _BLACK
 
 
 def _between(anchors: tuple[str, ...], share: float) -> ColorTriplet:
@@ -56,13 +57,7 @@ def _between(anchors: tuple[str, ...], share: float) -> ColorTriplet:
     return ColorTriplet(red, green, blue)
 
 
-def _contrast(one: ColorTriplet, other: ColorTriplet) -> float:
-    """Contrast ratio of WCAG 2, 1 to 21."""
-    dark, light = sorted((_luminance(one), _luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(colour: ColorTriplet) -> float:
+def luminance(colour: ColorTriplet) -> float:
     """Relative luminance of an sRGB colour, 0 to 1."""
     parts = [part / 255 for part in colour]
     red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)

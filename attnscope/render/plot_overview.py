@@ -31,6 +31,16 @@ def _cell(result: Overview) -> tuple[float, float]:
     return (0.3, 0.24) if heads <= _MOST_NUMBERS else (11.5 / heads, 11.5 / heads)
 
 
+def legend(result: Overview) -> str:
+    """What the colours mean, and the writing in the cells where there is any."""
+    told = "dark looks at one key, light at all alike"
+    if len(result.heads) <= _MOST_NUMBERS:
+        told += "; number: entropy in nats"
+    if len(result.heads) <= _MOST_LINKS:
+        told += "; below it: strongest link, query→key, and its weight"
+    return told
+
+
 def overview_frame(result: Overview) -> Frame:
     """The size of the axes and the room for `L11` and `H11` beside them."""
     wide, high = _cell(result)
@@ -74,20 +84,21 @@ def _mark(result: Overview, axes: Axes, i: int, j: int) -> None:
     """An outline around a head that is not certified."""
     verdict = result.certificates[i][j].verdict
     if verdict is not Verdict.CERTIFIED:
-        outline = {"fill": False, "edgecolor": OUTLINES[verdict], "linewidth": 1.5}
-        axes.add_patch(Rectangle((j + 0.04, i + 0.06), 0.92, 0.88, **outline))
+        outline = Rectangle((j + 0.04, i + 0.06), 0.92, 0.88, fill=False, linewidth=1.5)
+        outline.set_edgecolor(OUTLINES[verdict])
+        axes.add_patch(outline)
 
 
 def _words(result: Overview, axes: Axes, i: int, j: int, colour: str) -> None:
     """Entropy, and under it the strongest link with its weight where the cell is wide enough."""
     entropy = result.entropy.values[i, j]
     number = "-" if math.isnan(entropy) else f"{entropy:.2f}"
-    verdict = result.certificates[i][j].verdict
-    if verdict is not Verdict.CERTIFIED:
-        number += f" {GLYPHS[verdict]}"
     if len(result.heads) > _MOST_LINKS:
         axes.text(j + 0.5, i + 0.5, number, ha="center", va="center", size=5.5, color=colour)
         return
+    verdict = result.certificates[i][j].verdict
+    if verdict is not Verdict.CERTIFIED:
+        number += f" {GLYPHS[verdict]}"
     axes.text(j + 0.5, i + 0.3, number, ha="center", va="center", size=7.5, color=colour)
     link = _link(result, i, j, 0.72)
     axes.text(j + 0.5, i + 0.72, link, ha="center", va="center", size=5, color=colour, parse_math=False)

@@ -36,13 +36,13 @@ def verification(result: Verification, width: int) -> RenderableType:
 
 def _row(layer: LayerCheck) -> list[Text]:
     weights, head = _largest(layer.certificates, lambda certificate: certificate.weight_error)
-    output, _ = _largest(layer.certificates, lambda certificate: certificate.output_error)
+    output, measured = _largest(layer.certificates, lambda certificate: certificate.output_error)
     return [
         Text(f"L{layer.layer} {layer.kind.value}"),
         Text(str(len(layer.certificates))),
         _verdicts(layer.certificates),
-        Text("-" if head < 0 else f"{_error(weights)} H{head}"),
-        Text(_error(output)),
+        Text("-" if head < 0 else f"{short(weights)} H{head}"),
+        Text("-" if measured < 0 else short(output)),
         Text(_smallest_power(layer.certificates)),
     ]
 
@@ -52,15 +52,11 @@ def _largest(
 ) -> tuple[float, int]:
     """Largest error and its head; NaN is the largest where it is the failure, else it was not measured."""
     errors = [
-        (math.inf if math.isnan(error) else error, head)
+        (error, head)
         for head, certificate in enumerate(certificates)
         if not math.isnan(error := measured(certificate)) or certificate.verdict is Verdict.FAILED
     ]
-    return max(errors, key=lambda pair: pair[0], default=(math.nan, -1))
-
-
-def _error(error: float) -> str:
-    return "-" if math.isnan(error) else short(error)
+    return max(errors, key=lambda pair: (math.isnan(pair[0]), pair[0]), default=(math.nan, -1))
 
 
 def _verdicts(certificates: tuple[Certificate, ...]) -> Text:

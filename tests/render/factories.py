@@ -20,8 +20,22 @@ from attnscope.results import (
 )
 from attnscope.tokens import Token, Tokens
 
-DOOR = "[CLS] the cat sat on the mat because it was tired . [SEP]".split()
-AWKWARD = ["[CLS]", "日本語", "سلام", "👍🏽", "e\u0301", "\u0301", "[/b]", "[red]", "\x1b[31m", "$x$", "a,b", '"q"', "[SEP]"]
+DOOR = ["[CLS]", "the", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired", ".", "[SEP]"]
+AWKWARD = [
+    "[CLS]",
+    "日本語",
+    "سلام",
+    "👍🏽",
+    "e\u0301",
+    "\u0301",
+    "[/b]",
+    "[red]",
+    "\x1b[31m",
+    "$x$",
+    "a,b",
+    '"q"',
+    "[SEP]",
+]
 
 
 def tokens(names: Sequence[str], unknown: Sequence[int] = ()) -> Tokens:
@@ -137,7 +151,10 @@ def overview(
     text = tokens(names)
     everything = np.ones((len(text), len(text)), bool)
     weights = [
-        [softmax(random.normal(size=everything.shape) * random.uniform(0.2, 4), everything) for _ in range(heads)]
+        [
+            softmax(random.normal(size=everything.shape) * random.uniform(0.2, 4), everything)
+            for _ in range(heads)
+        ]
         for _ in range(layers)
     ]
     entropy = np.array([[-(w * np.log(w)).sum(1).mean() for w in row] for row in weights])
@@ -152,7 +169,8 @@ def overview(
         strongest_weight=np.array([[w.max() for w in row] for row in weights]),
         weights=tuple(tuple(row) for row in weights),
         certificates=tuple(
-            tuple(certificate(special.get((i, j), Verdict.CERTIFIED)) for j in range(heads)) for i in range(layers)
+            tuple(certificate(special.get((i, j), Verdict.CERTIFIED)) for j in range(heads))
+            for i in range(layers)
         ),
         provenance=provenance(demo),
     )

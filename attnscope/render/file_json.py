@@ -1,0 +1,181 @@
+"""A result as one JSON document with a versioned schema, keys named by the words of the axes."""
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from attnscope.results import Certificate, HeadAttention, Overview, Provenance, Verification
+from attnscope.tokens import Token, Tokens
+
+Value = Any  # anything that json writes
+
+
+def as_json(result: HeadAttention | Overview | Verification) -> str:
+    """Strict JSON, NaN and infinities as null; one key a line, one row of a matrix or one token a line."""
+    entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in document(result).items()]
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _laid_out(value: Value) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return "[\n    " + ",\n    ".join(map(_written, value)) + "\n  ]"
+    return _written(value)
+
+
+def _written(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def document(result: HeadAttention | Overview | Verification, arrays: bool = True) -> dict[str, Value]:
+    """The document as plain values; without `arrays` only what describes them."""
+    if isinstance(result, HeadAttention):
+        return _head(result) | (_head_arrays(result) if arrays else {})
+    if isinstance(result, Overview):
+        return _overview(result)
+    return _verification(result)
+
+
+def _head(result: HeadAttention) -> dict[str, Value]:
+    described = ("layer", "head", "layers", "heads", "key_head", "key_heads", "module", "window")
+    return {
+        "schema": "attnscope.head/1",
+        "name": result.name,
+        "kind": result.kind.value,
+        **{name: getattr(result, name) for name in described},
+        "scale": number(result.scale),
+        "softcap": number(result.softcap),
+        "sink": number(result.sink),
+        "verdict": result.certificate.verdict.value,
+        "certificate": certificate(result.certificate),
+        "provenance": provenance(result.provenance),
+        "query_texts": texts(result.query_tokens),
+        "key_texts": texts(result.key_tokens),
+        "query_tokens": tokens(result.query_tokens),
+        "key_tokens": tokens(result.key_tokens),
+    }
+
+
+def _head_arrays(result: HeadAttention) -> dict[str, Value]:
+    names = ("weights", "scores", "scaled", "q", "k", "v", "output")
+    return {"allowed": result.allowed.tolist()} | {name: numbers(getattr(result, name)) for name in names}
+
+
+def _overview(result: Overview) -> dict[str, Value]:
+    every = [certificate for layer in result.certificates for certificate in layer]
+    return {
+        "schema": "attnscope.overview/1",
+        "kind": result.kind.value,
+        "layers": list(result.layers),
+        "heads": list(result.heads),
+        "measure": result.entropy.measure,
+        "unit": result.entropy.unit,
+        "verdict": max((c.verdict for c in every), key=lambda verdict: verdict.rank).value if every else None,
+        "provenance": provenance(result.provenance),
+        "query_texts": texts(result.query_tokens),
+        "key_texts": texts(result.key_tokens),
+        "query_tokens": tokens(result.query_tokens),
+        "key_tokens": tokens(result.key_tokens),
+        "entropy": numbers(result.entropy.values),
+        "results": [_overview_head(result, i, j) for i, j in np.ndindex(result.entropy.values.shape)],
+    }
+
+
+def _overview_head(result: Overview, i: int, j: int) -> dict[str, Value]:
+    """One head of an overview; query and key are null where no query has a key."""
+    query, key = (int(position) for position in result.strongest[i, j])
+    return {
+        "layer": result.layers[i],
+        "head": result.heads[j],
+        "entropy": number(result.entropy.values[i, j]),
+        "query": None if query < 0 else query,
+        "key": None if key < 0 else key,
+        "weight": number(result.strongest_weight[i, j]),
+        "certificate": certificate(result.certificates[i][j]),
+    }
+
+
+def _verification(result: Verification) -> dict[str, Value]:
+    return {
+        "schema": "attnscope.verification/1",
+        "verdict": result.verdict.value,
+        "notes": list(result.notes),
+        "outputs": [asdict(check) | {"difference": number(check.difference)} for check in result.outputs],
+        "provenance": provenance(result.provenance),
+        "texts": texts(result.tokens),
+        "tokens": tokens(result.tokens),
+        "layers": [
+            {
+                "layer": layer.layer,
+                "kind": layer.kind.value,
+                "module": layer.module,
+                "heads": [{"head": i} | certificate(one) for i, one in enumerate(layer.certificates)],
+            }
+            for layer in result.layers
+        ],
+    }
+
+
+def provenance(told: Provenance) -> dict[str, Value]:
+    return asdict(told) | {"versions": dict(sorted(told.versions.items()))}
+
+
+def certificate(told: Certificate) -> dict[str, Value]:
+    """The certificate with its power and the names of the faults that it would have missed."""
+    errors = ("weight_error", "weight_tolerance", "output_error", "output_tolerance", "power")
+    measured = ("weight_error", "output_error", "power")
+    return {
+        "verdict": told.verdict.value,
+        "reason": told.reason,
+        "precision": told.precision,
+        **{name: number(getattr(told, name)) for name in errors},
+        "unseen": list(told.unseen),
+        "faults": [
+            {"name": fault.name} | {name: number(getattr(fault, name)) for name in measured}
+            for fault in told.faults
+        ],
+    }
+
+
+def texts(told: Tokens) -> list[str]:
+    return [_writable(text) for text in told.texts]
+
+
+def tokens(told: Tokens) -> list[Value]:
+    return [_token(told, position, item) for position, item in enumerate(told.items)]
+
+
+def _token(told: Tokens, position: int, item: Token) -> dict[str, Value]:
+    return {
+        "position": position,
+        "id": item.id,
+        "piece": _writable(item.piece),
+        "text": _writable(item.text),
+        "label": told.labels[position],
+        "span": None if item.span is None else list(item.span),
+        "word": item.word,
+        "part": item.part,
+        "special": item.special,
+        "unknown": item.unknown,
+    }
+
+
+def _writable(text: str) -> str:
+    """`text` without lone surrogates, which no UTF-8 file can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def number(value: float | None) -> float | None:
+    """A plain float, None for what JSON has no number for."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def numbers(values: Shaped[np.ndarray, "..."]) -> list[Value]:
+    """Nested lists of floats, outermost axis first, None for what is not finite."""
+    objects = values.astype(object)
+    objects[~np.isfinite(values)] = None
+    nested: list[Value] = objects.tolist()
+    return nested

@@ -1,0 +1,58 @@
+"""A result as an npz archive: its arrays bit by bit, and everything else as one JSON text named `meta`."""
+
+import io
+import json
+
+import numpy as np
+from jaxtyping import Shaped
+
+from attnscope.render.file_json import document
+from attnscope.results import Certificate, HeadAttention, Overview, Verdict, Verification
+
+Arrays = dict[str, Shaped[np.ndarray, "..."]]
+
+
+def as_npz(result: HeadAttention | Overview | Verification) -> bytes:
+    """An archive that `np.load` reads without pickles; its members are all dated 1980, never now."""
+    meta = json.dumps(document(result, arrays=False), ensure_ascii=False, allow_nan=False)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **_arrays(result))
+    return buffer.getvalue()
+
+
+def _arrays(result: HeadAttention | Overview | Verification) -> Arrays:
+    if isinstance(result, HeadAttention):
+        names = ("weights", "scores", "scaled", "q", "k", "v", "output", "allowed")
+        return {name: getattr(result, name) for name in names}
+    if isinstance(result, Overview):
+        return _overview(result)
+    return _verification(result)
+
+
+def _overview(result: Overview) -> Arrays:
+    """Axes: layer head, and layer head query key for the weights."""
+    verdicts = [[certificate.verdict.value for certificate in layer] for layer in result.certificates]
+    return {
+        "layers": np.array(result.layers),
+        "heads": np.array(result.heads),
+        "entropy": result.entropy.values,
+        "strongest": result.strongest,
+        "strongest_weight": result.strongest_weight,
+        "weights": np.array(result.weights),
+        "verdicts": np.array(verdicts),
+    }
+
+
+def _verification(result: Verification) -> Arrays:
+    """One entry per head of every layer, in order."""
+    heads: list[tuple[int, int, Certificate]] = [
+        (layer.layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)
+    ]
+    measured = ("weight_error", "weight_tolerance", "output_error", "output_tolerance", "power")
+    verdicts: list[Verdict] = [one.verdict for _, _, one in heads]
+    return {
+        "layer": np.array([layer for layer, _, _ in heads], np.int64),
+        "head": np.array([head for _, head, _ in heads], np.int64),
+        **{name: np.array([getattr(one, name) for _, _, one in heads], np.float64) for name in measured},
+        "verdict": np.array([verdict.value for verdict in verdicts]),
+    }

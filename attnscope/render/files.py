@@ -1,0 +1,11 @@
+"""What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each.
+
+Numbers that are no numbers are null in JSON and `nan` elsewhere. The same result gives the same bytes.
+The dense weights of an overview stand in its npz only.
+"""
+
+from attnscope.render.file_csv import as_csv
+from attnscope.render.file_json import as_json
+from attnscope.render.file_npz import as_npz
+
+__all__ = ["as_csv", "as_json", "as_npz"]
