@@ -14,9 +14,9 @@ from attnscope.verify import certify
 
 
 def overview(captured: Capture, heads: Sequence[int] | None = None) -> Overview:
-    """Entropy, strongest link and certificate of `heads` (default all) in every captured layer."""
+    """Entropy, strongest link and certificate of `heads` (default all captured) in every layer."""
     calls = captured.calls
-    chosen = tuple(range(calls[0].heads)) if heads is None else tuple(heads)
+    chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
     links = [[_strongest(each) for each in row] for row in weights]
     return Overview(
