@@ -45,8 +45,9 @@ def capture(
     without gradients, and is left as it was (registries, attention implementation, hooks, train/eval
     mode), also after an exception or Ctrl-C.
 
-    Raises `InputError` when there is no such layer or head, or no attention that can be read.
+    Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
+    row = chosen_row(row, inputs)
     tokens = tokens or tokens_of(inputs, row)
     found = sites_of_kind(model, kind)
     depth = layers_of(found, found[0].kind)
@@ -113,6 +114,14 @@ def sites_of_kind(model: nn.Module, kind: Kind | None) -> tuple[Site, ...]:
     if not mine:
         raise InputError(f"{type(model).__name__} has no {kind} attention: it has {', '.join(kinds)}")
     return mine
+
+
+def chosen_row(row: int, inputs: Mapping[str, Any]) -> int:
+    """`row` as a number from 0, negatives counted from the end of the batch."""
+    batch = next((len(value) for value in inputs.values() if isinstance(value, Tensor)), 1)
+    if not -batch <= row < batch:
+        raise InputError(f"no row {row} in the inputs: rows are {numbers(range(batch))}")
+    return row % batch
 
 
 def chosen_layer(layer: int, depth: Sequence[int]) -> int:
