@@ -132,10 +132,12 @@ def _unrotated(seen: KernelCall, row: int) -> Tensor | None:
     """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
     if seen.unrotated is None:
         return None
-    _, key_heads, keys, dim = seen.given.key.shape
-    before = seen.unrotated[row].detach().cpu()
-    if before.shape == (key_heads, keys, dim):
-        return before.clone()
-    if before.numel() == key_heads * keys * dim and before.shape[0] == keys:
-        return before.reshape(keys, key_heads, dim).transpose(0, 1).clone()
-    return None
+    rotated, before = seen.given.key[row].detach().cpu(), seen.unrotated[row].detach().cpu()
+    key_heads, keys, dim = rotated.shape
+    candidates = [before] if before.shape == rotated.shape else []
+    if before.numel() == rotated.numel() and before.shape[0] == keys:
+        candidates.append(before.reshape(keys, key_heads, dim).transpose(0, 1))
+    # as many tokens as key heads: both fit; a rotation keeps every length, the wrong order does not
+    lengths = rotated.norm(dim=-1)
+    candidates.sort(key=lambda each: float((each.norm(dim=-1) - lengths).abs().max()))
+    return candidates[0].clone() if candidates else None
