@@ -1,0 +1,286 @@
+"""What is captured is what the model computed: against its own eager result and independent hooks."""
+
+import pytest
+import torch
+from families import (
+    FAMILIES,
+    FUSABLE,
+    HEADS,
+    KEY_HEADS,
+    LAYERS,
+    TOKENS,
+    eager_weights,
+    full_run,
+    ids,
+    padded,
+    sharp,
+    twin,
+)
+from torch import Tensor, nn
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture import capture
+from attnscope.errors import InputError
+from attnscope.results import Kind
+from attnscope.sdpa import attend
+
+
+def own_weights(call: AttentionCall) -> Tensor:
+    """The model's own weights, as captured: `head query key`."""
+    return torch.stack([call.weights[head] for head in range(call.heads)])
+
+
+def recomputed(call: AttentionCall) -> Tensor:
+    """Weights by our own arithmetic from what was captured: `head query key`."""
+    return torch.cat([attend(call.operands(head)).weights for head in range(call.heads)]).float()
+
+
+def answered(call: AttentionCall) -> Tensor:
+    """Rows with an allowed key, `head query`."""
+    return torch.stack([call.allowed_matrix(head).any(-1) for head in range(call.heads)])
+
+
+def assert_is_the_models(captured: Capture, expected: tuple[Tensor, ...], row: int = 0) -> None:
+    """Captured and recomputed weights of every layer equal the `expected` ones of an untouched model."""
+    assert len(captured.calls) == len(expected) == LAYERS
+    for call, weights in zip(captured.calls, expected, strict=True):
+        rows = answered(call)
+        torch.testing.assert_close(own_weights(call)[rows], weights[row][rows], rtol=0, atol=2e-5)
+        torch.testing.assert_close(recomputed(call)[rows], weights[row][rows], rtol=0, atol=2e-5)
+        assert (weights[row][rows].amax(-1) > 0.3).any(), "too even to tell anything"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_captured_and_recomputed_weights_are_those_of_the_untouched_model(family):
+    model = sharp(family)
+    expected = eager_weights(model, ids())
+    captured = capture(model, ids())
+    assert_is_the_models(captured, expected)
+    for call, weights in zip(captured.calls, expected, strict=True):
+        assert torch.equal(own_weights(call), weights[0])  # taken and not recomputed: to the bit
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("row", [0, 1, -1])
+def test_each_row_of_a_padded_batch_is_read_with_its_own_mask(family, side, row):
+    model, inputs = sharp(family), padded(side)
+    captured = capture(model, inputs, row=row)
+    assert_is_the_models(captured, eager_weights(model, inputs), row=row)
+    padding = (inputs["attention_mask"][row] == 0).nonzero().flatten()
+    for call in captured.calls:
+        assert call.query_tokens.ids == tuple(inputs["input_ids"][row].tolist())
+        assert not call.allowed_matrix(0)[:, padding][answered(call)[0]].any()
+
+
+@pytest.mark.parametrize("family", FUSABLE)
+@pytest.mark.parametrize("inputs", [ids(), padded("left"), padded("right")], ids=["one", "left", "right"])
+def test_weights_read_out_of_the_fused_kernel_are_those_of_the_eager_twin(family, inputs):
+    model = sharp(family)
+    row = len(inputs["input_ids"]) - 1
+    captured = capture(twin(model, "sdpa"), inputs, row=row)
+    assert captured.provenance.kernel == "sdpa"
+    assert_is_the_models(captured, eager_weights(model, inputs), row=row)
+
+
+@pytest.mark.parametrize("length", [3, 8, 9, 17])
+def test_the_fused_kernel_is_read_in_blocks_whatever_the_number_of_keys(length):
+    model, inputs = sharp("llama"), ids(length)  # values are 8 wide
+    assert_is_the_models(capture(twin(model, "sdpa"), inputs), eager_weights(model, inputs))
+
+
+def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask():
+    seen = []
+    model = twin(sharp("llama"), "sdpa")
+    hook = model.layers[0].self_attn.register_forward_pre_hook(
+        lambda module, args, options: seen.append(options["attention_mask"]), with_kwargs=True
+    )
+    (call,) = capture(model, ids(), layers=[0]).calls
+    hook.remove()
+    assert seen == [None]
+    assert torch.equal(call.allowed_matrix(0), torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril())
+
+
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+def test_an_encoder_without_padding_may_look_everywhere(kernel):
+    (call,) = capture(twin(sharp("bert"), kernel), ids(), layers=[0]).calls
+    assert call.allowed is None
+    assert call.allowed_matrix(0).all()
+
+
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+def test_queries_keys_and_values_of_llama_are_those_of_its_projections_and_its_own_rotation(kernel):
+    model = twin(sharp("llama"), kernel)
+    watched, inputs, seen = twin(model), ids(), {}
+    attention = watched.layers[1].self_attn
+    for name in ("q_proj", "k_proj", "v_proj"):
+        getattr(attention, name).register_forward_hook(
+            lambda _, args, out, name=name: seen.update({name: out})
+        )
+    watched.rotary_emb.register_forward_hook(lambda _, args, out: seen.update(rotation=out))
+    full_run(watched, inputs)
+    split = {
+        name: seen[name].view(1, TOKENS, -1, 8).transpose(1, 2) for name in ("q_proj", "k_proj", "v_proj")
+    }
+    q, k = apply_rotary_pos_emb(split["q_proj"], split["k_proj"], *seen["rotation"])
+
+    (call,) = capture(model, inputs, layers=[1]).calls
+    torch.testing.assert_close(call.q, q[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(call.k, k[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(call.v, split["v_proj"][0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(call.unrotated_k, split["k_proj"][0], rtol=0, atol=1e-5)
+    assert (call.k - call.unrotated_k).abs().max() > 0.5
+    assert call.q.shape[0] == HEADS
+    assert call.k.shape[0] == call.v.shape[0] == KEY_HEADS  # not repeated
+
+
+def test_queries_keys_and_values_of_bert_are_those_of_its_projections():
+    model = sharp("bert")
+    watched, seen = twin(model), {}
+    attention = watched.encoder.layer[2].attention.self
+    for name in ("query", "key", "value"):
+        getattr(attention, name).register_forward_hook(
+            lambda _, args, out, name=name: seen.update({name: out})
+        )
+    full_run(watched, ids())
+    (call,) = capture(model, ids(), layers=[2]).calls
+    for name, found in (("query", call.q), ("key", call.k), ("value", call.v)):
+        assert torch.equal(found, seen[name].view(TOKENS, HEADS, 8).transpose(0, 1))
+    assert call.unrotated_k is None
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gemma3"])
+@pytest.mark.parametrize("length", [KEY_HEADS, TOKENS])
+def test_the_unrotated_key_of_a_normed_model_has_its_axes_right_also_with_as_many_tokens_as_heads(
+    family, length
+):
+    model = sharp(family)
+    watched, seen = twin(model), []
+    watched.layers[1].self_attn.k_norm.register_forward_hook(lambda _, args, out: seen.append(out[0]))
+    full_run(watched, ids(length))
+    expected = seen[0].transpose(0, 1) if family == "qwen3" else seen[0]  # gemma 3 norms after splitting
+    (call,) = capture(model, ids(length), layers=[1]).calls
+    assert torch.equal(call.unrotated_k, expected)
+    torch.testing.assert_close(call.unrotated_k[:, 0], call.k[:, 0])  # position 0 is not rotated
+    assert not torch.allclose(call.unrotated_k[:, 1:], call.k[:, 1:])
+
+
+def test_the_options_of_the_call_are_read():
+    calls = {
+        family: capture(sharp(family), ids()).calls
+        for family in ("gemma2", "mistral", "gpt_oss", "t5", "qwen3")
+    }
+    gemma = calls["gemma2"][0]
+    assert gemma.softcap == 3.0
+    assert gemma.scale == pytest.approx(5**-0.5)  # its own scalar, not that of the head width
+    assert [call.window for call in calls["gemma2"]] == [4, None, 4]
+    assert [call.window for call in calls["mistral"]] == [4, 4, 4]
+    assert calls["qwen3"][0].scale == pytest.approx(10**-0.5)
+    assert calls["t5"][0].scale == 1.0
+    assert calls["t5"][0].bias.shape == (HEADS, TOKENS, TOKENS)
+    assert torch.equal(calls["gpt_oss"][1].sinks, sharp("gpt_oss").layers[1].self_attn.sinks.detach())
+    assert calls["mistral"][0].softcap is calls["mistral"][0].sinks is calls["mistral"][0].bias is None
+
+
+def test_the_window_stands_in_the_mask():
+    distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)[None, :]
+    (call,) = capture(sharp("mistral"), ids(), layers=[0]).calls
+    assert torch.equal(call.allowed_matrix(0), (distance >= 0) & (distance < 4))
+    local = capture(sharp("modernbert"), ids()).calls[1]
+    assert torch.equal(local.allowed_matrix(0), distance.abs() <= 4)
+
+
+def test_layers_that_share_one_module_are_told_apart_by_their_call():
+    captured = capture(sharp("albert"), ids())
+    assert len({call.module for call in captured.calls}) == 1
+    assert [call.call for call in captured.calls] == [call.layer for call in captured.calls] == [0, 1, 2]
+    assert not torch.allclose(captured.calls[0].q, captured.calls[1].q)
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [([1], [1]), ([-1], [2]), ([-3, 2], [0, 2]), ([2, 0, 2], [0, 2]), (None, [0, 1, 2])],
+)
+@pytest.mark.parametrize("family", ["llama", "albert"])
+def test_layers_are_chosen_by_number_and_come_in_their_order(family, layers, expected):
+    captured = capture(sharp(family), ids(), layers=layers)
+    assert [call.layer for call in captured.calls] == expected
+    assert captured.layers == LAYERS
+    assert captured.call(expected[0]) is captured.calls[0]
+
+
+def test_heads_are_chosen_by_number_and_only_their_weights_are_kept():
+    (call,) = capture(sharp("llama"), ids(), layers=[0], heads=[4, -6]).calls
+    (every,) = capture(sharp("llama"), ids(), layers=[0]).calls
+    assert list(call.weights) == [4, 0]
+    assert all(torch.equal(call.weights[head], every.weights[head]) for head in (0, 4))
+    assert call.q.shape[0] == HEADS
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"layers": [3]}, "no layer 3: the model has attention in layers 0-2"),
+        ({"layers": [-4]}, "no layer -4"),
+        ({"heads": [6]}, "no head 6: heads are 0-5"),
+        ({"heads": [-7]}, "no head -7"),
+        ({"row": 1}, "no row 1 in the inputs: rows are 0$"),
+        ({"kind": Kind.CROSS}, "LlamaModel has no cross attention: it has decoder"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_there_is(chosen, message):
+    with pytest.raises(InputError, match=message):
+        capture(sharp("llama"), ids(), **chosen)
+
+
+def test_a_layer_that_was_not_captured_is_refused():
+    with pytest.raises(InputError, match="layer 2 was not captured: captured are 1"):
+        capture(sharp("llama"), ids(), layers=[1]).call(2)
+
+
+def test_a_model_without_attention_and_a_kernel_that_cannot_be_read_are_refused():
+    with pytest.raises(InputError, match="Sequential has no attention"):
+        capture(nn.Sequential(nn.Linear(2, 2)), ids())
+    model = sharp("llama")
+    model.config._attn_implementation = "flex_attention"
+    with pytest.raises(InputError, match=r"cannot read attention kernel flex_attention: .* eager or sdpa"):
+        capture(model, ids())
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "albert"])
+@pytest.mark.parametrize("layer", [0, 1])
+def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(family, layer):
+    model, ran = sharp(family), []
+    stack = next(each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) == LAYERS)
+    for number, block in enumerate(stack):
+        block.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
+    before = full_run(model, ids())
+    assert ran == [0, 1, 2]
+    every = capture(model, ids()).calls[layer]
+    ran.clear()
+    (call,) = capture(model, ids(), layers=[layer]).calls
+    assert ran == list(range(layer + 1))
+    for name in ("q", "k", "v", "output"):
+        assert torch.equal(getattr(call, name), getattr(every, name))
+    assert torch.equal(full_run(model, ids()), before)
+
+
+def test_a_shared_layer_runs_as_often_as_needed_and_no_more():
+    model, ran = sharp("albert"), []
+    model.encoder.albert_layer_groups[0].register_forward_pre_hook(lambda *_: ran.append(1))
+    capture(model, ids(), layers=[1])
+    assert len(ran) == 2
+
+
+def test_tensors_are_copies_without_gradient_on_the_cpu():
+    model = sharp("gpt2")
+    (call,) = capture(model, ids(), layers=[0]).calls
+    q = call.q.clone()
+    for tensor in (call.q, call.k, call.v, call.output, *call.weights.values()):
+        assert not tensor.requires_grad
+        assert tensor.device.type == "cpu"
+    with torch.no_grad():
+        model.h[0].attn.c_attn.weight.zero_()
+        full_run(model, ids())
+    assert torch.equal(call.q, q)
