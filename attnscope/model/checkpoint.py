@@ -75,7 +75,7 @@ def _listed(folder: Path, single: str, name: str) -> tuple[Path, ...]:
         return ()
     try:
         shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelUnavailableError(
             f"{name}: {index.name} is not a weight index: {one_line(error)}"
         ) from error

@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -19,6 +21,16 @@ from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.text import Encoded, encode, limit_of
 
 Read = TypeVar("Read")
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    ImportError,
+    RuntimeError,
+    SafetensorError,
+    StrictDataclassError,
+)  # what the libraries raise for files that are not what they should be
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
 
@@ -112,9 +124,7 @@ def load(
     folder = checkpoint.source.folder
     keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
-    tokenizer = _read(
-        name, "the tokenizer", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
-    )
+    tokenizer = _read(name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
     module, info = _read(
         name,
         "the weights",
@@ -199,6 +209,15 @@ def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[
     return found  # type: ignore[no-any-return]
 
 
+def _tokenizer(folder: Path, remote_code: bool) -> Any:
+    """The folder's own tokenizer; without files the library would make one that reads all as unknown."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
+    files = sorted(set(tokenizer.vocab_files_names.values()))
+    if files and not any((folder / file).is_file() for file in files):
+        raise OSError(f"there is no {' or '.join(files)}")
+    return tokenizer
+
+
 def _present(module: nn.Module, key: str) -> bool:
     """Whether the part that owns the weight is still in the model."""
     try:
@@ -211,7 +230,7 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
     """What `reader` returns, its failures in one line that says which part of the model is at fault."""
     try:
         return reader()
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
+    except _UNREADABLE as error:
         if _is_memory(error):
             raise _out_of_memory(error, name) from error
         if "trust_remote_code" in str(error):

@@ -1,0 +1,196 @@
+"""Loading: only what is needed, nothing made up, in the dtype that was asked for."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import bert_config, save, tiny_bert
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    LlamaConfig,
+    LlamaModel,
+)
+
+from attnscope import demo
+from attnscope.capture import capture
+from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model.checkpoint import Checkpoint, open_checkpoint
+from attnscope.model.load import load, load_with_head, plan, torch_device
+from attnscope.model.source import Source
+
+
+def checkpoint(folder: Path, **options: bool) -> Checkpoint:
+    return open_checkpoint(Source(str(folder), folder.name, folder), **options)
+
+
+def without(folder: Path, *prefixes: str) -> Path:
+    """The same folder with the weights that start so taken away."""
+    file = folder / "model.safetensors"
+    kept = {name: weight for name, weight in load_file(file).items() if not name.startswith(prefixes)}
+    save_file(kept, file, {"format": "pt"})
+    return folder
+
+
+TINY = {"vocab_size": 1200, "num_hidden_layers": 5, "num_attention_heads": 4, "hidden_size": 24}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: BertModel(bert_config()),
+        lambda: GPT2Model(GPT2Config(vocab_size=2000, n_layer=5, n_head=4, n_embd=24, n_positions=32)),
+        lambda: LlamaModel(
+            LlamaConfig(**{**TINY, "vocab_size": 2000}, num_key_value_heads=2, intermediate_size=36)
+        ),
+    ],
+    ids=["bert", "gpt2", "llama"],
+)
+def test_a_cut_model_hands_its_kernel_the_very_same_vectors(model, tmp_path: Path) -> None:
+    folder = save(model(), tmp_path / "m")
+    whole, part = load(plan(checkpoint(folder))), load(plan(checkpoint(folder)), layers=3)
+    inputs = part.encode(("the dog was near the big door",)).inputs
+    first, second = (capture(each.module, inputs, layers=[2]).calls[0] for each in (whole, part))
+    for name in ("q", "k", "v", "output"):
+        assert torch.equal(getattr(first, name), getattr(second, name)), name
+    later = [name for name, _ in part.module.named_parameters() if ".3." in name or ".4." in name]
+    assert part.layers == 3
+    assert not later
+
+
+def test_the_config_keeps_its_depth_when_the_model_is_cut(tmp_path: Path) -> None:
+    model = load(plan(checkpoint(tiny_bert(tmp_path / "m"))), layers=2)
+    assert model.module.config.num_hidden_layers == 5
+    assert len(model.module.encoder.layer) == 2
+
+
+def test_the_plan_knows_layers_and_heads_before_any_weight_is_read(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    planned = plan(checkpoint(folder))
+    assert (planned.layers, planned.heads) == ((0, 1, 2, 3, 4), 4)
+    assert {parameter.device.type for parameter in planned.skeleton.parameters()} == {"meta"}
+
+
+def test_weights_missing_before_the_layer_are_an_error_that_names_them(tmp_path: Path) -> None:
+    folder = without(tiny_bert(tmp_path / "m"), "encoder.layer.1.attention.self.key")
+    model = load(plan(checkpoint(folder)), layers=3)
+    inputs = model.encode(("the door",)).inputs
+    with pytest.raises(
+        ModelUnavailableError, match=r"m lacks weights .*encoder\.layer\.1\.attention\.self\.key"
+    ):
+        capture(model.module, inputs, layers=[2])
+
+
+def test_weights_missing_after_the_layer_are_not_needed(tmp_path: Path) -> None:
+    folder = without(tiny_bert(tmp_path / "m"), "encoder.layer.4", "pooler")
+    model = load(plan(checkpoint(folder)), layers=3)
+    assert capture(model.module, model.encode(("the door",)).inputs, layers=[2]).calls
+
+
+def test_missing_embeddings_are_an_error(tmp_path: Path) -> None:
+    folder = without(tiny_bert(tmp_path / "m"), "embeddings.word_embeddings")
+    model = load(plan(checkpoint(folder)), layers=1)
+    with pytest.raises(ModelUnavailableError, match="word_embeddings"):
+        capture(model.module, model.encode(("the door",)).inputs, layers=[0])
+
+
+def test_weights_of_the_wrong_shape_are_refused_in_one_line(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    bert_config(intermediate_size=40).save_pretrained(folder)
+    with pytest.raises(ModelUnavailableError, match="cannot read the weights") as raised:
+        load(plan(checkpoint(folder)))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_head_is_loaded_when_its_weights_are_there(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m", BertForMaskedLM)
+    assert type(load_with_head(checkpoint(folder)).module).__name__ == "BertForMaskedLM"
+
+
+def test_a_head_that_the_config_claims_but_the_weights_lack_is_not_loaded(tmp_path: Path) -> None:
+    folder = without(tiny_bert(tmp_path / "m", BertForMaskedLM), "cls.")
+    assert type(load_with_head(checkpoint(folder)).module).__name__ == "BertModel"
+
+
+def test_a_pooler_without_weights_is_taken_out_not_made_up(tmp_path: Path) -> None:
+    folder = without(tiny_bert(tmp_path / "m"), "pooler")
+    model = load_with_head(checkpoint(folder))
+    assert model.module.pooler is None
+    assert model.module(**model.encode(("the door",)).inputs).pooler_output is None
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [("float32", torch.float32), ("auto", torch.bfloat16)])
+def test_a_bfloat16_checkpoint_runs_in_float32_unless_asked_otherwise(
+    wanted, expected, tmp_path: Path
+) -> None:
+    folder = save(BertModel(bert_config()).to(torch.bfloat16), tmp_path / "m")
+    assert load(plan(checkpoint(folder)), dtype=wanted).module.dtype == expected
+
+
+def test_pickled_weights_load_when_they_are_allowed(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    model = load(plan(checkpoint(folder, allow_pickle=True)))
+    assert torch.equal(
+        model.module.encoder.layer[4].output.dense.weight, weights["encoder.layer.4.output.dense.weight"]
+    )
+
+
+def test_the_loaded_weights_are_those_of_the_files(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    ours, theirs = load(plan(checkpoint(folder))).module, AutoModel.from_pretrained(folder)
+    for (name, mine), (_, reference) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        assert torch.equal(mine, reference), name
+
+
+def test_a_folder_without_tokenizer_says_so(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(ModelUnavailableError, match="cannot read the tokenizer"):
+        load(plan(checkpoint(folder)))
+
+
+@pytest.mark.parametrize(
+    "content", ["{", '{"model_type": "no-such-type"}', '{"model_type": "bert", "num_hidden_layers": "x"}']
+)
+def test_a_config_that_cannot_be_used_is_refused_in_one_line(content: str, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ModelUnavailableError) as raised:
+        plan(checkpoint(folder))
+    assert "\n" not in str(raised.value)
+
+
+def test_an_encoder_decoder_is_refused_in_words(tmp_path: Path) -> None:
+    from transformers import BartConfig, BartModel
+
+    config = BartConfig(
+        vocab_size=1200, d_model=24, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=30, decoder_ffn_dim=30,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="encoder-decoder"):
+        plan(checkpoint(save(BartModel(config), tmp_path / "m")))
+
+
+def test_devices_that_are_unknown_or_absent_are_refused() -> None:
+    with pytest.raises(InputError, match="unknown device 'tpu'"):
+        torch_device("tpu")
+    with pytest.raises(InputError, match="unknown device 'cuda:x'"):
+        torch_device("cuda:x")
+    with pytest.raises(InputError, match=f"no device cuda:{torch.cuda.device_count()} on this machine"):
+        torch_device(f"cuda:{torch.cuda.device_count()}")
+
+
+def test_the_tokenizer_is_the_folder_s_own(tmp_path: Path) -> None:
+    model = load(plan(checkpoint(tiny_bert(tmp_path / "m"))))
+    text = "The dog opened the window."
+    expected = AutoTokenizer.from_pretrained(demo.folder())(text)["input_ids"]
+    assert list(model.encode((text,)).tokens.ids) == expected

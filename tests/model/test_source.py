@@ -1,0 +1,151 @@
+"""Which model is meant, with a hub that is there, slow, refusing, or not there at all."""
+
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from checkpoints import tiny_bert
+from hub_stand_in import COMMIT, stand_in
+from huggingface_hub import constants
+
+from attnscope import demo
+from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
+from attnscope.model import hub
+from attnscope.model.source import find
+
+REPOSITORY = "google-bert/bert-base-uncased"
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    for name in (
+        "ATTNSCOPE_MODEL",
+        "TRANSFORMERS_OFFLINE",
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tiny_bert(tmp_path / "served")
+    with stand_in(REPOSITORY, folder) as address:
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        yield folder
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
+
+
+def problem(name: str | None, **options: str) -> AttnscopeError:
+    with pytest.raises(AttnscopeError) as raised:
+        find(name, **options)
+    assert "\n" not in str(raised.value)
+    return raised.value
+
+
+def test_demo_is_the_bundled_model() -> None:
+    source = find("demo")
+    assert (source.name, source.folder, source.demo, source.notice) == ("demo", demo.folder(), True, None)
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    source = find(str(tmp_path))
+    assert (source.folder, source.demo, source.revision) == (tmp_path, False, None)
+
+
+def test_the_default_comes_from_the_hub_and_then_from_the_cache(online: Path, monkeypatch) -> None:
+    first = find(None)
+    assert (first.requested, first.demo, first.revision) == ("bert-base-uncased", False, COMMIT)
+    assert (first.folder / "model.safetensors").read_bytes() == (online / "model.safetensors").read_bytes()
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    assert find(None).folder == first.folder
+    assert find("bert-base-uncased").folder == first.folder
+
+
+def test_a_model_with_only_pickles_is_not_even_downloaded(online: Path) -> None:
+    (online / "model.safetensors").rename(online / "pytorch_model.bin")
+    assert "--allow-pickle" in str(problem(REPOSITORY))
+    assert find(REPOSITORY, allow_pickle=True).folder.joinpath("pytorch_model.bin").is_file()
+
+
+def test_an_unknown_name_a_gated_model_and_an_unknown_revision_are_told_apart(online: Path) -> None:
+    assert "no model 'no/such' on the hub" in str(problem("no/such"))
+    assert "is gated" in str(problem("some/gated"))
+    assert "has no revision 'no-such-revision'" in str(problem(REPOSITORY, revision="no-such-revision"))
+    assert {problem(name).exit_code for name in ("no/such", "some/gated")} == {3}
+
+
+def test_the_default_is_not_replaced_where_the_hub_answers_no(tmp_path: Path, monkeypatch) -> None:
+    with stand_in("another/model", tiny_bert(tmp_path / "served")) as address:
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        assert isinstance(problem(None), ModelUnavailableError)
+
+
+@pytest.mark.usefixtures("refused")
+def test_the_default_falls_back_to_the_demo_only_where_the_hub_cannot_be_reached() -> None:
+    source = find(None)
+    assert (source.requested, source.name, source.demo) == ("bert-base-uncased", "demo", True)
+    assert source.notice is not None
+    assert "bundled demo" in source.notice
+    assert isinstance(problem(None, revision="main"), hub.HubUnreachableError)
+
+
+@pytest.mark.usefixtures("refused")
+def test_a_named_model_is_never_replaced(monkeypatch) -> None:
+    assert problem("bert-base-uncased").exit_code == 3
+    monkeypatch.setenv("ATTNSCOPE_MODEL", "my/model")
+    assert "my/model" in str(problem(None))
+
+
+def test_offline_mode_asks_nobody(monkeypatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(hub, "_connect", lambda *_: pytest.fail("connected"))
+    assert "offline mode is set" in str(problem("my/model"))
+    assert find(None).demo
+
+
+def test_a_look_up_that_never_answers_is_given_up_after_two_seconds(monkeypatch) -> None:
+    monkeypatch.setattr(hub, "_connect", lambda *_: time.sleep(20))
+    started = time.perf_counter()
+    assert "no answer" in str(problem("my/model"))
+    assert time.perf_counter() - started < 3
+
+
+def test_a_hub_that_accepts_and_then_says_nothing_times_out_and_is_not_replaced(monkeypatch) -> None:
+    monkeypatch.setattr(hub, "_ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        error = problem(None)
+    assert error.exit_code == 3
+    assert "timed out" in str(error)
+
+
+def test_a_proxy_is_what_is_tried_where_one_is_set(monkeypatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:3128")
+    assert hub._first_hop() == ("127.0.0.1", 3128)
+    monkeypatch.delenv("HTTPS_PROXY")
+    assert hub._first_hop() == ("hub.invalid", 443)
+
+
+def test_names_that_cannot_be_models_are_refused(tmp_path: Path) -> None:
+    assert isinstance(problem("a b c"), InputError)
+    assert "no folder ./nothing" in str(problem("./nothing"))
+    assert "no folder" in str(problem("some/deep/path"))
+    file = tmp_path / "model.safetensors"
+    shutil.copy(demo.folder() / "config.json", file)
+    assert "is a file" in str(problem(str(file)))
