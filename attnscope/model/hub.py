@@ -53,9 +53,7 @@ def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code
         files = [file.rfilename for file in info.siblings or []]
         wanted = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
         # one by one: snapshot_download asks for its own list without any time-out
-        fetched = [
-            hf_hub_download(repo, file, revision=revision, endpoint=constants.ENDPOINT) for file in wanted
-        ]
+        fetched = [hf_hub_download(repo, file, revision=revision) for file in wanted]
     except hub_errors.GatedRepoError as error:
         raise ModelUnavailableError(
             f"{repo} is gated: accept its terms on the hub and set HF_TOKEN or run `hf auth login`"

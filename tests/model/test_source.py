@@ -39,6 +39,9 @@ def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tiny_bert(tmp_path / "served")
     with stand_in(REPOSITORY, folder) as address:
         monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
         yield folder
 
 
