@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
 from attnscope.render.header import attention_words, feature_words, model_words
 from attnscope.render.numbers import counted
-from attnscope.render.page import Words, colour_bar, page
+from attnscope.render.page import DPI, Words, colour_bar, page
 from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.plot_head import draw_head, head_frame
 from attnscope.render.plot_overview import draw_overview, legend, overview_frame
@@ -24,7 +24,6 @@ __all__ = ["FORMATS", "Format", "figure_bytes", "heatmap", "missing_glyphs", "ov
 
 Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
-_DPI = 200
 _NO_TIME = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
@@ -51,7 +50,7 @@ def figure_bytes(figure: Figure, format: Format) -> bytes:
     """The file of `figure`: the same bytes for the same result, without any time or random name in it."""
     buffer = io.BytesIO()
     with drawing():
-        figure.savefig(buffer, format=format, dpi=_DPI, metadata=_NO_TIME[format])
+        figure.savefig(buffer, format=format, dpi=DPI, metadata=_NO_TIME[format])
     return buffer.getvalue()
 
 

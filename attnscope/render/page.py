@@ -14,10 +14,11 @@ from rich.color_triplet import ColorTriplet
 from attnscope.render.palette import readable_on
 from attnscope.render.typesetting import line_height, wrapped
 
+DPI = 200
 INK, FAINT = "#222222", "#666666"
 _MARGIN, _GAP = 0.2, 0.12
 _LEAST_WIDTH = 5.4
-_BAR_WIDTH, _BAR_ROOM, _TALLEST_BAR = 0.16, 0.95, 4.0
+_BAR_WIDTH, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.95, 1.5, 4.0
 _HEADING, _SENTENCE, _FOOT = 11.0, 9.0, 6.5
 
 
@@ -51,19 +52,20 @@ def page(frame: Frame, words: Words) -> Page:
     """An empty page; the axes are `frame.width` by `frame.height`, the colour bar stands at their right."""
     needed = 2 * _MARGIN + frame.left + frame.width + _BAR_ROOM
     width = max(needed, _LEAST_WIDTH)
-    inner = width - 2 * _MARGIN
+    inner = 0.99 * (width - 2 * _MARGIN)
     above = [(line, _HEADING, "bold", INK) for line in wrapped(words.heading, inner, _HEADING, bold=True)]
     above += [(line, _SENTENCE, "normal", INK) for line in wrapped(words.sentence, inner, _SENTENCE)]
     foot = [line for paragraph in words.foot for line in wrapped(paragraph, inner, _FOOT)]
     below = [(line, _FOOT, "normal", FAINT) for line in foot]
     head = sum(line_height(size) for _, size, *_ in above) + _GAP
-    height = 2 * _MARGIN + head + frame.top + frame.height + _GAP + len(below) * line_height(_FOOT)
-    figure = Figure(figsize=(width, height), facecolor="white")
+    block = max(frame.height, _LEAST_BAR)
+    height = 2 * _MARGIN + head + frame.top + block + _GAP + len(below) * line_height(_FOOT)
+    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
     _write(figure, above, height - _MARGIN)
     _write(figure, below, _MARGIN + len(below) * line_height(_FOOT))
     left = _MARGIN + frame.left + (width - needed) / 2
     bottom = height - _MARGIN - head - frame.top - frame.height
-    bar_height = min(frame.height, _TALLEST_BAR)
+    bar_height = min(block, _TALLEST_BAR)
     bar = (left + frame.width + _GAP, bottom + frame.height - bar_height, _BAR_WIDTH, bar_height)
     axes = _axes(figure, (left, bottom, frame.width, frame.height))
     return Page(figure, axes, _axes(figure, bar))

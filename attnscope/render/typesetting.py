@@ -44,6 +44,7 @@ def drawing() -> Iterator[None]:
         "font.family": list(families()),
         "text.parse_math": False,
         "axes.unicode_minus": True,
+        "text.hinting": "none",
         "svg.hashsalt": "attnscope",
         "svg.fonttype": "path",
         "pdf.fonttype": 42,

@@ -1,6 +1,7 @@
 """Results built by hand: attention computed in NumPy on made-up vectors, for tests of what is shown."""
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -200,3 +201,8 @@ def verification(
         OutputCheck("pooler_output", 0.0, True),
     )
     return Verification(tokens(DOOR), checks, outputs, provenance())
+
+
+def plain(text: str) -> str:
+    """`text` without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

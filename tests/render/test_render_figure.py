@@ -1,0 +1,183 @@
+"""What a picture shows: every label, no mathematics, blank masks, and the same bytes every time."""
+
+import hashlib
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from render import made_results as made
+
+from attnscope.render.figure import FORMATS, Format, figure_bytes, heatmap, missing_glyphs, overview_figure
+from attnscope.render.panels import SHOWS
+from attnscope.render.typesetting import drawing
+from attnscope.results import Verdict
+
+WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation"] * 12
+
+
+def mesh(figure: Figure) -> QuadMesh:
+    return next(made for made in figure.axes[0].collections if isinstance(made, QuadMesh))
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text))
+
+
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every visible text with its box in pixels."""
+    with drawing():
+        figure.draw_without_rendering()
+        found = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+        seen = [text for text in found if text.get_visible() and text.get_text().strip()]
+        return [(text.get_text(), text.get_window_extent()) for text in seen]
+
+
+def test_rows_are_queries_columns_keys_and_both_axes_say_so() -> None:
+    result = made.head(made.DOOR[:4], ["x", "y", "z"])
+    axes = heatmap(result).axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("query", "key")
+    assert [label.get_text() for label in axes.get_yticklabels()] == made.DOOR[:4]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["x", "y", "z"]
+    assert axes.get_ylim() == (4, 0)
+    np.testing.assert_array_equal(mesh(axes.figure).get_array(), result.weights)  # type: ignore[arg-type]
+
+
+def test_repeated_tokens_have_labels_of_their_own() -> None:
+    labels = [label.get_text() for label in heatmap(made.head()).axes[0].get_xticklabels()]
+    assert len(set(labels)) == len(labels) == 13
+    assert "the@5" in labels
+
+
+def test_weights_run_from_0_to_1_and_scores_around_0() -> None:
+    assert mesh(heatmap(made.head())).get_clim() == (0, 1)
+    low, high = mesh(heatmap(made.head(), "scores")).get_clim()
+    assert low == -high < 0
+
+
+def test_masked_cells_are_not_drawn_and_explained() -> None:
+    result = made.head(causal=True, empty=[0])
+    figure = heatmap(result)
+    np.testing.assert_array_equal(np.ma.getmaskarray(mesh(figure).get_array()), ~result.allowed)
+    assert "hatched: masked" in texts(figure)
+    assert "no valid key" in texts(figure)
+
+
+@pytest.mark.parametrize("size", [1, 5, 12, 26, 60])
+def test_no_label_is_cut_and_none_overlaps_another(size: int) -> None:
+    figure = heatmap(made.head(["[CLS]", *WORDS][:size], causal=True))
+    placed = boxes(figure)
+    page = figure.bbox
+    for text, box in placed:
+        assert box.x0 >= page.x0, text
+        assert box.y0 >= page.y0, text
+        assert box.x1 <= page.x1, text
+        assert box.y1 <= page.y1, text
+    for i, (text, box) in enumerate(placed):
+        for other, at in placed[i + 1 :]:
+            wide = min(box.x1, at.x1) - max(box.x0, at.x0)
+            high = min(box.y1, at.y1) - max(box.y0, at.y0)
+            assert min(wide, high) < 2, (text, other)
+
+
+def test_a_long_sentence_is_wrapped_and_not_cut() -> None:
+    shown = texts(heatmap(made.head(WORDS[:20]))).replace("\n", " ")
+    assert f"“{' '.join(WORDS[:20])}”" in shown
+
+
+def test_the_title_names_model_head_and_kind_and_says_demo() -> None:
+    assert "bert-base-uncased · L3 H11 · encoder self-attention" in texts(heatmap(made.head(WORDS[:9])))
+    assert "demo model attnscope-demo-tiny" in texts(heatmap(made.head(demo=True)))
+    assert "demo model" in texts(overview_figure(made.overview(demo=True)))
+
+
+@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.CERTIFIED])
+def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> None:
+    title = heatmap(made.head(WORDS[:9], verdict=verdict)).texts[0].get_text()
+    assert verdict.value in title.lower()
+
+
+def test_verdict_and_provenance_stand_at_the_foot() -> None:
+    shown = texts(heatmap(made.head()))
+    for told in ("✓ certified", "tolerance 5.2e-7", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
+        assert told in shown
+
+
+def test_a_token_between_dollar_signs_is_text() -> None:
+    figure = heatmap(made.head(["$x$", "$\\frac$", "a_b", "$"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert figure_bytes(figure, "png")
+    assert all(not text.get_parse_math() for text in figure.axes[0].get_xticklabels())
+
+
+def test_glyphs_that_no_font_has_are_named_and_raise_no_warning() -> None:
+    figure = heatmap(made.head(["a", "\U0010fffe", "\u0378b", "日本"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure_bytes(figure, "png")
+    assert missing_glyphs(heatmap(made.head(["plain", "é"]))) == ""
+    unknown = heatmap(made.head(["a", "\u1bb0\U0001e900"]))
+    assert "\U0001e900" in missing_glyphs(unknown)
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_every_stage_can_be_drawn(show: str) -> None:
+    result = made.head(made.DOOR[:5], ["x", "y", "z"], empty=[1], dim=20)
+    assert figure_bytes(heatmap(result, show), "png").startswith(b"\x89PNG")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (12, 12), (6, 20), (4, 64)])
+def test_overviews_of_any_size_stay_on_the_page(layers: int, heads: int) -> None:
+    figure = overview_figure(made.overview(layers, heads, made.DOOR[:5]))
+    for text, box in boxes(figure):
+        assert box.x0 >= 0, text
+        assert box.x1 <= figure.bbox.x1, text
+    assert f"{layers * heads} certified" in texts(figure)
+
+
+def test_heads_that_are_not_certified_are_outlined_and_counted() -> None:
+    figure = overview_figure(made.overview(3, 4, verdicts={(1, 2): Verdict.FAILED}))
+    assert len(figure.axes[0].patches) == 1
+    assert "✗ 1 failed" in texts(figure)
+    assert any(text.get_text().endswith("✗") for text in figure.axes[0].texts)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_result_gives_the_same_bytes(format: Format) -> None:
+    for make in (lambda: heatmap(made.head(causal=True)), lambda: overview_figure(made.overview(3, 4))):
+        assert figure_bytes(make(), format) == figure_bytes(make(), format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_another_process_and_other_settings_give_the_same_bytes(format: Format, tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.facecolor: red\nsavefig.dpi: 50\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "import hashlib; from render import made_results as made\n"
+        "from attnscope.render.figure import figure_bytes, heatmap\n"
+        f"print(hashlib.sha256(figure_bytes(heatmap(made.head()), {format!r})).hexdigest())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == hashlib.sha256(figure_bytes(heatmap(made.head()), format)).hexdigest()
+
+
+def test_no_format_holds_a_date() -> None:
+    figure = heatmap(made.head())
+    assert b"CreationDate" not in figure_bytes(figure, "pdf")
+    assert b"<dc:date>" not in figure_bytes(figure, "svg")
+    assert b"Software" not in figure_bytes(figure, "png")
+
+
+def test_pyplot_is_never_imported() -> None:
+    code = "import sys, attnscope.render.figure; print('matplotlib.pyplot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

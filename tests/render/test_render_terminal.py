@@ -1,0 +1,226 @@
+"""What a console shows: golden text, colours, awkward tokens, results that failed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from render import made_results as made
+from render.golden_text import assert_golden, printed
+from rich.cells import cell_len
+from rich.color import Color, ColorSystem
+
+from attnscope.render import palette
+from attnscope.render.bars import bar
+from attnscope.render.terminal import (
+    SHOWS,
+    certificate_line,
+    header,
+    matrix,
+    overview,
+    query_bars,
+    verification,
+)
+from attnscope.results import Verdict
+
+LONG = [f"w{i}" for i in range(70)]
+GOLDEN = {
+    "header": lambda width: header(made.head()),
+    "header_of_a_shared_key_head": lambda width: header(
+        made.head(demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25)
+    ),
+    "weights": lambda width: matrix(made.head(), "weights", width),
+    "weights_masked": lambda width: matrix(made.head(causal=True, empty=[0]), "weights", width),
+    "weights_that_do_not_fit": lambda width: matrix(made.head(LONG, causal=True), "weights", width),
+    "scaled": lambda width: matrix(made.head(causal=True), "scaled", width),
+    "cross": lambda width: matrix(made.head(made.DOOR[:4], ["[CLS]", "日本語", "a,b"]), "weights", width),
+    "queries": lambda width: matrix(made.head(dim=64), "q", width),
+    "bars": lambda width: query_bars(made.head(), 3, width),
+    "bars_of_many_keys": lambda width: query_bars(made.head(LONG, causal=True), 60, width),
+    "overview": lambda width: overview(
+        made.overview(verdicts={(1, 2): Verdict.FAILED, (4, 5): Verdict.INCONCLUSIVE}), width
+    ),
+    "overview_of_few_heads": lambda width: overview(made.overview(2, 3), width),
+    "overview_of_many_heads": lambda width: overview(made.overview(24, 40, made.DOOR[:5]), width),
+    "verification": lambda width: verification(made.verification(), width),
+    "verification_that_failed": lambda width: verification(
+        made.verification(verdicts={(1, 2): Verdict.FAILED, (3, 1): Verdict.UNCERTIFIED}, difference=1e-3),
+        width,
+    ),
+}
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: int) -> None:
+    text = printed(GOLDEN[name](width), width)
+    assert_golden(f"{name}.{width}", text)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "\x1b" not in text
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    table = matrix(made.head(), "weights", 80)
+    coloured = printed(table, colour="truecolor")
+    assert_golden("weights_in_colour.80", coloured)
+    assert "\x1b[" in coloured
+    assert made.plain(coloured) == printed(table)
+
+
+@pytest.mark.parametrize("system", [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT, ColorSystem.STANDARD])
+def test_text_stays_legible_on_every_cell_colour_however_few_colours_there_are(system: ColorSystem) -> None:
+    values = np.linspace(-1, 1, 201).tolist()
+    styles = [palette.diverging(v, 1.0) for v in values] + [palette.sequential(v) for v in values if v >= 0]
+    for style in styles:
+        assert style.color is not None
+        assert style.bgcolor is not None
+        one, other = (shown(colour.downgrade(system)) for colour in (style.color, style.bgcolor))
+        assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 3.5
+
+
+def shown(colour: Color) -> float:
+    return palette.luminance(colour.get_truecolor())
+
+
+def test_columns_stay_aligned_with_wide_combining_and_right_to_left_tokens() -> None:
+    lines = printed(matrix(made.head(made.AWKWARD), "weights", 80)).splitlines()
+    rows = [line for line in lines if line.lstrip()[:1].isdigit() and "." in line[20:]]
+    assert len(rows) == len(made.AWKWARD)
+    assert len({cell_len(row) for row in rows}) == 1
+    assert {cell_len(line) for line in lines[1:3]} == {cell_len(rows[0])}
+
+
+def test_markup_and_escape_sequences_in_tokens_are_only_text() -> None:
+    result = made.head(made.AWKWARD)
+    for renderable in (
+        header(result),
+        matrix(result, "weights", 80),
+        query_bars(result, 2, 80),
+        overview(made.overview(2, 3, made.AWKWARD), 140),
+        overview(made.overview(2, 12, made.AWKWARD), 140),
+    ):
+        text = made.plain(printed(renderable, 140, "truecolor"))
+        assert "\x1b" not in text
+    text = printed(matrix(result, "weights", 80))
+    assert "[/b]" in text
+    assert "[red]" in text
+    assert "\\x1b[31m" in text
+
+
+def test_a_token_that_is_only_a_combining_mark_gets_a_circle_to_stand_on() -> None:
+    assert "◌\u0301" in printed(matrix(made.head(made.AWKWARD), "weights", 80))
+
+
+def test_masked_cells_are_blank_and_uncoloured() -> None:
+    text = printed(matrix(made.head(["a", "b", "c"], causal=True), "weights", 80), colour="truecolor")
+    first = next(line for line in text.splitlines() if line.startswith("0 a"))
+    assert made.plain(first).split() == ["0", "a", "1.0"]
+    assert first.count("\x1b[") == 2
+    assert "blank: masked" in text
+
+
+@pytest.mark.parametrize("show", ["weights", "scores", "scaled", "output"])
+def test_a_query_without_keys_says_so_in_every_stage(show: str) -> None:
+    text = printed(matrix(made.head(causal=True, empty=[2]), show, 140), 140)  # type: ignore[arg-type]
+    row = next(line for line in text.splitlines() if line.startswith(" 2 cat"))
+    assert row.endswith("no valid key")
+    assert "nan" not in text
+
+
+def test_bars_of_a_query_without_keys_say_so() -> None:
+    assert "has no valid key" in printed(query_bars(made.head(causal=True, empty=[2]), 2, 80))
+
+
+@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_every_stage_fits_every_width(show: str, width: int) -> None:
+    for result in (made.head(causal=True), made.head(made.DOOR[:3], LONG), made.head(["a"], dim=64)):
+        text = printed(matrix(result, show, width), width)  # type: ignore[arg-type]
+        assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+@pytest.mark.parametrize("exponent", [-9, -3, 0, 3, 9])
+def test_numbers_of_any_size_stay_apart_from_their_neighbours(exponent: int) -> None:
+    result = made.head(made.DOOR[:4])
+    scaled = made.head(made.DOOR[:4], scores=result.scores * 10.0**exponent)
+    rows = printed(matrix(scaled, "scores", 140), 140).splitlines()[3:7]
+    for row, values in zip(rows, scaled.scores, strict=True):
+        read = [float(word) for word in row.split()[2:]]
+        np.testing.assert_allclose(read, values, atol=0.06 * np.abs(scaled.scores).max())
+
+
+def test_a_bar_is_as_long_as_its_share_to_an_eighth_of_a_cell() -> None:
+    assert bar(0.5, 10) == "█████"
+    assert bar(0.55, 10) == "█████▌"
+    assert bar(1e-9, 10) == "▏"
+    assert bar(0.0, 10) == ""
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_verdict_is_told_by_word_and_glyph_and_not_by_colour_alone(verdict: Verdict) -> None:
+    line = certificate_line(made.certificate(verdict))
+    assert verdict.value in line.plain.lower()
+    assert not line.plain[0].isalnum()
+    assert "\n" not in line.plain
+    assert_golden(f"certificate_{verdict.value}", printed(line))
+
+
+def test_a_failed_certificate_looks_failed() -> None:
+    line = certificate_line(made.certificate(Verdict.FAILED))
+    assert "FAILED" in line.plain
+    assert "off by 0.25 (tolerance 5.2e-7)" in line.plain
+    assert "\x1b[1;31m" in printed(line, colour="standard")
+
+
+def test_an_inconclusive_certificate_names_what_it_would_have_missed() -> None:
+    line = certificate_line(made.certificate(Verdict.INCONCLUSIVE)).plain
+    assert "not seen: key rotation left out (0.31 x the tolerance)" in line
+
+
+def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
+    result = made.head(demo=True, provenance=made.provenance(demo=True, requested="bert-base-uncased"))
+    assert "demo model attnscope-demo-tiny, asked for bert-base-uncased" in printed(header(result), 140)
+
+
+def test_mass_on_special_tokens_is_told_under_the_weights() -> None:
+    result = made.head(made.DOOR)
+    share = result.weights[:, [0, 12]].sum(1).mean()
+    assert f"on special tokens {share:.2f}".replace("0.", ".") in printed(matrix(result, "weights", 80))
+
+
+def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:
+    result = made.head(sink=0.5)
+    assert "rows sum to less than 1" in printed(matrix(result, "weights", 80))
+
+
+def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:
+    text = printed(overview(made.overview(verdicts={(1, 2): Verdict.FAILED}), 80))
+    assert text.count("✗") == 2
+    assert "✗ failed: 1 of 144 heads" in text
+
+
+def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing() -> None:
+    text = printed(overview(made.overview(32, 64, ["a", "b"]), 80))
+    assert "The grid (32 layers x 64 heads) does not fit here" in text
+    assert len(text.splitlines()) < 50
+
+
+def test_a_verification_whose_outputs_changed_has_failed() -> None:
+    text = printed(verification(made.verification(difference=1e-3), 80), 80)
+    assert "✗ FAILED" in text
+    assert "changed last_hidden_state" in text.replace("\n", "")
+
+
+def test_a_verification_without_layers_claims_nothing() -> None:
+    text = printed(verification(made.verification(layers=0), 80))
+    assert "✓" not in text
+    assert "no head" in text
+
+
+def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:
+    code = (
+        "import sys, attnscope.render.terminal, attnscope.render.files\n"
+        "print([name for name in ('torch', 'transformers', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
