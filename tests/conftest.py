@@ -5,6 +5,22 @@ from jaxtyping import install_import_hook
 TYPED = ("sdpa", "measures", "attention", "results", "verify", "capture", "analysis", "tokens", "model")
 install_import_hook([f"attnscope.{name}" for name in TYPED], "beartype.beartype")
 
+from collections.abc import Iterator  # noqa: E402
+
+import pytest  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture
+def registries() -> Iterator[tuple[dict[str, object], dict[str, object]]]:
+    """transformers' two tables of attention functions, put back afterwards whatever a test registers."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
+
+    tables = (AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping)
+    before = [dict(table) for table in tables]
+    yield tables
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
