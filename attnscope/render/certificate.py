@@ -55,20 +55,18 @@ def _reason(certificate: Certificate) -> str:
 
 
 def _errors(certificate: Certificate) -> str:
-    failed = certificate.verdict is Verdict.FAILED
-    weights = _error("weights", certificate.weight_error, certificate.weight_tolerance, failed)
-    output = _error("output", certificate.output_error, certificate.output_tolerance, failed)
-    return f"{weights}, {output}".replace(", output off by", ", output by")
-
-
-def _error(name: str, error: float, tolerance: float, failed: bool) -> str:
-    """`weights off by 3.1e-8 (tolerance 5.2e-7)`, or that they were not compared.
+    """`weights off by 3.1e-8 (5.2e-7 tolerated), output 1.1e-7 (1.0e-6)`, or what was not compared.
 
     An error that is no number is itself the failure when the verdict is `failed`.
     """
-    if math.isnan(tolerance) or (math.isnan(error) and not failed):
-        return f"{name} not compared"
-    return f"{name} off by {short(error)} (tolerance {short(tolerance)})"
+    failed = certificate.verdict is Verdict.FAILED
+    weights, output = "weights not compared", "output not compared"
+    if failed or not math.isnan(certificate.weight_error):
+        tolerated = short(certificate.weight_tolerance)
+        weights = f"weights off by {short(certificate.weight_error)} ({tolerated} tolerated)"
+    if failed or not math.isnan(certificate.output_error):
+        output = f"output {short(certificate.output_error)} ({short(certificate.output_tolerance)})"
+    return f"{weights}, {output}"
 
 
 def _faults(certificate: Certificate) -> str:

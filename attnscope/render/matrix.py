@@ -31,16 +31,18 @@ def matrix(result: HeadAttention, show: Show, width: int) -> RenderableType:
     shown = panel(result, show)
     if shown.column_tokens is None:
         return Group(vectors(shown, width), *_captions(result, shown))
-    for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
-        texts = cell_texts(shown, decimals)
-        needed = least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1)
-        if needed <= width and len(texts) <= MOST_ROWS:
-            return Group(_table(shown, texts, width), *_captions(result, shown))
-    remedy = f"a terminal of {needed} columns shows it, or " if len(texts) <= MOST_ROWS else ""
-    notice = (
-        f"The matrix ({len(texts)} queries x {len(shown.column_tokens)} keys) does not fit here: {remedy}"
-    )
-    return Group(strongest_keys(shown, width), *_captions(result, shown), Text(f"{notice}-o file.png."))
+    if len(shown.row_tokens) <= MOST_ROWS:
+        for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
+            texts = cell_texts(shown, decimals)
+            needed = least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1)
+            if needed <= width:
+                return Group(_table(shown, texts, width), *_captions(result, shown))
+        wider = f"a terminal of {needed} columns or "
+    else:
+        wider = ""
+    size = f"{len(shown.row_tokens)} queries x {len(shown.column_tokens)} keys"
+    notice = Text(f"The matrix ({size}) does not fit here: {wider}-o file.png shows it.")
+    return Group(strongest_keys(shown, width), *_captions(result, shown, listed=True), notice)
 
 
 def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
@@ -65,11 +67,11 @@ def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int])
     return line(head, *coloured)
 
 
-def _captions(result: HeadAttention, shown: Panel) -> list[Text]:
-    """What a reader has to know about the numbers above, in one line."""
+def _captions(result: HeadAttention, shown: Panel, listed: bool = False) -> list[Text]:
+    """What a reader has to know about the numbers above, in one line; `listed` where there is no table."""
     told = _formula(result, shown)
     if shown.column_tokens is not None and shown.masked:
-        told.append("blank: masked")
+        told.append("masked keys left out" if listed else "blank: masked")
     if shown.show == "weights" and (special := _special(result)):
         told.append(special)
     return [Text(" · ".join(told), style=DIM)] if told else []

@@ -44,7 +44,7 @@ def legend(result: Overview) -> str:
 def overview_frame(result: Overview) -> Frame:
     """The size of the axes and the room for `L11` and `H11` beside them."""
     wide, high = _cell(result)
-    label = text_width(f"L{max(result.layers)}", 8)
+    label = text_width(f"L{max(result.layers)}", 8.0)
     return Frame(wide * len(result.heads), high * len(result.layers), left=label + 0.4, top=0.5)
 
 
@@ -109,6 +109,6 @@ def _link(result: Overview, i: int, j: int, width: float) -> str:
     weight = float(result.strongest_weight[i, j])
     for cells in range(40, 3, -1):
         link = f"{link_words(result, i, j, cells)} {weight_text(weight)}"
-        if text_width(link, 5) <= width:
+        if text_width(link, 5.0) <= width:
             return link
     return weight_text(weight)

@@ -1,9 +1,9 @@
 """The strongest keys of each query, for matrices that are too large to be seen whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.style import Style
@@ -15,6 +15,7 @@ from attnscope.render.panels import Panel
 from attnscope.tokens import Tokens
 
 _MOST_LABEL = 10
+_LEAST_ENTRY = 9
 
 
 def descending(values: Float[np.ndarray, " key"]) -> list[int]:
@@ -41,30 +42,44 @@ class _Entry:
 
 def strongest_keys(shown: Panel, width: int) -> RenderableType:
     """One line per query: as many keys as fit in `width` cells, strongest first, each with its number."""
-    texts = cell_texts(shown)
+    assert shown.column_tokens is not None, "vectors have no strongest keys"
     heads = row_heads(shown.row_tokens, width // 4)
-    entry = _entry(shown, texts)
+    ranked = _ranked(shown, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
+    best = _of_ranked(shown, ranked)
+    texts = cell_texts(best)
+    entry = _entry(shown.column_tokens, widest(texts))
     count = max((width - heads.cells) // entry.cells, 1)
-    lines = [
-        line((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM), f" {shown.show}"),
-    ]
-    lines += [_row(shown, row, heads, entry, row_texts, count) for row, row_texts in enumerate(texts)]
+    axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM), f" {shown.show}")
+    lines = [line(*axes)]
+    for row, keys in enumerate(ranked):
+        lines.append(_row(best, row, heads, entry, texts[row], keys[:count].tolist()))
     return Group(*lines)
 
 
-def _entry(shown: Panel, texts: list[list[str]]) -> _Entry:
-    keys = shown.column_tokens
-    assert keys is not None, "vectors have no strongest keys"
+def _ranked(shown: Panel, most: int) -> Int[np.ndarray, "row rank"]:
+    """Positions of the `most` strongest visible keys of each query; a shorter row ends in masked keys."""
+    values = np.where(shown.visible, shown.values, -np.inf)
+    return np.argsort(-values, axis=1, kind="stable")[:, :most]
+
+
+def _of_ranked(shown: Panel, ranked: Int[np.ndarray, "row rank"]) -> Panel:
+    """The panel with its columns in the order of `ranked`, so that only these become text."""
+    values = np.take_along_axis(shown.values, ranked, axis=1)
+    return replace(shown, values=values, visible=np.take_along_axis(shown.visible, ranked, axis=1))
+
+
+def _entry(keys: Tokens, number: int) -> _Entry:
     label = max((cell_len(settled(name)) for name in keys.names), default=0)
-    return _Entry(keys, len(str(len(keys) - 1)), min(label, _MOST_LABEL), widest(texts))
+    return _Entry(keys, len(str(len(keys) - 1)), min(label, _MOST_LABEL), number)
 
 
-def _row(shown: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str], count: int) -> Text:
-    if not shown.answered[row]:
+def _row(best: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str], keys: list[int]) -> Text:
+    """One query; `best` and `texts` hold its keys by rank, `keys` their positions."""
+    if not best.answered[row]:
         return line(heads.text(row), ("  no valid key", DIM))
-    visible = [key for key in descending(shown.values[row]) if shown.visible[row, key]]
     parts: list[tuple[str, Style] | str] = []
-    for key in visible[:count]:
-        style = cell_style(shown, float(shown.values[row, key]))
-        parts += [entry.name(key), (right(texts[key], entry.number), style)]
+    for rank, key in enumerate(keys):
+        if best.visible[row, rank]:
+            style = cell_style(best, float(best.values[row, rank]))
+            parts += [entry.name(key), (right(texts[rank], entry.number), style)]
     return line((heads.text(row), HEADING), *parts)

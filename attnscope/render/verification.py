@@ -104,7 +104,7 @@ def _outputs(checks: tuple[OutputCheck, ...]) -> list[Text]:
 
 
 def _conclusion(result: Verification) -> Text:
-    told = f"{_heads_by_verdict(result)} in {counted(len(result.layers), 'layer')}"
+    told = _heads_by_verdict(result)
     changed = [printable(check.name) for check in result.outputs if not check.identical]
     if changed:
         told += f"; reading the model changed {', '.join(changed)}"
@@ -114,10 +114,10 @@ def _conclusion(result: Verification) -> Text:
 
 
 def _heads_by_verdict(result: Verification) -> str:
-    """`all 48 heads certified`, or how many of each verdict."""
+    """`48 heads in 4 layers: all certified`, or how many of each verdict."""
     every = Counter(certificate.verdict for layer in result.layers for certificate in layer.certificates)
-    heads = counted(every.total(), "head")
+    heads = f"{counted(every.total(), 'head')} in {counted(len(result.layers), 'layer')}"
     if len(every) == 1:
-        return f"all {heads} {next(iter(every)).value}"
+        return f"{heads}: all {next(iter(every)).value}"
     parts = ", ".join(f"{every[verdict]} {verdict.value}" for verdict in Verdict if every[verdict])
-    return f"of {heads} {parts}" if parts else "no head"
+    return f"{heads}: {parts}" if parts else "no head was checked"

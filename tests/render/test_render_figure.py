@@ -105,7 +105,7 @@ def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> 
 
 def test_verdict_and_provenance_stand_at_the_foot() -> None:
     shown = texts(heatmap(made.head()))
-    for told in ("✓ certified", "tolerance 5.2e-7", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
+    for told in ("✓ certified", "5.2e-7 tolerated", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
         assert told in shown
 
 

@@ -168,7 +168,7 @@ def test_a_verdict_is_told_by_word_and_glyph_and_not_by_colour_alone(verdict: Ve
 def test_a_failed_certificate_looks_failed() -> None:
     line = certificate_line(made.certificate(Verdict.FAILED))
     assert "FAILED" in line.plain
-    assert "off by 0.25 (tolerance 5.2e-7)" in line.plain
+    assert "off by 0.25 (5.2e-7 tolerated)" in line.plain
     assert "\x1b[1;31m" in printed(line, colour="standard")
 
 
