@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 import torch
@@ -30,6 +31,7 @@ _UNREADABLE = (
     RuntimeError,
     SafetensorError,
     StrictDataclassError,
+    UnpicklingError,
 )  # what the libraries raise for files that are not what they should be
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 

@@ -1,0 +1,202 @@
+"""Every mistake is answered by one line on standard error, its exit code, and nothing half-written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from checkpoints import save, tiny_bert
+from safetensors.torch import load_file, save_file
+from transformers import BertModel, GPT2Config, GPT2Model
+
+TEXT = "I was watching the [MASK] when it opened."
+HEAD = ("--layer", "3", "--head", "2")
+
+
+def refused(result, exit_code: int, *parts: str) -> None:
+    assert result.exit_code == exit_code, result.stderr
+    assert result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("attnscope: ")
+    for part in parts:
+        assert part in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["", *HEAD], ["the text is empty"]),
+        ([TEXT, "--pair", " "], ["one text of the pair is empty"]),
+        ([TEXT, "--layer", "4"], ["no layer 4 in demo: layers 0-3, heads 0-11"]),
+        ([TEXT, "--layer", "-5"], ["no layer -5 in demo"]),
+        ([TEXT, "--head", "12"], ["no head 12 in demo: layers 0-3, heads 0-11"]),
+        ([TEXT, "--layer", "three"], ["--layer 'three' is not a list"]),
+        ([TEXT, *HEAD, "--query", "window"], ["no token 'window' in the input", "4 the", "10 [SEP]"]),
+        ([TEXT, *HEAD, "--query", "11"], ["no token 11", "positions 0-10"]),
+        (["the dog saw the door", *HEAD, "--query", "the"], ["the@1, the@4"]),
+        ([TEXT, "--query", "it"], ["--query and --show need one head"]),
+        ([TEXT, "--show", "q"], ["need one head"]),
+        ([TEXT, *HEAD, "--device", "tpu"], ["unknown device 'tpu'"]),
+        ([TEXT, *HEAD, "--device", "cuda:9"], ["no device cuda:9"]),
+        ([TEXT, *HEAD, "--dtype", "int4"], ["unknown dtype 'int4'"]),
+        (["door " * 200, *HEAD], ["202 tokens", "demo reads at most", "--truncate"]),
+    ],
+)
+def test_bad_input_is_exit_code_2(attnscope, arguments: list[str], parts: list[str]) -> None:
+    refused(attnscope("heads", *arguments, "-m", "demo"), 2, *parts)
+
+
+@pytest.mark.parametrize("name", ["picture.bmp", "picture", "folder.png", "file.txt/picture.png"])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    attnscope, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file.txt").write_text("here first")
+    before = sorted(tmp_path.rglob("*"))
+    refused(attnscope("heads", TEXT, *HEAD, "-m", "no/model", "-o", str(tmp_path / name)), 2, "cannot write")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file_and_nothing_else(
+    attnscope, tmp_path: Path, monkeypatch
+) -> None:
+    target = tmp_path / "head.json"
+    target.write_text("the old content")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attnscope.cli.output.os.replace", full)
+    refused(attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target)), 2, "No space left")
+    assert [file.name for file in tmp_path.iterdir()] == ["head.json"]
+    assert target.read_text() == "the old content"
+
+
+def test_numbers_only_go_into_number_formats_for_a_verification(attnscope, tmp_path: Path) -> None:
+    refused(attnscope("verify", TEXT, "-m", "demo", "-o", str(tmp_path / "a.png")), 2, ".npz, .csv, .json")
+
+
+def broken(bert: Path, folder: Path, how: str) -> Path:
+    shutil.copytree(bert, folder)
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    if how == "no config":
+        config.unlink()
+    elif how == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif how == "corrupt":
+        weights.write_bytes(b"\xff" * 5000)
+    elif how == "pickle only":
+        weights.rename(folder / "pytorch_model.bin")
+    elif how == "no tokenizer":
+        (folder / "tokenizer.json").unlink()
+        (folder / "tokenizer_config.json").unlink()
+    elif how == "weights lacking":
+        kept = {
+            name: weight
+            for name, weight in load_file(weights).items()
+            if "layer.2.attention.self.value" not in name
+        }
+        save_file(kept, weights, {"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("how", "part"),
+    [
+        ("no config", "no config.json"),
+        ("truncated", "truncated or corrupt"),
+        ("corrupt", "truncated or corrupt"),
+        ("pickle only", "--allow-pickle"),
+        ("no tokenizer", "cannot read the tokenizer"),
+        ("weights lacking", "lacks weights that this run needs: encoder.layer.2.attention.self.value"),
+    ],
+)
+def test_a_checkpoint_that_is_not_sound_is_exit_code_3(
+    attnscope, bert: Path, tmp_path: Path, how, part
+) -> None:
+    folder = broken(bert, tmp_path / "broken", how)
+    refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 3, part)
+
+
+def test_weights_that_lack_after_the_chosen_layer_do_no_harm(attnscope, bert: Path, tmp_path: Path) -> None:
+    folder = broken(bert, tmp_path / "broken", "weights lacking")
+    assert attnscope("heads", TEXT, "--layer", "1", "--head", "2", "-m", str(folder)).exit_code == 0
+
+
+def test_a_file_that_is_no_pickle_is_refused_in_words_even_when_pickles_are_allowed(
+    attnscope, bert, tmp_path
+) -> None:
+    folder = broken(bert, tmp_path / "broken", "pickle only")
+    refused(
+        attnscope("heads", TEXT, *HEAD, "-m", str(folder), "--allow-pickle"), 3, "cannot read the weights"
+    )
+
+
+def test_a_model_that_is_not_there_is_exit_code_3(attnscope, tmp_path: Path) -> None:
+    refused(attnscope("heads", TEXT, *HEAD, "-m", str(tmp_path / "nothing")), 3, "no folder")
+    refused(attnscope("heads", TEXT, *HEAD, "-m", "nobody/nothing-at-all"), 3, "not in the local cache")
+
+
+def test_a_mask_for_a_model_without_one_is_refused(attnscope, tmp_path: Path) -> None:
+    model = GPT2Model(GPT2Config(vocab_size=2000, n_layer=4, n_head=4, n_embd=24, n_positions=32))
+    folder = save(model, tmp_path / "gpt2")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("mask_token", None)
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 2, "has no mask token")
+
+
+def test_an_unknown_option_or_command_is_exit_code_2(attnscope) -> None:
+    assert attnscope("heads", TEXT, "--nonsense").exit_code == 2
+    assert attnscope("nonsense").exit_code == 2
+    assert attnscope("heads").exit_code == 2
+
+
+def test_memory_that_does_not_suffice_is_exit_code_4(attnscope, monkeypatch) -> None:
+    def too_much(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("attnscope.cli.heads._capture", too_much)
+    refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 4, "not enough memory")
+
+
+def test_a_certificate_that_fails_is_exit_code_5_with_everything_shown_and_written(
+    attnscope, tmp_path, monkeypatch
+) -> None:
+    import attnscope.analysis.head as head
+    from attnscope.sdpa import attend
+
+    monkeypatch.setattr(
+        "attnscope.verify.attend", lambda operands: attend(operands.but(scale=operands.scale * 1.1))
+    )
+    assert head.attend is attend
+    target = tmp_path / "head.json"
+    result = attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target))
+    assert result.exit_code == 5
+    assert "FAILED" in result.stdout.upper()
+    assert "do not trust" in result.stderr
+    assert json.loads(target.read_text())["certificate"]["verdict"] == "failed"
+
+
+def test_an_interrupted_run_is_exit_code_130(attnscope, monkeypatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attnscope.cli.heads._capture", interrupt)
+    refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 130, "interrupted")
+
+
+def test_a_bug_keeps_its_traceback(attnscope, monkeypatch) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("attnscope.cli.heads._capture", bug)
+    with pytest.raises(ZeroDivisionError):
+        attnscope("heads", TEXT, *HEAD, "-m", "demo")
+
+
+def test_a_whole_model_that_lacks_a_layer_is_not_certified(attnscope, tmp_path: Path) -> None:
+    folder = broken(tiny_bert(tmp_path / "sound", BertModel), tmp_path / "broken", "weights lacking")
+    refused(attnscope("verify", TEXT, "-m", str(folder)), 3, "lacks weights")

@@ -1,0 +1,54 @@
+"""`attnscope verify`: every head, the model's final results, one exit code."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+TEXT = "I was watching the [MASK] when it opened."
+
+
+def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> None:
+    result = attnscope("verify", TEXT, "-m", "demo")
+    assert result.exit_code == 0
+    assert "48 heads" in result.stdout.splitlines()[-2]
+    assert "worst head: L" in result.stdout
+    assert [line.split()[0] for line in result.stdout.splitlines() if line.startswith("L")] == [
+        "L0",
+        "L1",
+        "L2",
+        "L3",
+    ]
+
+
+def test_the_document_names_final_hidden_states_and_logits(attnscope) -> None:
+    document = json.loads(attnscope("verify", TEXT, "-m", "demo", "--json").stdout)
+    outputs = {output["name"]: output for output in document["outputs"]}
+    assert {"last_hidden_state", "prediction_logits", "seq_relationship_logits"} <= set(outputs)
+    assert all(output["identical"] for output in outputs.values())
+
+
+def test_a_model_that_is_changed_by_being_watched_is_exit_code_5(attnscope, monkeypatch) -> None:
+    from attnscope.capture.takeover import KernelInputs
+
+    answer = KernelInputs.answer
+
+    def tampered(self: KernelInputs):
+        output, weights = answer(self)
+        return output + 1e-3, weights
+
+    monkeypatch.setattr(KernelInputs, "answer", tampered)
+    result = attnscope("verify", TEXT, "-m", "demo")
+    assert result.exit_code == 5
+    assert "failed" in result.stdout.lower()
+
+
+def test_the_numbers_can_be_written(attnscope, tmp_path: Path, bert: Path) -> None:
+    target = tmp_path / "check.csv"
+    assert attnscope("verify", TEXT, "-m", str(bert), "-o", str(target)).exit_code == 0
+    rows = list(
+        csv.DictReader(io.StringIO("".join(line for line in target.open() if not line.startswith("#"))))
+    )
+    assert {(row["layer"], row["head"]) for row in rows} == {
+        (str(i), str(j)) for i in range(5) for j in range(4)
+    }
