@@ -1,0 +1,54 @@
+"""While tests run, axes that do not fit together are refused in every typed part of the package."""
+
+import numpy as np
+import pytest
+import torch
+from families import ids, sharp
+from jaxtyping import TypeCheckError
+
+from attnscope.analysis import overview
+from attnscope.capture import capture
+from attnscope.capture.takeover import weights_by_identity
+from attnscope.measures import Tile
+from attnscope.model.anatomy import layers_of
+from attnscope.results import HeadScores
+from attnscope.sdpa import for_each_query_head
+from attnscope.tokens import printable
+from attnscope.verify import certify
+
+
+def test_a_result_whose_axes_do_not_fit_is_refused():
+    HeadScores("entropy", "nats", (0, 1), (0, 1, 2), np.zeros((2, 3)))
+    with pytest.raises(TypeCheckError):
+        HeadScores("entropy", "nats", (0, 1), (0, 1, 2), np.zeros((2, 3, 1)))
+
+
+def test_a_tile_with_more_positions_than_rows_is_refused():
+    Tile(torch.zeros(2, 3), torch.arange(2), torch.arange(3))
+    with pytest.raises(TypeCheckError):
+        Tile(torch.zeros(2, 3), torch.arange(3), torch.arange(3))
+
+
+def test_a_call_whose_keys_are_narrower_than_its_queries_is_refused():
+    (call,) = capture(sharp("llama"), ids(), layers=[0]).calls
+    fields = {name: getattr(call, name) for name in call.__dataclass_fields__}
+    type(call)(**fields)
+    with pytest.raises(TypeCheckError):
+        type(call)(**{**fields, "k": call.k[..., :-1]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: for_each_query_head(torch.zeros(2, 3), 2),
+        lambda: certify("a call", 0),
+        lambda: weights_by_identity("inputs"),
+        lambda: overview("captured"),
+        lambda: layers_of((), "decoder"),
+        lambda: printable(3),
+    ],
+    ids=["sdpa", "verify", "capture", "analysis", "model", "tokens"],
+)
+def test_every_typed_module_is_checked(wrong):
+    with pytest.raises(TypeCheckError):
+        wrong()
