@@ -62,6 +62,8 @@ def _head_words(result: HeadAttention, shown: Panel) -> Words:
     told = []
     if shown.column_tokens is not None and (shown.masked or not shown.answered.all()):
         told.append("hatched: masked")
+    if shown.show == "weights" and result.sink is not None:
+        told.append("rows sum to less than 1, the sink takes the rest")
     told += feature_words(result)
     sentence = f"“{printable(result.query_tokens.sentence)}”"
     if result.query_tokens is not result.key_tokens:
@@ -71,7 +73,7 @@ def _head_words(result: HeadAttention, shown: Panel) -> Words:
 
 
 def _overview_words(result: Overview) -> Words:
-    heading = f"{model_words(result.provenance)} · {attention_words(result.kind)}, every head"
+    heading = f"{model_words(result.provenance)} · {attention_words(result.kind)} · entropy by head"
     every = [certificate.verdict for layer in result.certificates for certificate in layer]
     found = [verdict for verdict in Verdict if verdict in every]
     counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]

@@ -28,16 +28,23 @@ def overview(result: Overview, width: int) -> RenderableType:
     room = (width - _margin(result)) // len(result.heads)
     many = result.entropy.values.size > _FEW_HEADS
     if many and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
-        body: list[RenderableType] = _grid(
-            result, min(room, _WIDEST_CELL), links=True, per_block=len(result.heads)
-        )
+        body = _with_links(result, min(room, _WIDEST_CELL))
     else:
-        per_block = max((width - _margin(result)) // _CELL, 1)
-        blocks = -(-len(result.heads) // per_block)
-        fits = blocks * (len(result.layers) + 2) <= MOST_LINES
-        body = _grid(result, _CELL, links=False, per_block=per_block) if fits else [_left_out(result)]
-        body += [Text(""), link_table(result, width)]
+        body = [*_plain(result, width), Text(""), link_table(result, width)]
     return Group(*body, *_legend(result), _next_step(result))
+
+
+def _with_links(result: Overview, cell: int) -> list[RenderableType]:
+    told = "each cell: entropy, weight of the strongest link, below it that link as query→key"
+    return [*_grid(result, cell, links=True, per_block=len(result.heads)), Text(told, style=DIM)]
+
+
+def _plain(result: Overview, width: int) -> list[RenderableType]:
+    """The grid of entropies alone, in blocks of heads where they do not stand side by side, if it fits."""
+    per_block = max((width - _margin(result)) // _CELL, 1)
+    blocks = -(-len(result.heads) // per_block)
+    fits = blocks * (len(result.layers) + 2) <= MOST_LINES
+    return _grid(result, _CELL, links=False, per_block=per_block) if fits else [_left_out(result)]
 
 
 def _margin(result: Overview) -> int:
@@ -55,7 +62,7 @@ def _grid(result: Overview, cell: int, links: bool, per_block: int) -> list[Rend
             cells = [part for j in columns for part in _cell(result, i, j, cell, links)]
             lines.append(line((left(f"L{layer}", _margin(result)), HEADING), *cells))
             if links:
-                texts = "".join(right(link_words(result, i, j, cell - 1), cell) for j in columns)
+                texts = "".join(left(f" {link_words(result, i, j, cell - 1)}", cell) for j in columns)
                 lines.append(line(" " * _margin(result), texts))
     return lines
 
