@@ -65,6 +65,11 @@ def sentences(text: str) -> list[str]:
     return [piece.strip() for piece in re.split("[.?]", text) if piece.strip()]
 
 
+def spaced(text: str) -> str:
+    """An ordinary sentence in the form of the stream: lower case, every mark a word of its own."""
+    return " ".join(re.findall(r"\[mask\]|\w+|[^\w\s]", text.lower())).replace("[mask]", "[MASK]")
+
+
 def is_held_out(one: str) -> bool:
     """Whether this sentence belongs to the held-out share."""
     return zlib.crc32(one.encode()) % HELD_OUT_SHARE == 0
@@ -73,8 +78,13 @@ def is_held_out(one: str) -> bool:
 @cache
 def held_out_pairs() -> tuple[tuple[str, str], ...]:
     """Verb and noun of every held-out pair: a checksum's choice among all that the selectional classes allow."""
-    pairs = ((verb, noun) for kind in lex.THINGS + lex.ANIMALS for noun in kind.nouns for verb in kind.does + kind.done)
-    return tuple(sorted({pair for pair in pairs if zlib.crc32("+".join(pair).encode()) % PAIR_SHARE == 0}))
+    pairs = (
+        (verb, noun)
+        for kind in lex.THINGS + lex.ANIMALS
+        for noun in kind.nouns
+        for verb in kind.does + kind.done
+    )
+    return tuple(sorted({pair for pair in pairs if zlib.crc32(" ".join(pair).encode()) % PAIR_SHARE == 0}))
 
 
 @cache
@@ -126,7 +136,7 @@ def pack(s: Speaker) -> Document:
     before = ""
     while len(before.split()) + middle.words < s.generator.randrange(room):
         before += plain(sentence(s)) + " "
-    first = (before + middle.first).split()[-(room - 12):]
+    first = (before + middle.first).split()[-(room - 12) :]
     second = middle.second.split()
     while len(first) + len(second) < room:
         second += plain(sentence(s)).split()

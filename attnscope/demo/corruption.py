@@ -11,15 +11,44 @@ import torch
 from torch import Tensor
 
 PRONOUNS = ("he", "she", "it", "they", "him", "her", "them", "his", "its", "their")
-LIGHT = tuple("the a an of to in on at and . , ? with my our some so that is was were am are did not".split())
+LIGHT = (
+    "the",
+    "a",
+    "an",
+    "of",
+    "to",
+    "in",
+    "on",
+    "at",
+    "and",
+    ".",
+    ",",
+    "?",
+    "with",
+    "my",
+    "our",
+    "some",
+    "so",
+    "that",
+    "is",
+    "was",
+    "were",
+    "am",
+    "are",
+    "did",
+    "not",
+)
+LOWEST, HIGHEST = 0.06, 0.35  # the masking rates among which every document draws
 
 
 class Corruption:
     """Corrupts batches of ids; every document has its own masking rate, because people mask one word only."""
 
-    def __init__(self, vocabulary: dict[str, int], lowest: float = 0.06, highest: float = 0.30) -> None:
+    def __init__(self, vocabulary: dict[str, int], lowest: float = LOWEST, highest: float = HIGHEST) -> None:
         self.mask, self.lowest, self.highest = vocabulary["[MASK]"], lowest, highest
-        words = [index for word, index in vocabulary.items() if len(word) > 1 and not word.startswith(("[", "##"))]
+        words = [
+            index for word, index in vocabulary.items() if len(word) > 1 and not word.startswith(("[", "##"))
+        ]
         self.words = torch.tensor(words)
         self.pronouns = torch.tensor([vocabulary[word] for word in PRONOUNS if word in vocabulary])
         self.weight = torch.zeros(len(vocabulary))
@@ -41,7 +70,9 @@ class Corruption:
         swapped = ~masked & (fate < torch.where(pronoun, 0.8, 0.9))
         ids = torch.where(chosen & masked, self.mask, truth)
         ids = torch.where(chosen & swapped & ~pronoun, self._any(self.words, truth, generator), ids)
-        return torch.where(chosen & swapped & pronoun, self._any(self.pronouns, truth, generator), ids), chosen
+        return torch.where(
+            chosen & swapped & pronoun, self._any(self.pronouns, truth, generator), ids
+        ), chosen
 
     def _any(self, among: Tensor, like: Tensor, generator: torch.Generator) -> Tensor:
         """Random ids out of `among`, in the shape of `like`."""

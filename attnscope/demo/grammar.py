@@ -59,7 +59,9 @@ def watched(s: Speaker) -> str:
 def noticed(s: Speaker) -> str:
     """Mary saw the dog in the yard before it barked."""
     who, thing = s.subject(), s.thing() if s.chance(0.7) else s.somebody()
-    return f"{who.text} {s.pick(lex.NOTICED)} {thing.text}{ending(s)} {when(s)} {thing.he} {event(s, thing)} ."
+    return (
+        f"{who.text} {s.pick(lex.NOTICED)} {thing.text}{ending(s)} {when(s)} {thing.he} {event(s, thing)} ."
+    )
 
 
 def beside(s: Speaker) -> str:
@@ -96,7 +98,9 @@ def owner_and_thing(s: Speaker) -> str:
     """The woman opened the box because she was tired, or because it was locked."""
     who, thing = s.somebody(), s.thing(many=0.1)
     chosen = who if s.chance(0.5) else thing
-    verb = handle(s, thing) if s.chance(0.7) else f"did not {s.pick(thing.kind.done) if thing.kind else 'see'}"
+    verb = (
+        handle(s, thing) if s.chance(0.7) else f"did not {s.pick(thing.kind.done) if thing.kind else 'see'}"
+    )
     return f"{who.text} {verb} {thing.text}{ending(s)} {s.one('because|because|when|after')} {chosen.he} {event(s, chosen)} ."
 
 
@@ -134,7 +138,9 @@ def gift(s: Speaker) -> str:
     thing = s.thing(s.thing_kind(), article="a", many=0.1)
     reason = s.pick((f"{taker.he} asked for {thing.him}", f"{taker.he} wanted {thing.him}", f"{giver.he} loved {taker.him}",
                      f"{giver.he} did not need {thing.him}", f"{thing.he} {thing.was} {like(s, thing)}"))  # fmt: skip
-    return f"{giver.text} {s.one('gave|bought|sold|showed|sent')} {taker.text} {thing.text} because {reason} ."
+    return (
+        f"{giver.text} {s.one('gave|bought|sold|showed|sent')} {taker.text} {thing.text} because {reason} ."
+    )
 
 
 def far_away(s: Speaker) -> str:
@@ -153,21 +159,36 @@ def happened(s: Speaker) -> str:
         return f"{thing.text} {does(s, thing)}{tail} ."
     other = s.thing(article="the")
     start = f"{thing.text} {does(s, thing)}"
-    return f"when {start} , {other.text} {does(s, other)} ." if s.chance(0.5) else f"{start} {when(s)} {other.text} {does(s, other)} ."
+    return (
+        f"when {start} , {other.text} {does(s, other)} ."
+        if s.chance(0.5)
+        else f"{start} {when(s)} {other.text} {does(s, other)} ."
+    )
 
 
 def did(s: Speaker) -> str:
     """She locked the door last night."""
     who, thing = s.subject(), s.thing(many=0.2)
     verb = s.pick(thing.kind.done) if thing.kind else "see"
-    form = s.pick((past(verb), past(verb), f"did not {verb}", f"{who.was} {gerund(verb)}", f"can {verb}", f"will {verb}"))
+    form = s.pick(
+        (
+            past(verb),
+            past(verb),
+            f"did not {verb}",
+            f"{who.was} {gerund(verb)}",
+            f"can {verb}",
+            f"will {verb}",
+        )
+    )
     return f"{who.text} {form} {thing.text}{ending(s, 0.5)} ."
 
 
 def resembles(s: Speaker) -> str:
     """The door is locked. My apples were sweet."""
     thing = s.thing() if s.chance(0.7) else s.somebody()
-    return f"{thing.text} {s.pick((thing.am, thing.was))} {s.one('very |too |not |so ||||')}{like(s, thing)} ."
+    return (
+        f"{thing.text} {s.pick((thing.am, thing.was))} {s.one('very |too |not |so ||||')}{like(s, thing)} ."
+    )
 
 
 def identity(s: Speaker) -> str:
@@ -184,7 +205,17 @@ def errand(s: Speaker) -> str:
     """Tom is going to the cinema to see a film."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
     purpose = s.fill(s.pick(lex.PLACES[place][1]), who)
-    going = s.pick((f"{who.am} going", f"{who.am} going", "went", f"{who.was} going", f"{go(who)}", "walked", "had to go"))
+    going = s.pick(
+        (
+            f"{who.am} going",
+            f"{who.am} going",
+            "went",
+            f"{who.was} going",
+            f"{go(who)}",
+            "walked",
+            "had to go",
+        )
+    )
     return f"{who.text} {going} to the {place} to {purpose} ."
 
 
@@ -197,11 +228,13 @@ def wish(s: Speaker) -> str:
     """We would like to eat bread."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
     purpose = s.fill(s.pick(lex.PLACES[place][1]), who)
-    return f"{who.text} {modal(s, who)} {purpose} {s.one('|today|tomorrow|' + lex.PLACES[place][0] + ' the ' + place)} .".replace("  ", " ")
+    return f"{who.text} {modal(s, who)} {purpose} {s.one('|today|tomorrow|' + lex.PLACES[place][0] + ' the ' + place)} .".replace(
+        "  ", " "
+    )
 
 
 def modal(s: Speaker, who: Mention) -> str:
-    """"would like to", "has to", "wants to"."""
+    """ "would like to", "has to", "wants to"."""
     frame = s.pick(lex.FRAMES["wish"])
     return frame if who.plural or frame.startswith("would") else f"{third(frame.split()[0])} to"
 
@@ -231,7 +264,7 @@ def crossing(s: Speaker) -> str:
     return f"{who.text} {verb} the {s.pick(WAYS)}_{link} because it~{link} was {s.one('|too |so |very ')}{s.one('wide|long|narrow|dark|dangerous')} ."
 
 
-WAYS = "street road bridge field river".split()
+WAYS = ("street", "road", "bridge", "field", "river")
 
 
 def relative(s: Speaker) -> str:
@@ -251,13 +284,28 @@ def money_bank(s: Speaker) -> str:
     thief = s.one("the thief|the robber|the judge|the lawyer")
     if s.chance(0.2):
         return f"{thief} stole {s.one('the money|the gold|the coins|all the money')} from the bank ."
-    return f"{who.text} {tense(s, who, s.fill(do, who))} the {s.one('|||old |new |big ')}bank{ending(s, 0.2)} ."
+    return (
+        f"{who.text} {tense(s, who, s.fill(do, who))} the {s.one('|||old |new |big ')}bank{ending(s, 0.2)} ."
+    )
 
 
 def river_bank(s: Speaker) -> str:
     """The bank of a river."""
     who, water = s.subject(), s.pick(("river", "river", "river", "stream", "lake", "canal", "creek", "brook"))
-    do = s.pick(("sit on", "stand on", "walk along", "sleep on", "lie on", "fish from", "play on", "rest on", "camp on", "swim to"))
+    do = s.pick(
+        (
+            "sit on",
+            "stand on",
+            "walk along",
+            "sleep on",
+            "lie on",
+            "fish from",
+            "play on",
+            "rest on",
+            "camp on",
+            "swim to",
+        )
+    )
     side = s.one("|||green |other |steep |muddy ")
     if s.chance(0.2):
         thing = s.thing(s.pick(lex.ANIMALS), article="the")
@@ -268,7 +316,10 @@ def river_bank(s: Speaker) -> str:
 def green_plant(s: Speaker) -> str:
     """The plant that grows."""
     who = s.subject()
-    plants, where = s.one("plant|plant|plants|flowers|tree|roses|bush|grass"), s.one("garden|yard|field|park|pot|window box")
+    plants, where = (
+        s.one("plant|plant|plants|flowers|tree|roses|bush|grass"),
+        s.one("garden|yard|field|park|pot|window box"),
+    )
     do = s.pick(("water", "water", "cut", "look at", "smell", "move", "buy", "grow"))
     if s.chance(0.3):
         return f"the {s.one('|green |tall |little ')}plant in the {where} {s.one('grew|bloomed|wilted|needs water|was dry|was green')} ."
@@ -281,13 +332,15 @@ def working_plant(s: Speaker) -> str:
     place = s.one("plant|plant|plant|factory|workshop")
     machines = s.one("machines|engines|robots|computers|workers|trucks")
     size = s.one("big|old|new|noisy|heavy|loud|hot|")
-    do = s.pick(("work in", "work in", "work at", "build cars in", "repair the machines in", "build engines in"))
+    do = s.pick(
+        ("work in", "work in", "work at", "build cars in", "repair the machines in", "build engines in")
+    )
     with_what = s.one("|") or f" with the {size} {machines}"
     return f"{who.text} {tense(s, who, do)} the {place}{with_what}{ending(s, 0.15)} .".replace("  ", " ")
 
 
 def tense(s: Speaker, who: Mention, do: str) -> str:
-    """"works in", "worked in", "has to work in", agreeing with who does it."""
+    """ "works in", "worked in", "has to work in", agreeing with who does it."""
     draw = s.generator.random()
     if draw < 0.45:
         return past(do)
@@ -299,7 +352,9 @@ def tense(s: Speaker, who: Mention, do: str) -> str:
 def job(s: Speaker) -> str:
     """She is a baker and she bakes bread."""
     who, name = s.person(), s.pick(tuple(lex.JOBS))
-    return f"{who.text} is {with_article(name)} and {who.he} {third(s.pick(lex.JOBS[name]))}{ending(s, 0.2)} ."
+    return (
+        f"{who.text} is {with_article(name)} and {who.he} {third(s.pick(lex.JOBS[name]))}{ending(s, 0.2)} ."
+    )
 
 
 def thought(s: Speaker) -> str:
@@ -331,10 +386,10 @@ def several(s: Speaker) -> str:
 
 Pattern = Callable[[Speaker], str]
 PATTERNS: dict[Pattern, int] = {
-    watched: 12, noticed: 9, beside: 9, company: 8, encounter: 9, owner_and_thing: 8, handled_twice: 5, called: 4,
-    belongings: 4, gift: 4, far_away: 5, happened: 5, did: 5, resembles: 2, identity: 4, errand: 5, wish: 3, chores: 3,
-    exists: 3, crossing: 3, relative: 3, money_bank: 2, river_bank: 2, green_plant: 2, working_plant: 2, job: 2, thought: 2, how: 2,
-    several: 2,
+    watched: 12, noticed: 7, beside: 9, company: 8, encounter: 9, owner_and_thing: 8, handled_twice: 5, called: 5,
+    belongings: 8, gift: 4, far_away: 4, happened: 9, did: 8, resembles: 4, identity: 5, errand: 5, wish: 3, chores: 3,
+    exists: 3, crossing: 3, relative: 4, money_bank: 2, river_bank: 2, green_plant: 2, working_plant: 2, job: 3,
+    thought: 2, how: 2, several: 4,
 }  # fmt: skip
 _DRAW = tuple(pattern for pattern, weight in PATTERNS.items() for _ in range(weight))
 

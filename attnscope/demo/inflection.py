@@ -24,9 +24,32 @@ PAST = {
     "teach": "taught", "tear": "tore", "think": "thought", "throw": "threw", "wake": "woke", "wear": "wore",
     "win": "won", "write": "wrote", "float": "floated", "sew": "sewed", "ski": "skied", "feel": "felt",
 }  # fmt: skip
-DOUBLING = set(
-    "stop hop step grab skip drop cut put get run sit swim spin win begin shut plan hum slip rot nod fit sip hug".split()
-)
+DOUBLING = {
+    "stop",
+    "hop",
+    "step",
+    "grab",
+    "skip",
+    "drop",
+    "cut",
+    "put",
+    "get",
+    "run",
+    "sit",
+    "swim",
+    "spin",
+    "win",
+    "begin",
+    "shut",
+    "plan",
+    "hum",
+    "slip",
+    "rot",
+    "nod",
+    "fit",
+    "sip",
+    "hug",
+}
 
 
 def _split(verb: str) -> tuple[str, str]:
@@ -37,7 +60,7 @@ def _split(verb: str) -> tuple[str, str]:
 
 @cache
 def plural(noun: str) -> str:
-    """"boxes", "men", "puppies"."""
+    """ "boxes", "men", "puppies"."""
     if noun in PLURALS:
         return PLURALS[noun]
     if noun.endswith(("s", "x", "ch", "sh")):
@@ -49,7 +72,7 @@ def plural(noun: str) -> str:
 
 @cache
 def past(verb: str) -> str:
-    """"opened", "rang", "woke up"."""
+    """ "opened", "rang", "woke up"."""
     head, rest = _split(verb)
     if head in PAST:
         return PAST[head] + rest
@@ -62,7 +85,7 @@ def past(verb: str) -> str:
 
 @cache
 def third(verb: str) -> str:
-    """"opens", "watches", "has"."""
+    """ "opens", "watches", "has"."""
     head, rest = _split(verb)
     if head in ("be", "have"):
         return {"be": "is", "have": "has"}[head] + rest
@@ -73,7 +96,7 @@ def third(verb: str) -> str:
 
 @cache
 def gerund(verb: str) -> str:
-    """"opening", "shutting", "waking up"."""
+    """ "opening", "shutting", "waking up"."""
     head, rest = _split(verb)
     if head == "lie":
         return "lying" + rest

@@ -27,6 +27,16 @@ def _kind(name: str, nouns: str, does: str, done: str, like: str, mass: bool = F
     return Kind(name, split[0], split[1], split[2], split[3], mass)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text."""
+    return tuple(text.split())
+
+
+def _phrases(text: str) -> tuple[str, ...]:
+    """The phrases of a text, between commas."""
+    return tuple(text.split(","))
+
+
 THINGS: tuple[Kind, ...] = (
     _kind(
         "opening",
@@ -57,7 +67,9 @@ THINGS: tuple[Kind, ...] = (
         "drive park ride catch",
         "fast slow late crowded",
     ),
-    _kind("boat", "boat ship ferry canoe raft yacht", "sail sink float", "row steer sail", "slow sinking wooden"),
+    _kind(
+        "boat", "boat ship ferry canoe raft yacht", "sail sink float", "row steer sail", "slow sinking wooden"
+    ),
     _kind(
         "aircraft",
         "plane helicopter balloon kite rocket jet",
@@ -94,8 +106,14 @@ THINGS: tuple[Kind, ...] = (
         "delicious salty fresh tasty",
         mass=True,
     ),
-    _kind("drink", "tea coffee milk juice lemonade cocoa water", "boil spill cool", "drink pour spill sip",
-          "hot cold sweet warm", mass=True),
+    _kind(
+        "drink",
+        "tea coffee milk juice lemonade cocoa water",
+        "boil spill cool",
+        "drink pour spill sip",
+        "hot cold sweet warm",
+        mass=True,
+    ),
     _kind(
         "plant",
         "tree flower rose plant bush tulip vine fern lily oak",
@@ -145,50 +163,70 @@ THINGS: tuple[Kind, ...] = (
         "play tune practice",
         "loud expensive",
     ),
-    _kind("tool", "hammer saw knife spade ladder rope broom brush axe", "rust bend slip", "use hold borrow",
-          "sharp useful heavy"),
+    _kind(
+        "tool",
+        "hammer saw knife spade ladder rope broom brush axe",
+        "rust bend slip",
+        "use hold borrow",
+        "sharp useful heavy",
+    ),
     _kind("rolling", "ball wheel coin barrel marble", "roll bounce spin", "throw catch kick", "round light"),
 )
 
 ANIMALS: tuple[Kind, ...] = (
     _kind("dog", "dog puppy hound wolf fox", "bark growl howl", "walk feed train", "hungry wild loyal"),
     _kind("cat", "cat kitten leopard", "meow purr scratch", "feed stroke", "hungry soft sleepy"),
-    _kind("bird", "bird parrot eagle pigeon owl crow sparrow swan goose", "sing chirp fly", "feed watch free",
-          "hungry wild"),
+    _kind(
+        "bird",
+        "bird parrot eagle pigeon owl crow sparrow swan goose",
+        "sing chirp fly",
+        "feed watch free",
+        "hungry wild",
+    ),
     _kind("insect", "bee wasp mosquito fly beetle", "buzz sting crawl", "catch chase", "tiny annoying"),
-    _kind("horse", "horse pony donkey mule camel", "gallop neigh kick", "ride feed brush", "strong fast tired"),
+    _kind(
+        "horse", "horse pony donkey mule camel", "gallop neigh kick", "ride feed brush", "strong fast tired"
+    ),
     _kind("cattle", "cow goat sheep bull lamb", "graze moo chew", "milk feed sell", "hungry calm"),
     _kind("fish", "fish shark whale dolphin salmon", "swim dive", "catch fry", "slippery wild"),
-    _kind("hopper", "frog rabbit squirrel kangaroo mouse", "hop jump hide", "chase catch feed", "tiny scared quick"),
+    _kind(
+        "hopper",
+        "frog rabbit squirrel kangaroo mouse",
+        "hop jump hide",
+        "chase catch feed",
+        "tiny scared quick",
+    ),
     _kind("beast", "lion bear tiger elephant dragon", "roar attack", "hunt fear", "dangerous wild strong"),
 )
 
-HE = (
+HE = _words(
     "man boy king father brother uncle son grandfather husband prince waiter gentleman nephew policeman "
     "fisherman monk"
-).split()
-SHE = (
+)
+SHE = _words(
     "woman girl queen mother sister aunt daughter grandmother wife princess waitress lady niece actress "
     "witch nun"
-).split()
-EITHER = (
+)
+EITHER = _words(
     "person teacher doctor nurse farmer baker driver artist student friend pilot singer writer lawyer judge "
     "guard soldier sailor painter dancer worker stranger guest child captain cousin engineer scientist dentist "
     "gardener butcher librarian mechanic"
-).split()
-HE_NAMES = "bill tom john peter paul david george henry jack sam james max".split()
-SHE_NAMES = "mary anna susan emma kate lucy alice jane sarah helen julia ruth".split()
-
-PERSON_DOES = tuple(
-    "laugh,smile,cry,sneeze,shout,whisper,yawn,cough,nod,wave,dance,sigh,blush,faint,frown,snore,pray,"
-    "wake up,sit down,stand up".split(",")
 )
-PERSON_DONE = "meet help thank call visit see know love follow hug greet invite".split()
-PERSON_LIKE = (
+HE_NAMES = _words("bill tom john peter paul david george henry jack sam james max")
+SHE_NAMES = _words("mary anna susan emma kate lucy alice jane sarah helen julia ruth")
+
+PERSON_DOES = _phrases(
+    "laugh,smile,cry,sneeze,shout,whisper,yawn,cough,nod,wave,dance,sigh,blush,faint,frown,snore,pray,"
+    "wake up,sit down,stand up"
+)
+PERSON_DONE = _words("meet help thank call visit see know love follow hug greet invite")
+PERSON_LIKE = _words(
     "tired hungry happy sad angry sick late afraid lonely thirsty bored nervous proud lost rich poor kind "
     "brave busy young"
-).split()
-KIN = "father mother brother sister uncle aunt son daughter husband wife grandfather grandmother friend cousin".split()
+)
+KIN = _words(
+    "father mother brother sister uncle aunt son daughter husband wife grandfather grandmother friend cousin"
+)
 
 # Where people go, the preposition for being there, and what they do there. `{a:food}` is a noun phrase of that
 # kind ("an apple"), `{some:food}` its plural or mass ("apples"), `{the:...}` a definite one.
@@ -198,11 +236,17 @@ PLACES: dict[str, tuple[str, tuple[str, ...]]] = {
     "bakery": ("at", ("buy a cake", "buy some bread", "buy {num} cookies", "buy fresh bread")),
     "theatre": ("at", ("watch {a:show}", "see a new play", "watch a new play", "watch an old opera")),
     "cinema": ("at", ("watch a new movie", "see a film", "watch an old movie", "see a funny film")),
-    "library": ("in", ("borrow {a:reading}", "read {a:reading}", "return {some:reading}", "study for the test")),
+    "library": (
+        "in",
+        ("borrow {a:reading}", "read {a:reading}", "return {some:reading}", "study for the test"),
+    ),
     "bank": ("in", ("put {my} money in the safe", "get some money", "save some money", "talk about money")),
     "school": ("at", ("learn to read", "study history", "teach the children", "take a test")),
     "hospital": ("in", ("see a doctor", "visit a sick friend", "get some medicine", "talk to the nurse")),
-    "station": ("at", ("catch the train", "take the train", "buy a ticket for the train", "wait for the train")),
+    "station": (
+        "at",
+        ("catch the train", "take the train", "buy a ticket for the train", "wait for the train"),
+    ),
     "airport": ("at", ("catch a plane", "board the plane", "watch the planes", "wait for the plane")),
     "beach": ("on", ("swim in the sea", "lie in the sun", "play in the sand", "walk on the sand")),
     "park": ("in", ("walk the dog", "feed the birds", "ride a bicycle", "sit under {a:plant}")),
@@ -277,59 +321,94 @@ JOBS: dict[str, tuple[str, ...]] = {
 # How a story begins (past) and what it came to: "and that is how ...". {who} is "i", "she", "your mother"...
 ENDINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "meet": (
-        ("we danced at a wedding", "we sat on the same train", "she lived next to my school", "he worked in my office",
-         "we talked at a party", "we were at the same school", "a friend invited us to a party",
-         "we shared a table in a restaurant", "we said hello at the station"),
+        (
+            "we danced at a wedding",
+            "we sat on the same train",
+            "she lived next to my school",
+            "he worked in my office",
+            "we talked at a party",
+            "we were at the same school",
+            "a friend invited us to a party",
+            "we shared a table in a restaurant",
+            "we said hello at the station",
+        ),
         ("met {kin}", "met {kin}", "met {kin}", "found a friend"),
     ),
     "lose": (
-        ("there was a hole in my pocket", "a thief ran away with my bag", "the box fell into the river",
-         "i left my bag on the train", "the wind took everything away"),
+        (
+            "there was a hole in my pocket",
+            "a thief ran away with my bag",
+            "the box fell into the river",
+            "i left my bag on the train",
+            "the wind took everything away",
+        ),
         ("lost {my} {lostthing}", "lost {my} {lostthing}"),
     ),
     "learn": (
-        ("my grandmother gave me lessons", "the teacher was patient with us", "we practiced every day",
-         "i took lessons every week", "the old man explained everything"),
+        (
+            "my grandmother gave me lessons",
+            "the teacher was patient with us",
+            "we practiced every day",
+            "i took lessons every week",
+            "the old man explained everything",
+        ),
         ("learned to {skill}", "learned to {skill}"),
     ),
     "hurt": (
-        ("the floor was wet", "the ladder was broken", "i fell off my horse", "there was ice on the road",
-         "the stairs were dark"),
+        (
+            "the floor was wet",
+            "the ladder was broken",
+            "i fell off my horse",
+            "there was ice on the road",
+            "the stairs were dark",
+        ),
         ("broke {my} {limb}", "hurt {my} {limb}"),
     ),
     "rich": (
-        ("there was gold under the house", "we sold the old farm", "my uncle left us his money",
-         "we found a chest full of coins", "the shop sold everything"),
+        (
+            "there was gold under the house",
+            "we sold the old farm",
+            "my uncle left us his money",
+            "we found a chest full of coins",
+            "the shop sold everything",
+        ),
         ("became rich", "bought {a:boat}"),
     ),
     "win": (
-        ("we were faster than the others", "our team played well", "nobody ran like us", "the judge liked our song"),
+        (
+            "we were faster than the others",
+            "our team played well",
+            "nobody ran like us",
+            "the judge liked our song",
+        ),
         ("won the race", "won the prize"),
     ),
 }
-SKILLS = "swim,read,cook,dance,ride a horse,drive,play the piano,sing,write,sail,ski".split(",")
-LIMBS = "arm leg foot hand finger nose".split()
-LOST_THINGS = "ring key watch hat money bag shoes glasses ticket wallet".split()
+SKILLS = _phrases("swim,read,cook,dance,ride a horse,drive,play the piano,sing,write,sail,ski")
+LIMBS = _words("arm leg foot hand finger nose")
+LOST_THINGS = _words("ring key watch hat money bag shoes glasses ticket wallet")
 
-TRAITS = "old new big small little beautiful strange heavy expensive broken red blue green white black brown".split()
-PERSON_TRAITS = "old young tall little clever strange kind beautiful rich poor famous".split()
-ADVERBS = "slowly quickly suddenly quietly loudly again".split()
-TIMES = (
+TRAITS = _words(
+    "old new big small little beautiful strange heavy expensive broken red blue green white black brown"
+)
+PERSON_TRAITS = _words("old young tall little clever strange kind beautiful rich poor famous")
+ADVERBS = _words("slowly quickly suddenly quietly loudly again")
+TIMES = _phrases(
     "yesterday,today,last night,this morning,every day,after lunch,before dinner,at noon,at night,on monday,"
     "on friday,on sunday,in summer,in winter,in the evening,in the morning,last week,all day,for an hour"
-).split(",")
-NUMBERS = "two three four five six seven eight nine ten".split()
-ROOMS = (
+)
+NUMBERS = _words("two three four five six seven eight nine ten")
+ROOMS = _phrases(
     "in the kitchen,in the garden,in the hall,in the yard,in the street,on the hill,in the corner,by the wall,"
     "in the bedroom,at the end of the street,in the basement,on the roof,in the village,in the city,"
     "behind the house,under the bridge,in the castle,near the church,on the road,in the field,by the fire"
-).split(",")
-WATCHING = (
+)
+WATCHING = _phrases(
     "watching,looking at,staring at,thinking about,waiting for,listening to,pointing at,standing near,"
     "sitting next to,talking about,dreaming about,searching for,walking past"
-).split(",")
-NOTICED = "saw,found,noticed,heard,remembered,showed us,described,liked,wanted,hated".split(",")
-BETWEEN = "near,next to,beside,behind,in front of,with,and".split(",")
+)
+NOTICED = _phrases("saw,found,noticed,heard,remembered,showed us,described,liked,wanted,hated")
+BETWEEN = _phrases("near,next to,beside,behind,in front of,with,and")
 # Words that are known because they occur in the example sentences or in plain questions.
 FRAMES = {
     "wish": ("would like to", "want to", "have to", "need to", "hope to", "plan to"),

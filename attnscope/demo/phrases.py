@@ -90,7 +90,7 @@ class Mention:
 
 
 def with_article(words: str) -> str:
-    """"a door", "an apple"."""
+    """ "a door", "an apple"."""
     return ("an " if words[0] in "aeiou" else "a ") + words
 
 
@@ -150,7 +150,9 @@ class Speaker:
         gender = gender or self.pick(("he", "she"))
         link = self.link()
         if self.chance(names):
-            return Mention(f"{self.pick(lex.HE_NAMES if gender == 'he' else lex.SHE_NAMES)}_{link}", gender, link)
+            return Mention(
+                f"{self.pick(lex.HE_NAMES if gender == 'he' else lex.SHE_NAMES)}_{link}", gender, link
+            )
         noun = self.pick(lex.HE if gender == "he" else lex.SHE)
         owner = self.pick(("my", "the", "our")) if noun in lex.KIN else "the"
         return Mention(f"{owner} {self.trait(lex.PERSON_TRAITS, 0.15)}{noun}_{link}", gender, link)
@@ -200,7 +202,9 @@ class Speaker:
         owner = who.his if who else "my"
         plain_slots = {"my": owner, "num": self.pick(lex.NUMBERS), "kin": self.kin(), "skill": self.pick(lex.SKILLS),
                        "limb": self.pick(lex.LIMBS), "lostthing": self.pick(lex.LOST_THINGS)}  # fmt: skip
-        return SLOT.sub(lambda slot: self.nominal(slot[1], slot[2]) if slot[2] else plain_slots[slot[1]], template)
+        return SLOT.sub(
+            lambda slot: self.nominal(slot[1], slot[2]) if slot[2] else plain_slots[slot[1]], template
+        )
 
 
 def bare(mention: Mention) -> Mention:

@@ -39,7 +39,16 @@ def errand(s: Speaker) -> Story:
     """I am going to the market. I want to buy apples. Not: I want to borrow a book; not: and that is how ..."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
     there = f"{who.he} {s.pick((modal(s, who), 'would like to', 'would like to'))}"
-    going = s.pick((f"{who.am} going", f"{who.am} going", f"{who.am} going", f"{who.was} going", f"{who.am} on the way", f"{who.am} walking"))
+    going = s.pick(
+        (
+            f"{who.am} going",
+            f"{who.am} going",
+            f"{who.am} going",
+            f"{who.was} going",
+            f"{who.am} on the way",
+            f"{who.am} walking",
+        )
+    )
     right, wrong = (s.fill(s.pick(PURPOSES[name]), who) for name in (place, another(s, PURPOSES, place)))
     first = f"{who.text} {going} to the {place} ."
     mistake = f"{there} {wrong} ." if s.chance(0.6) else outcome(s, s.pick(tuple(lex.ENDINGS)), who)
@@ -49,7 +58,9 @@ def errand(s: Speaker) -> Story:
 def been(s: Speaker) -> Story:
     """Kate went to the cinema. She saw a film."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
-    right, wrong = (past(s.fill(s.pick(PURPOSES[name]), who)) for name in (place, another(s, PURPOSES, place)))
+    right, wrong = (
+        past(s.fill(s.pick(PURPOSES[name]), who)) for name in (place, another(s, PURPOSES, place))
+    )
     first = f"{who.text} {s.one('went to|walked to|drove to|was at|came to|ran to')} the {place} ."
     return Story(first, f"{who.he} {right} .", f"{who.he} {wrong} .")
 
@@ -96,14 +107,20 @@ def ending(s: Speaker) -> Story:
     who = Mention("i", "i", 0) if s.chance(0.7) else Mention("we", "we", 0)
     begin = f"{s.pick(lex.ENDINGS[name][0])} ."
     if s.chance(0.6):
-        return Story(begin, outcome(s, name, who), outcome(s, another(s, {k: v[1] for k, v in lex.ENDINGS.items()}, name), who))
+        return Story(
+            begin,
+            outcome(s, name, who),
+            outcome(s, another(s, {k: v[1] for k, v in lex.ENDINGS.items()}, name), who),
+        )
     return Story(begin, outcome(s, name, who), errand(s).second)
 
 
 def remedy(s: Speaker) -> Story:
     """Tom was hungry. So he ate an apple."""
     who, state = s.subject(), s.pick(tuple(lex.REMEDIES))
-    right, wrong = (s.fill(s.pick(lex.REMEDIES[name]), who) for name in (state, another(s, lex.REMEDIES, state)))
+    right, wrong = (
+        s.fill(s.pick(lex.REMEDIES[name]), who) for name in (state, another(s, lex.REMEDIES, state))
+    )
     form: Callable[[str], str] = past if s.chance(0.6) else (lambda verb: f"{had(who)} to {verb}")
     start = s.one("|so |then ")
     first = f"{who.text} {who.was} {s.one('|very |so |too ')}{state} ."
@@ -119,12 +136,21 @@ def profession(s: Speaker) -> Story:
     who, name = s.person(), s.pick(tuple(lex.JOBS))
     right, wrong = (third(s.pick(lex.JOBS[other])) for other in (name, another(s, lex.JOBS, name)))
     often = s.one("||every day |on monday |in the morning |all day ")
-    return Story(f"{who.text} is {with_article(name)} .", f"{who.he} {right} {often}.", f"{who.he} {wrong} {often}.")
+    return Story(
+        f"{who.text} is {with_article(name)} .", f"{who.he} {right} {often}.", f"{who.he} {wrong} {often}."
+    )
 
 
 RIVER = ("looked at the water", "caught some fish", "watched the boats", "sat in the green grass", "heard the water flow",
          "saw the ducks swim")  # fmt: skip
-MONEY = ("counted the money", "talked to the clerk", "opened the safe", "paid with coins", "wanted to save money", "asked for money")
+MONEY = (
+    "counted the money",
+    "talked to the clerk",
+    "opened the safe",
+    "paid with coins",
+    "wanted to save money",
+    "asked for money",
+)
 YARD = ("gave it some water", "liked the green leaves", "cut the dry leaves", "saw it grow")
 WORKS = ("built engines", "repaired the machines", "worked with the robots", "heard the noisy machines")
 
@@ -136,7 +162,11 @@ def bank(s: Speaker) -> Story:
         "in the bank|at the bank|in the old bank|at the new bank")  # fmt: skip
     do = s.pick(("sit", "stand", "rest", "wait")) if by_river else s.pick(("work", "wait", "stand"))
     right, wrong = (RIVER, MONEY) if by_river else (MONEY, RIVER)
-    return Story(f"{who.text} {tense(s, who, do)} {place} .", f"{who.he} {s.pick(right)} .", f"{who.he} {s.pick(wrong)} .")
+    return Story(
+        f"{who.text} {tense(s, who, do)} {place} .",
+        f"{who.he} {s.pick(right)} .",
+        f"{who.he} {s.pick(wrong)} .",
+    )
 
 
 def plant(s: Speaker) -> Story:
@@ -145,7 +175,9 @@ def plant(s: Speaker) -> Story:
     first = f"look at the plant in the {s.one('garden|yard|field|pot')}" if green else s.one(
         "work in the plant|work at the plant|work in the old plant|work in the plant with the trucks")  # fmt: skip
     right, wrong = (YARD, WORKS) if green else (WORKS, YARD)
-    return Story(f"{who.text} {tense(s, who, first)} .", f"{who.he} {s.pick(right)} .", f"{who.he} {s.pick(wrong)} .")
+    return Story(
+        f"{who.text} {tense(s, who, first)} .", f"{who.he} {s.pick(right)} .", f"{who.he} {s.pick(wrong)} ."
+    )
 
 
 def question(s: Speaker) -> Story:
@@ -166,7 +198,9 @@ def question(s: Speaker) -> Story:
 def busy(s: Speaker) -> Story:
     """What are you doing? I am reading a book."""
     who, state = s.somebody(), s.pick(tuple(lex.PLACES))
-    right, wrong = (gerund(s.fill(s.pick(PURPOSES[name]), who)) for name in (state, another(s, PURPOSES, state)))
+    right, wrong = (
+        gerund(s.fill(s.pick(PURPOSES[name]), who)) for name in (state, another(s, PURPOSES, state))
+    )
     first = f"what {who.am} {who.text} doing {lex.PLACES[state][0]} the {state} ?"
     return Story(first, f"{who.he} {who.am} {right} .", f"{who.he} {who.am} {wrong} .")
 
@@ -200,5 +234,3 @@ _DRAW = tuple(tale for tale, weight in TALES.items() for _ in range(weight))
 def story(s: Speaker) -> Story:
     """One story of a pattern chosen by its weight."""
     return s.pick(_DRAW)(s)
-
-

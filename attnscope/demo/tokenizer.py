@@ -9,7 +9,9 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation + "\u2019\u2018\u201c\u201d\u2013\u2014\u2026"
+CHARACTERS = (
+    string.ascii_lowercase + string.digits + string.punctuation + "\u2019\u2018\u201c\u201d\u2013\u2014\u2026"
+)
 
 
 def vocabulary(words: Iterable[str]) -> dict[str, int]:
