@@ -111,6 +111,11 @@ def test_a_token_that_is_only_a_combining_mark_gets_a_circle_to_stand_on() -> No
     assert "◌\u0301" in printed(matrix(made.head(made.AWKWARD), "weights", 80))
 
 
+def test_right_to_left_tokens_cannot_carry_the_numbers_that_follow_them_along() -> None:
+    rows = printed(matrix(made.head(made.AWKWARD), "weights", 80)).splitlines()
+    assert next(row for row in rows if row.startswith(" 2")).startswith(" 2 سلام\u200e ")
+
+
 def test_masked_cells_are_blank_and_uncoloured() -> None:
     text = printed(matrix(made.head(["a", "b", "c"], causal=True), "weights", 80), colour="truecolor")
     first = next(line for line in text.splitlines() if line.startswith("0 a"))
