@@ -1,0 +1,44 @@
+"""Two commands in turn, A B A B ..., as whole processes: the ratio of each pair, so that drift cancels out."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One process: wall-clock seconds and peak resident memory in MiB."""
+
+    seconds: float
+    memory: float
+
+
+def cost(command: list[str]) -> Cost:
+    """The cost of one run of `command`; its output is read and thrown away."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    if status:
+        sys.exit(f"{command} failed:\n{said}")
+    kibibytes = usage.ru_maxrss / 1024 if sys.platform == "darwin" else usage.ru_maxrss
+    return Cost(seconds, kibibytes / 1024)
+
+
+def compare(name: str, ours: list[str], peer: list[str], *, runs: int = 7) -> None:
+    """Print the median costs of both and the median, smallest and largest ratio ours / peer."""
+    cost(ours), cost(peer)  # warm the page cache
+    pairs = [(cost(ours), cost(peer)) for _ in range(runs)]
+    print(f"{name} ({runs} pairs)")
+    for what, unit in (("seconds", "s"), ("memory", "MiB")):
+        mine, other = ([getattr(pair[i], what) for pair in pairs] for i in (0, 1))
+        ratios = [a / b for a, b in zip(mine, other, strict=True)]
+        print(
+            f"  {what:<8} {statistics.median(mine):8.2f} {unit:<3} against {statistics.median(other):8.2f} {unit:<3}"
+            f"  ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+        )

@@ -1,0 +1,88 @@
+"""The program as a process: module, pipe, terminal, interrupt."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+TEXT = "I was watching the [MASK] when it opened."
+ATTNSCOPE = [sys.executable, "-m", "attnscope"]
+ONE = [*ATTNSCOPE, "heads", TEXT, "-m", "demo", "--layer", "3", "--head", "11"]
+COLOUR = re.compile(r"\x1b\[(\d+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+OFFLINE = {
+    **os.environ,
+    "HF_HUB_OFFLINE": "1",
+    "COLUMNS": "80",
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+}
+
+
+def on_a_terminal(command: list[str], **environment: str) -> str:
+    """What `command` writes when its output is a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**OFFLINE, **environment})
+    os.close(theirs)
+    seen = b""
+    while True:
+        readable, _, _ = select.select([ours], [], [], 60)
+        try:
+            chunk = os.read(ours, 65536) if readable else b""
+        except OSError:
+            chunk = b""
+        if not chunk:
+            break
+        seen += chunk
+    os.close(ours)
+    assert process.wait() == 0
+    return seen.decode()
+
+
+def test_python_m_attnscope_is_the_same_program() -> None:
+    done = subprocess.run([*ATTNSCOPE, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("attnscope ")
+
+
+def test_a_terminal_gets_colour_a_pipe_and_no_color_do_not() -> None:
+    assert COLOUR.search(on_a_terminal(ONE))
+    assert not COLOUR.search(on_a_terminal(ONE, NO_COLOR="1"))
+    piped = subprocess.run(ONE, capture_output=True, text=True, env=OFFLINE, check=True)
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_the_certificate_is_one_line_of_a_wide_terminal() -> None:
+    done = subprocess.run(ONE, capture_output=True, text=True, env={**OFFLINE, "COLUMNS": "140"}, check=True)
+    line = next(line for line in done.stdout.splitlines() if "certified" in line)
+    assert "tolerated" in line
+    assert "faults" in line
+
+
+def test_a_reader_that_leaves_early_is_no_accident() -> None:
+    process = subprocess.Popen(ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=OFFLINE)
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    process.wait()
+
+
+def test_an_interrupt_ends_with_130_and_without_a_traceback() -> None:
+    process = subprocess.Popen(ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=OFFLINE)
+    time.sleep(1.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_shell_completion_is_there() -> None:
+    environment = {**OFFLINE, "_ATTNSCOPE_COMPLETE": "source_bash"}
+    command = ["-c", "from attnscope.cli.app import app; app(prog_name='attnscope')"]
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "attnscope" in done.stdout
+    assert "complete" in done.stdout

@@ -1,0 +1,73 @@
+"""Documentation that cannot lie: what is generated from the program is what the program says now."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def generate():
+    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def settled(text: str) -> str:
+    """Rounding errors differ between processors in their last digits; everything else must not."""
+    return re.sub(r"\s+", " ", re.sub(r"\d(\.\d+)?e-?\d+", "<error>", text))
+
+
+def test_the_reference_is_what_the_commands_say(generate) -> None:
+    assert (ROOT / "docs" / "cli.md").read_text("utf-8") == generate.cli_reference()
+
+
+def test_the_readme_shows_what_the_program_prints(generate) -> None:
+    assert len(generate.CONSOLE_BLOCK.findall(README)) >= 3
+    assert settled(generate.with_output(README)) == settled(README)
+
+
+def test_a_drifted_readme_would_be_noticed(generate) -> None:
+    block = "```console\n$ attnscope --version\nattnscope 99\n```\n"
+    assert settled(generate.with_output(block)) != settled(block)
+
+
+def test_the_python_example_runs_and_prints_what_it_says(capsys) -> None:
+    code, said = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()
+    exec(compile(code, "README.md", "exec"), {})
+    assert settled(capsys.readouterr().out) == settled(said)
+
+
+def test_files_that_the_documentation_points_to_are_there() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_both_commands_of_the_readme_set_themselves_up() -> None:
+    for name in ("try", "test"):
+        command = re.search(rf"<!-- command: {name} -->\n```bash\n(.*?)\n```", README, re.DOTALL)[1]
+        assert command.startswith("python3 -m venv .venv && ")
+        assert "-c constraints.txt" in command
+
+
+def test_the_tested_torch_is_pinned_and_the_package_leaves_it_open() -> None:
+    assert "\ntorch==2.13.0\n" in (ROOT / "constraints.txt").read_text()
+    assert (
+        "=="
+        not in re.search(r"\ndependencies = \[(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL)[1]
+    )
+
+
+def test_exit_codes_are_documented() -> None:
+    from attnscope import errors
+
+    codes = {error.exit_code for error in vars(errors).values() if isinstance(error, type)} - {1}
+    help_text = (ROOT / "docs" / "cli.md").read_text()
+    line = next(line for line in help_text.splitlines() if line.startswith("Exit codes"))
+    assert codes <= {int(number) for number in re.findall(r"\b\d+\b", line)}

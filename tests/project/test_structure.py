@@ -1,0 +1,62 @@
+"""The shape of the project: what may import what, what start-up costs, what stands at the top."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "numpy", "scipy", "huggingface_hub")
+
+
+def loaded_by(code: str) -> set[str]:
+    """The heavy packages that a fresh interpreter has imported after `code`."""
+    report = f"{code}\nimport sys\nprint('loaded:', *(set(sys.modules) & set({HEAVY!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.rpartition("loaded:")[2].split())
+
+
+def test_imports_point_one_way_and_each_heavy_library_has_its_door() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["heads", "--help"], ["verify", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; sys.argv = ['attnscope', *ARGUMENTS]\n"
+        "from attnscope.cli.app import main\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code, end.code"
+    )
+    assert loaded_by(code.replace("ARGUMENTS", repr(arguments))) == set()
+
+
+def test_the_package_itself_imports_nothing_heavy() -> None:
+    assert loaded_by("import attnscope, attnscope.demo, attnscope.errors, attnscope.tokens") == set()
+
+
+def test_results_and_their_rendering_need_no_torch() -> None:
+    code = "import attnscope.render.terminal, attnscope.render.files, attnscope.render.figure"
+    assert loaded_by(code) == {"numpy", "matplotlib"}
+
+
+def test_the_terminal_needs_no_matplotlib() -> None:
+    assert loaded_by("import attnscope.render.terminal") == {"numpy"}
+
+
+def test_the_check_of_imports_would_notice() -> None:
+    assert "torch" in loaded_by("import attnscope.sdpa")
+
+
+def test_the_top_level_is_as_the_user_fixed_it() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    top = {name.split("/")[0] for name in listed.stdout.splitlines() if not name.startswith(".")}
+    files = {"pyproject.toml", "README.md", "constraints.txt", "LICENSE", "CHANGELOG.md"}
+    assert top <= files | {"attnscope", "tests", "outputs", "docs", "benchmarks"}
