@@ -1,4 +1,4 @@
-"""Counting rules that the model is held against: the commonest word, and the word that fits its two neighbours."""
+"""Counting rules that the model is held against: the commonest word, the word that fits its neighbours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Counts:
         return [word for word, _ in self.words.most_common(best)]
 
     def bigram(self, left: str, right: str, best: int) -> list[str]:
-        """The words likeliest between two neighbours: p(word | left) p(right | word), each smoothed by one count."""
+        """The words likeliest between two neighbours: p(word | left) p(right | word), smoothed."""
         after, before = self.after.get(left, {}), self.before.get(right, {})
         total = sum(after.values())
         share = max(1, sum(before.values())) / self.total

@@ -1,8 +1,8 @@
 """The noise of masked-word training: which positions are asked for and what stands there instead.
 
-Pronouns and content words are asked for more often than "the" and full stops. A chosen pronoun is more often than
-other words replaced by another pronoun or left as it is, so that a pronoun in plain sight has to be checked against
-its antecedent as well: without that, nothing is ever asked of it.
+Pronouns and content words are asked for more often than "the" and full stops. A chosen pronoun is more often
+than other words replaced by another pronoun or left as it is, so that a pronoun in plain sight has to be
+checked against its antecedent as well: without that, nothing is ever asked of it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def masked_words(bundle: Bundle, counts: Counts, count: int = 1500) -> Figures:
 
 
 def next_sentence(bundle: Bundle, count: int = 600) -> Figures:
-    """Share of right verdicts on stories whose first sentence is held out: real, hard and random second sentences."""
+    """Share of right verdicts on real, hard and random second sentences; the first is always held out."""
     s, stories = Speaker(random.Random(21)), list[Story]()
     while len(stories) < count:
         tale = story(s)
@@ -154,9 +154,11 @@ def reference(bundle: Bundle, count: int = 200) -> Figures:
             "l3_h11": (3, 11),
         }.items():
             result[f"{name}_{where}"] = {
-                "layer": layer, "head": head, "found": round(report.found[layer, head].item(), 4),
+                "layer": layer,
+                "head": head,
+                "found": round(report.found[layer, head].item(), 4),
                 "weight": round(report.weight[layer, head].item(), 4),
-            }  # fmt: skip
+            }
     words = bundle.at_mask([item.masked for item in reported]).argmax(-1).tolist()
     truth = [item.text.split()[item.pronoun - 1] for item in reported]
     result["pronoun_right"] = round(
@@ -176,8 +178,13 @@ def held_out_pairs(bundle: Bundle) -> Figures:
     for verb, noun in corpus.held_out_pairs():
         kind = next(kind for kind in kinds if noun in kind.nouns and verb in kind.does + kind.done)
         text = f"The {MASK} {past(verb)}." if verb in kind.does else f"I {past(verb)} the {MASK}."
-        others = [ids[name] for other in kinds if other is not kind and verb not in other.does + other.done
-                  for name in other.nouns if name in ids]  # fmt: skip
+        others = [
+            ids[name]
+            for other in kinds
+            if other is not kind and verb not in other.does + other.done
+            for name in other.nouns
+            if name in ids
+        ]
         row = bundle.at_mask([text])[0]
         ranks.append((row[ids.get(noun, bundle.tokenizer.unk_token_id)] > row[others]).float().mean().item())
     return {"pairs": len(ranks), "other_nouns_beaten": round(sum(ranks) / len(ranks), 4)}

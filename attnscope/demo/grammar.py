@@ -1,8 +1,8 @@
-"""Single sentences of the artificial language: one small function per pattern, all lower-case, words split by spaces.
+"""Single sentences of the artificial language: one small function per pattern, lower-case, split by spaces.
 
 Lower case and spaces because the tokenizer lower-cases and splits anyway. In every pattern with a pronoun the
-sentence holds one fitting antecedent and, as a rule, a distractor before or behind it that does not fit: by gender
-or number, or because it does other things (dogs bark, doors open).
+sentence holds one fitting antecedent and, as a rule, a distractor before or behind it that does not fit: by
+gender or number, or because it does other things (dogs bark, doors open).
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def handle(s: Speaker, thing: Mention) -> str:
 def watched(s: Speaker) -> str:
     """I was looking at the box when it opened."""
     who, thing = s.subject(), s.thing() if s.chance(0.8) else s.somebody()
-    return f"{who.text} {who.was} {s.pick(lex.WATCHING)} {thing.text}{ending(s, 0.15)} {when(s)} {thing.he} {event(s, thing)} ."
+    return (
+        f"{who.text} {who.was} {s.pick(lex.WATCHING)} {thing.text}{ending(s, 0.15)} {when(s)} "
+        f"{thing.he} {event(s, thing)} ."
+    )
 
 
 def noticed(s: Speaker) -> str:
@@ -71,7 +74,10 @@ def beside(s: Speaker) -> str:
     chosen = first if s.chance(0.5) else second
     who = s.subject()
     verb = f"{who.was} {s.pick(lex.WATCHING)}" if s.chance(0.5) else s.pick(lex.NOTICED)
-    return f"{who.text} {verb} {first.text} {s.pick(lex.BETWEEN)} {second.text} {when(s)} {chosen.he} {event(s, chosen)} ."
+    return (
+        f"{who.text} {verb} {first.text} {s.pick(lex.BETWEEN)} {second.text} {when(s)} "
+        f"{chosen.he} {event(s, chosen)} ."
+    )
 
 
 def company(s: Speaker) -> str:
@@ -101,7 +107,10 @@ def owner_and_thing(s: Speaker) -> str:
     verb = (
         handle(s, thing) if s.chance(0.7) else f"did not {s.pick(thing.kind.done) if thing.kind else 'see'}"
     )
-    return f"{who.text} {verb} {thing.text}{ending(s)} {s.one('because|because|when|after')} {chosen.he} {event(s, chosen)} ."
+    return (
+        f"{who.text} {verb} {thing.text}{ending(s)} {s.one('because|because|when|after')} "
+        f"{chosen.he} {event(s, chosen)} ."
+    )
 
 
 def handled_twice(s: Speaker) -> str:
@@ -120,7 +129,10 @@ def called(s: Speaker) -> str:
     who = s.somebody() if s.chance(0.6) else s.thing()
     place = s.pick(lex.ROOMS)
     seer = s.one("nobody|everybody|the dog|i|we|the children|somebody")
-    return f"{who.text} {who.was} {place} {s.one('but|and|so')} {seer} {past(s.pick(('see', 'hear', 'find', 'follow')))} {who.him} ."
+    return (
+        f"{who.text} {who.was} {place} {s.one('but|and|so')} {seer} "
+        f"{past(s.pick(('see', 'hear', 'find', 'follow')))} {who.him} ."
+    )
 
 
 def belongings(s: Speaker) -> str:
@@ -128,7 +140,10 @@ def belongings(s: Speaker) -> str:
     who = s.somebody()
     thing = s.pick(s.pick(lex.THINGS).nouns) if s.chance(0.7) else s.pick(lex.LOST_THINGS)
     other = f" near {s.thing().text}" if s.chance(0.3) else ""
-    return f"{who.text} {s.one('lost|found|took|sold|used|wanted|liked|forgot|carried')} {who.his} {thing}{other}{ending(s)} ."
+    return (
+        f"{who.text} {s.one('lost|found|took|sold|used|wanted|liked|forgot|carried')} {who.his} "
+        f"{thing}{other}{ending(s)} ."
+    )
 
 
 def gift(s: Speaker) -> str:
@@ -136,8 +151,15 @@ def gift(s: Speaker) -> str:
     gender = s.pick(("he", "she"))
     giver, taker = s.person(gender), s.person("she" if gender == "he" else "he")
     thing = s.thing(s.thing_kind(), article="a", many=0.1)
-    reason = s.pick((f"{taker.he} asked for {thing.him}", f"{taker.he} wanted {thing.him}", f"{giver.he} loved {taker.him}",
-                     f"{giver.he} did not need {thing.him}", f"{thing.he} {thing.was} {like(s, thing)}"))  # fmt: skip
+    reason = s.pick(
+        (
+            f"{taker.he} asked for {thing.him}",
+            f"{taker.he} wanted {thing.him}",
+            f"{giver.he} loved {taker.him}",
+            f"{giver.he} did not need {thing.him}",
+            f"{thing.he} {thing.was} {like(s, thing)}",
+        )
+    )
     return (
         f"{giver.text} {s.one('gave|bought|sold|showed|sent')} {taker.text} {thing.text} because {reason} ."
     )
@@ -147,7 +169,10 @@ def far_away(s: Speaker) -> str:
     """The door at the end of the street behind the house was red before it opened."""
     thing = s.thing(many=0.25) if s.chance(0.7) else s.somebody()
     between = " ".join(s.pick(lex.ROOMS) for _ in range(1 + s.chance(0.4)))
-    main = f"{thing.was} {s.one('old|near the bridge|quiet|there for years|alone|not far away|the first to move')}"
+    main = (
+        f"{thing.was} "
+        f"{s.one('old|near the bridge|quiet|there for years|alone|not far away|the first to move')}"
+    )
     return f"{thing.text} {between} {main} {when(s)} {thing.he} {event(s, thing)} ."
 
 
@@ -228,13 +253,13 @@ def wish(s: Speaker) -> str:
     """We would like to eat bread."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
     purpose = s.fill(s.pick(lex.PLACES[place][1]), who)
-    return f"{who.text} {modal(s, who)} {purpose} {s.one('|today|tomorrow|' + lex.PLACES[place][0] + ' the ' + place)} .".replace(
-        "  ", " "
-    )
+    text = f"{who.text} {modal(s, who)} {purpose} "
+    tail = s.one(f"|today|tomorrow|{lex.PLACES[place][0]} the {place}")
+    return f"{text}{tail} .".replace("  ", " ")
 
 
 def modal(s: Speaker, who: Mention) -> str:
-    """ "would like to", "has to", "wants to"."""
+    """One of "would like to", "has to", "wants to"."""
     frame = s.pick(lex.FRAMES["wish"])
     return frame if who.plural or frame.startswith("would") else f"{third(frame.split()[0])} to"
 
@@ -242,7 +267,10 @@ def modal(s: Speaker, who: Mention) -> str:
 def chores(s: Speaker) -> str:
     """She has to water the flowers in the garden: doing something to a thing somewhere."""
     who, thing = s.subject(), s.thing(many=0.3)
-    return f"{who.text} {modal(s, who)} {s.pick(thing.kind.done) if thing.kind else 'see'} {thing.text}{ending(s, 0.5)} ."
+    return (
+        f"{who.text} {modal(s, who)} {s.pick(thing.kind.done) if thing.kind else 'see'} "
+        f"{thing.text}{ending(s, 0.5)} ."
+    )
 
 
 def exists(s: Speaker) -> str:
@@ -260,8 +288,14 @@ def crossing(s: Speaker) -> str:
     link = s.link()
     verb = s.one("did not cross|did not cross|crossed|walked across|stopped in front of|left")
     if s.chance(0.5):
-        return f"{who.text} {verb} the {s.pick(WAYS)}_{link} because {who.he} {who.was} {s.one('|too |so |very ')}{s.pick(lex.PERSON_LIKE[:8])} ."
-    return f"{who.text} {verb} the {s.pick(WAYS)}_{link} because it~{link} was {s.one('|too |so |very ')}{s.one('wide|long|narrow|dark|dangerous')} ."
+        return (
+            f"{who.text} {verb} the {s.pick(WAYS)}_{link} because {who.he} {who.was} "
+            f"{s.one('|too |so |very ')}{s.pick(lex.PERSON_LIKE[:8])} ."
+        )
+    return (
+        f"{who.text} {verb} the {s.pick(WAYS)}_{link} because it~{link} was "
+        f"{s.one('|too |so |very ')}{s.one('wide|long|narrow|dark|dangerous')} ."
+    )
 
 
 WAYS = ("street", "road", "bridge", "field", "river")
@@ -279,8 +313,21 @@ def relative(s: Speaker) -> str:
 def money_bank(s: Speaker) -> str:
     """The bank with money."""
     who = s.subject()
-    do = s.pick(("keep {my} money in", "put {my} coins in", "borrow some money from", "get {my} money from", "take {my} gold to",
-                 "work in", "save {my} money in", "go to", "ask for money in", "put the money in", "keep {my} savings in"))  # fmt: skip
+    do = s.pick(
+        (
+            "keep {my} money in",
+            "put {my} coins in",
+            "borrow some money from",
+            "get {my} money from",
+            "take {my} gold to",
+            "work in",
+            "save {my} money in",
+            "go to",
+            "ask for money in",
+            "put the money in",
+            "keep {my} savings in",
+        )
+    )
     thief = s.one("the thief|the robber|the judge|the lawyer")
     if s.chance(0.2):
         return f"{thief} stole {s.one('the money|the gold|the coins|all the money')} from the bank ."
@@ -322,7 +369,10 @@ def green_plant(s: Speaker) -> str:
     )
     do = s.pick(("water", "water", "cut", "look at", "smell", "move", "buy", "grow"))
     if s.chance(0.3):
-        return f"the {s.one('|green |tall |little ')}plant in the {where} {s.one('grew|bloomed|wilted|needs water|was dry|was green')} ."
+        return (
+            f"the {s.one('|green |tall |little ')}plant in the {where} "
+            f"{s.one('grew|bloomed|wilted|needs water|was dry|was green')} ."
+        )
     return f"{who.text} {tense(s, who, do)} the {plants} in the {where} ."
 
 
@@ -340,7 +390,7 @@ def working_plant(s: Speaker) -> str:
 
 
 def tense(s: Speaker, who: Mention, do: str) -> str:
-    """ "works in", "worked in", "has to work in", agreeing with who does it."""
+    """One of "works in", "worked in", "has to work in", agreeing with who does it."""
     draw = s.generator.random()
     if draw < 0.45:
         return past(do)
@@ -360,7 +410,10 @@ def job(s: Speaker) -> str:
 def thought(s: Speaker) -> str:
     """I think that the door is open."""
     who, thing = s.subject(), s.thing() if s.chance(0.7) else s.somebody()
-    return f"{who.text} {past(s.pick(('think', 'say', 'know', 'hope', 'hear')))} that {thing.text} {thing.was} {like(s, thing)} ."
+    return (
+        f"{who.text} {past(s.pick(('think', 'say', 'know', 'hope', 'hear')))} that {thing.text} "
+        f"{thing.was} {like(s, thing)} ."
+    )
 
 
 def how(s: Speaker) -> str:
@@ -386,10 +439,10 @@ def several(s: Speaker) -> str:
 
 Pattern = Callable[[Speaker], str]
 PATTERNS: dict[Pattern, int] = {
-    watched: 12, noticed: 7, beside: 9, company: 8, encounter: 9, owner_and_thing: 8, handled_twice: 5, called: 5,
-    belongings: 8, gift: 4, far_away: 4, happened: 9, did: 8, resembles: 4, identity: 5, errand: 5, wish: 3, chores: 3,
-    exists: 3, crossing: 3, relative: 4, money_bank: 2, river_bank: 2, green_plant: 2, working_plant: 2, job: 3,
-    thought: 2, how: 2, several: 4,
+    watched: 12, noticed: 7, beside: 9, company: 8, encounter: 9, owner_and_thing: 8, handled_twice: 5,
+    called: 5, belongings: 8, gift: 4, far_away: 4, happened: 9, did: 8, resembles: 4, identity: 5, errand: 5,
+    wish: 3, chores: 3, exists: 3, crossing: 3, relative: 4, money_bank: 2, river_bank: 2, green_plant: 2,
+    working_plant: 2, job: 3, thought: 2, how: 2, several: 4,
 }  # fmt: skip
 _DRAW = tuple(pattern for pattern, weight in PATTERNS.items() for _ in range(weight))
 

@@ -6,23 +6,25 @@ from functools import cache
 
 PLURALS = {
     "man": "men", "woman": "women", "child": "children", "person": "people", "policeman": "policemen",
-    "fisherman": "fishermen", "gentleman": "gentlemen", "wife": "wives", "knife": "knives", "shelf": "shelves",
-    "wolf": "wolves", "fish": "fish", "salmon": "salmon", "sheep": "sheep", "mouse": "mice", "goose": "geese",
-    "foot": "feet", "scarf": "scarves", "potato": "potatoes", "tomato": "tomatoes",
+    "fisherman": "fishermen", "gentleman": "gentlemen", "wife": "wives", "knife": "knives",
+    "shelf": "shelves", "wolf": "wolves", "fish": "fish", "salmon": "salmon", "sheep": "sheep",
+    "mouse": "mice", "goose": "geese", "foot": "feet", "scarf": "scarves", "potato": "potatoes",
+    "tomato": "tomatoes",
 }  # fmt: skip
 PAST = {
     "be": "was", "begin": "began", "bend": "bent", "bring": "brought", "break": "broke", "build": "built",
     "buy": "bought", "catch": "caught", "come": "came", "cut": "cut", "do": "did", "draw": "drew",
     "drink": "drank", "drive": "drove", "eat": "ate", "fall": "fell", "feed": "fed", "fight": "fought",
-    "find": "found", "fly": "flew", "freeze": "froze", "get": "got", "give": "gave", "go": "went", "grow": "grew",
-    "have": "had", "hear": "heard", "hide": "hid", "hold": "held", "keep": "kept", "know": "knew",
-    "learn": "learned", "leave": "left", "lend": "lent", "lie": "lay", "light": "lit", "lose": "lost",
-    "make": "made", "meet": "met", "put": "put", "read": "read", "ride": "rode", "ring": "rang", "rise": "rose",
-    "run": "ran", "say": "said", "see": "saw", "sell": "sold", "send": "sent", "shine": "shone", "shrink": "shrank",
-    "shut": "shut", "sing": "sang", "sink": "sank", "sit": "sat", "sleep": "slept", "spend": "spent",
-    "spin": "spun", "stand": "stood", "steal": "stole", "sting": "stung", "swim": "swam", "take": "took",
-    "teach": "taught", "tear": "tore", "think": "thought", "throw": "threw", "wake": "woke", "wear": "wore",
-    "win": "won", "write": "wrote", "float": "floated", "sew": "sewed", "ski": "skied", "feel": "felt",
+    "find": "found", "fly": "flew", "freeze": "froze", "get": "got", "give": "gave", "go": "went",
+    "grow": "grew", "have": "had", "hear": "heard", "hide": "hid", "hold": "held", "keep": "kept",
+    "know": "knew", "learn": "learned", "leave": "left", "lend": "lent", "lie": "lay", "light": "lit",
+    "lose": "lost", "make": "made", "meet": "met", "put": "put", "read": "read", "ride": "rode",
+    "ring": "rang", "rise": "rose", "run": "ran", "say": "said", "see": "saw", "sell": "sold",
+    "send": "sent", "shine": "shone", "shrink": "shrank", "shut": "shut", "sing": "sang", "sink": "sank",
+    "sit": "sat", "sleep": "slept", "spend": "spent", "spin": "spun", "stand": "stood", "steal": "stole",
+    "sting": "stung", "swim": "swam", "take": "took", "teach": "taught", "tear": "tore",
+    "think": "thought", "throw": "threw", "wake": "woke", "wear": "wore", "win": "won", "write": "wrote",
+    "float": "floated", "sew": "sewed", "ski": "skied", "feel": "felt",
 }  # fmt: skip
 DOUBLING = {
     "stop",
@@ -60,7 +62,7 @@ def _split(verb: str) -> tuple[str, str]:
 
 @cache
 def plural(noun: str) -> str:
-    """ "boxes", "men", "puppies"."""
+    """As in "boxes", "men", "puppies"."""
     if noun in PLURALS:
         return PLURALS[noun]
     if noun.endswith(("s", "x", "ch", "sh")):
@@ -72,7 +74,7 @@ def plural(noun: str) -> str:
 
 @cache
 def past(verb: str) -> str:
-    """ "opened", "rang", "woke up"."""
+    """As in "opened", "rang", "woke up"."""
     head, rest = _split(verb)
     if head in PAST:
         return PAST[head] + rest
@@ -85,7 +87,7 @@ def past(verb: str) -> str:
 
 @cache
 def third(verb: str) -> str:
-    """ "opens", "watches", "has"."""
+    """As in "opens", "watches", "has"."""
     head, rest = _split(verb)
     if head in ("be", "have"):
         return {"be": "is", "have": "has"}[head] + rest
@@ -96,7 +98,7 @@ def third(verb: str) -> str:
 
 @cache
 def gerund(verb: str) -> str:
-    """ "opening", "shutting", "waking up"."""
+    """As in "opening", "shutting", "waking up"."""
     head, rest = _split(verb)
     if head == "lie":
         return "lying" + rest

@@ -40,8 +40,8 @@ def _phrases(text: str) -> tuple[str, ...]:
 THINGS: tuple[Kind, ...] = (
     _kind(
         "opening",
-        "door window gate box suitcase drawer cupboard lid bag envelope chest curtain safe jar cabinet closet "
-        "fridge locker parcel purse",
+        "door window gate box suitcase drawer cupboard lid bag envelope chest curtain safe jar cabinet "
+        "closet fridge locker parcel purse",
         "open close shut",
         "open close lock unlock",
         "open closed locked empty",
@@ -209,8 +209,8 @@ SHE = _words(
 )
 EITHER = _words(
     "person teacher doctor nurse farmer baker driver artist student friend pilot singer writer lawyer judge "
-    "guard soldier sailor painter dancer worker stranger guest child captain cousin engineer scientist dentist "
-    "gardener butcher librarian mechanic"
+    "guard soldier sailor painter dancer worker stranger guest child captain cousin engineer scientist "
+    "dentist gardener butcher librarian mechanic"
 )
 HE_NAMES = _words("bill tom john peter paul david george henry jack sam james max")
 SHE_NAMES = _words("mary anna susan emma kate lucy alice jane sarah helen julia ruth")
@@ -228,7 +228,7 @@ KIN = _words(
     "father mother brother sister uncle aunt son daughter husband wife grandfather grandmother friend cousin"
 )
 
-# Where people go, the preposition for being there, and what they do there. `{a:food}` is a noun phrase of that
+# Where people go, the preposition for being there, what they do there. `{a:food}` is a noun phrase of that
 # kind ("an apple"), `{some:food}` its plural or mass ("apples"), `{the:...}` a definite one.
 PLACES: dict[str, tuple[str, tuple[str, ...]]] = {
     "supermarket": ("at", ("buy {some:food}", "buy {some:meal}", "buy {some:drink}", "get food for dinner")),
@@ -399,9 +399,10 @@ TIMES = _phrases(
 )
 NUMBERS = _words("two three four five six seven eight nine ten")
 ROOMS = _phrases(
-    "in the kitchen,in the garden,in the hall,in the yard,in the street,on the hill,in the corner,by the wall,"
-    "in the bedroom,at the end of the street,in the basement,on the roof,in the village,in the city,"
-    "behind the house,under the bridge,in the castle,near the church,on the road,in the field,by the fire"
+    "in the kitchen,in the garden,in the hall,in the yard,in the street,on the hill,in the corner,"
+    "by the wall,in the bedroom,at the end of the street,in the basement,on the roof,in the village,"
+    "in the city,behind the house,under the bridge,in the castle,"
+    "near the church,on the road,in the field,by the fire"
 )
 WATCHING = _phrases(
     "watching,looking at,staring at,thinking about,waiting for,listening to,pointing at,standing near,"

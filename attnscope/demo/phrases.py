@@ -1,8 +1,8 @@
 """Noun phrases that remember which pronoun stands for them, and the speaker who chooses them at random.
 
-Texts are made in a marked form: the head noun of an antecedent carries `_1` and the pronoun that refers to it `~1`
-("the old door_1 ... it~1"). `plain` takes the marks off; `links` reads them. Only tests and the evaluation look at
-the marks: training sees plain text.
+Texts are made in a marked form: the head noun of an antecedent carries `_1` and the pronoun that refers to it
+`~1` ("the old door_1 ... it~1"). `plain` takes the marks off; `links` reads them. Only tests and the
+evaluation look at the marks: training sees plain text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def plain(marked: str) -> str:
 
 
 def links(marked: str) -> list[tuple[int, tuple[int, ...]]]:
-    """Each marked pronoun's word index with the word indices of its antecedent nouns (words split at spaces)."""
+    """Each marked pronoun's word index with those of its antecedent nouns (words split at spaces)."""
     words = marked.split()
     nouns: dict[str, list[int]] = {}
     for index, word in enumerate(words):
@@ -90,7 +90,7 @@ class Mention:
 
 
 def with_article(words: str) -> str:
-    """ "a door", "an apple"."""
+    """As in "a door", "an apple"."""
     return ("an " if words[0] in "aeiou" else "a ") + words
 
 
@@ -200,8 +200,14 @@ class Speaker:
         if "{" not in template:
             return template
         owner = who.his if who else "my"
-        plain_slots = {"my": owner, "num": self.pick(lex.NUMBERS), "kin": self.kin(), "skill": self.pick(lex.SKILLS),
-                       "limb": self.pick(lex.LIMBS), "lostthing": self.pick(lex.LOST_THINGS)}  # fmt: skip
+        plain_slots = {
+            "my": owner,
+            "num": self.pick(lex.NUMBERS),
+            "kin": self.kin(),
+            "skill": self.pick(lex.SKILLS),
+            "limb": self.pick(lex.LIMBS),
+            "lostthing": self.pick(lex.LOST_THINGS),
+        }
         return SLOT.sub(
             lambda slot: self.nominal(slot[1], slot[2]) if slot[2] else plain_slots[slot[1]], template
         )

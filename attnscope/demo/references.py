@@ -1,4 +1,4 @@
-"""Does a head look from a pronoun to its antecedent? Sentences with a distractor noun, none of them trained on."""
+"""Does a head look from a pronoun to its antecedent? Sentences with a distractor, none of them trained on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SELECTION, REPORTED = 101, 202  # seeds: heads are chosen on one set and reporte
 
 @dataclass(frozen=True)
 class Reference:
-    """A sentence, the token position of its pronoun and those of the antecedent's nouns ([CLS] is position 0)."""
+    """A sentence, the position of its pronoun and those of the antecedent's nouns ([CLS] is position 0)."""
 
     text: str
     pronoun: int
@@ -64,7 +64,7 @@ class HeadReport:
     weight: Tensor
 
     def best(self, layer: int | None = None) -> tuple[int, int]:
-        """(layer, head) with the most antecedents found, of one layer or of all; ties go to the larger weight."""
+        """(layer, head) with the most antecedents found, of one layer or all; then the larger weight."""
         score = self.found + 1e-3 * self.weight
         if layer is not None:
             return layer, int(score[layer].argmax())

@@ -1,6 +1,6 @@
-"""Two-sentence stories for the next-sentence task, each with a continuation that looks alike and does not fit.
+"""Two-sentence stories for the next-sentence task, each with a continuation that looks alike but is wrong.
 
-A Story holds the first sentence, its real continuation, and a hard negative: the same pattern and often the same
+A Story holds the first sentence, its real continuation, and a hard negative: the same pattern, often the same
 words, but the wrong place, person, state, sense or tense of the tale.
 """
 
@@ -36,7 +36,7 @@ PURPOSES = {place: purposes for place, (_, purposes) in lex.PLACES.items()}
 
 
 def errand(s: Speaker) -> Story:
-    """I am going to the market. I want to buy apples. Not: I want to borrow a book; not: and that is how ..."""
+    """I am going to the market. I want to buy apples. Not: I want to borrow a book."""
     who, place = s.subject(), s.pick(tuple(lex.PLACES))
     there = f"{who.he} {s.pick((modal(s, who), 'would like to', 'would like to'))}"
     going = s.pick(
@@ -97,7 +97,10 @@ def person_sequel(s: Speaker) -> Story:
     """The queen was in the garden. She laughed. Not: he laughed."""
     who, thing = s.somebody(), s.thing(many=0)
     with_thing = f" with {thing.text}" if s.chance(0.5) else ""
-    first = f"{who.text} {s.one('was|sat|stood|slept|worked') if not who.plural else 'were'} {s.pick(lex.ROOMS)}{with_thing} ."
+    first = (
+        f"{who.text} {s.one('was|sat|stood|slept|worked') if not who.plural else 'were'} "
+        f"{s.pick(lex.ROOMS)}{with_thing} ."
+    )
     return Story(first, f"{who.he} {event(s, who)} .", mistaken(s, who))
 
 
@@ -141,8 +144,14 @@ def profession(s: Speaker) -> Story:
     )
 
 
-RIVER = ("looked at the water", "caught some fish", "watched the boats", "sat in the green grass", "heard the water flow",
-         "saw the ducks swim")  # fmt: skip
+RIVER = (
+    "looked at the water",
+    "caught some fish",
+    "watched the boats",
+    "sat in the green grass",
+    "heard the water flow",
+    "saw the ducks swim",
+)
 MONEY = (
     "counted the money",
     "talked to the clerk",
@@ -158,8 +167,11 @@ WORKS = ("built engines", "repaired the machines", "worked with the robots", "he
 def bank(s: Speaker) -> Story:
     """The two senses of a bank: the wrong continuation belongs to the other one."""
     who, by_river = s.subject(), s.chance(0.5)
-    place = f"on the {s.one('|green |other ')}bank of the {s.one('river|stream|lake|canal')}" if by_river else s.one(
-        "in the bank|at the bank|in the old bank|at the new bank")  # fmt: skip
+    place = (
+        f"on the {s.one('|green |other ')}bank of the {s.one('river|stream|lake|canal')}"
+        if by_river
+        else s.one("in the bank|at the bank|in the old bank|at the new bank")
+    )
     do = s.pick(("sit", "stand", "rest", "wait")) if by_river else s.pick(("work", "wait", "stand"))
     right, wrong = (RIVER, MONEY) if by_river else (MONEY, RIVER)
     return Story(
@@ -172,8 +184,13 @@ def bank(s: Speaker) -> Story:
 def plant(s: Speaker) -> Story:
     """The two senses of a plant."""
     who, green = s.subject(), s.chance(0.5)
-    first = f"look at the plant in the {s.one('garden|yard|field|pot')}" if green else s.one(
-        "work in the plant|work at the plant|work in the old plant|work in the plant with the trucks")  # fmt: skip
+    first = (
+        f"look at the plant in the {s.one('garden|yard|field|pot')}"
+        if green
+        else s.one(
+            "work in the plant|work at the plant|work in the old plant|work in the plant with the trucks"
+        )
+    )
     right, wrong = (YARD, WORKS) if green else (WORKS, YARD)
     return Story(
         f"{who.text} {tense(s, who, first)} .", f"{who.he} {s.pick(right)} .", f"{who.he} {s.pick(wrong)} ."
@@ -209,25 +226,46 @@ def noise(s: Speaker) -> Story:
     """I heard the dog in the yard. I went to the yard and saw it."""
     who, thing = s.subject(), s.thing(article="the", many=0.2)
     start = f"{who.text} {s.one('heard|saw|found|left|forgot')} {thing.text} {s.pick(lex.ROOMS)} ."
-    follow = f"{who.he} {past(s.pick(thing.kind.done if thing.kind else ('see',)))} {thing.him} {when(s)} {thing.he} {event(s, thing)} ."
+    follow = (
+        f"{who.he} {past(s.pick(thing.kind.done if thing.kind else ('see',)))} {thing.him} "
+        f"{when(s)} {thing.he} {event(s, thing)} ."
+    )
     other = s.thing(s.other_kind(thing.kind), many=0)
-    return Story(start, follow, f"{who.he} {past(s.pick(other.kind.done if other.kind else ('see',)))} {thing.him} {when(s)} "
-                 f"{thing.he} {does(s, other)} .")  # fmt: skip
+    return Story(
+        start,
+        follow,
+        f"{who.he} {past(s.pick(other.kind.done if other.kind else ('see',)))} {thing.him} {when(s)} "
+        f"{thing.he} {does(s, other)} .",
+    )
 
 
 def two_notices(s: Speaker) -> Story:
     """A sentence with a pronoun in it, taken up once more."""
     thing = s.thing(many=0.25) if s.chance(0.6) else s.person()
     first = f"{s.subject().text} {s.pick(lex.NOTICED)} {thing.text} {when(s)} {thing.he} {event(s, thing)} ."
-    return Story(first, f"{s.one('then|later|soon|now')} {thing.he} {event(s, thing)} .",
-                 f"{s.one('then|later|soon|now')} {mistaken(s, thing)}")  # fmt: skip
+    return Story(
+        first,
+        f"{s.one('then|later|soon|now')} {thing.he} {event(s, thing)} .",
+        f"{s.one('then|later|soon|now')} {mistaken(s, thing)}",
+    )
 
 
 Tale = Callable[[Speaker], Story]
 TALES: dict[Tale, int] = {
-    errand: 14, been: 8, sequel: 9, person_sequel: 7, ending: 9, remedy: 7, profession: 5, bank: 4, plant: 3,
-    question: 6, busy: 4, noise: 5, two_notices: 5,
-}  # fmt: skip
+    errand: 14,
+    been: 8,
+    sequel: 9,
+    person_sequel: 7,
+    ending: 9,
+    remedy: 7,
+    profession: 5,
+    bank: 4,
+    plant: 3,
+    question: 6,
+    busy: 4,
+    noise: 5,
+    two_notices: 5,
+}
 _DRAW = tuple(tale for tale, weight in TALES.items() for _ in range(weight))
 
 

@@ -1,13 +1,13 @@
 """Train the bundled model: `python -m attnscope.demo.train [--out DIR] [--seed 0] [--minutes 24]`.
 
-Masked words and next sentence, on the CPU, from the seeded stream of `corpus`. Attention itself is never supervised.
-Progress goes to stderr. The heads of layer 3 are relabelled at the end (`permute`), and the card is written.
+Masked words and next sentence, on the CPU, from the seeded stream of `corpus`. Attention itself is never
+supervised. Progress goes to stderr. The heads of layer 3 are relabelled at the end (`permute`), and the
+card is written.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import random
@@ -97,11 +97,16 @@ def new_model(settings: Settings, words: int) -> BertForPreTraining:
     """An untrained BERT of the demo's shape."""
     torch.manual_seed(settings.seed)
     config = BertConfig(
-        vocab_size=words, hidden_size=settings.hidden, num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads, intermediate_size=4 * settings.hidden,
-        max_position_embeddings=corpus.LENGTH, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        vocab_size=words,
+        hidden_size=settings.hidden,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        intermediate_size=4 * settings.hidden,
+        max_position_embeddings=corpus.LENGTH,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
         initializer_range=settings.spread,
-    )  # fmt: skip
+    )
     return BertForPreTraining(config)
 
 
@@ -229,17 +234,15 @@ def fit(
 
 def bar() -> Progress:
     """The progress bar, on stderr."""
-    return Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:5.1f} %"), TimeElapsedColumn(),
-                    TextColumn("masked words {task.fields[masked]:.3f}  next sentence {task.fields[following]:.3f}"),
-                    console=Console(stderr=True), refresh_per_second=2)  # fmt: skip
-
-
-def digest(documents: list[corpus.Document]) -> str:
-    """A checksum of the whole stream, so that a test can tell whether the grammar still makes it."""
-    sums = hashlib.sha256()
-    for document in documents:
-        sums.update(f"{document.first}|{document.second}|{document.label}\n".encode())
-    return sums.hexdigest()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:5.1f} %"),
+        TimeElapsedColumn(),
+        TextColumn("masked words {task.fields[masked]:.3f}  next sentence {task.fields[following]:.3f}"),
+        console=Console(stderr=True),
+        refresh_per_second=2,
+    )
 
 
 def vocabulary_of(documents: list[corpus.Document]) -> set[str]:
@@ -256,7 +259,7 @@ def train(settings: Settings) -> tuple[BertForPreTraining, PreTrainedTokenizerFa
     ids = spelling.get_vocab()
     model = new_model(settings, len(ids))
     record = fit(model.train(), encode(documents, ids), Corruption(ids), settings)
-    record.stream = digest(documents)
+    record.stream = corpus.digest(documents)
     return model.eval(), spelling, record
 
 
