@@ -141,6 +141,15 @@ def test_a_dropped_window_shows_what_lies_further_back_and_neither_padding_nor_t
     assert torch.equal(faulty.allowed[0][rows], expected[rows])
 
 
+def test_a_dropped_window_of_an_encoder_shows_what_lies_further_off_on_both_sides():
+    inputs = padded("right")
+    (call,) = capture(sharp("modernbert"), inputs, row=1, layers=[1]).calls
+    faulty = FAULTS["window dropped"](call, 0, call.operands(0))
+    rows = call.allowed_matrix(0).any(-1)
+    expected = inputs["attention_mask"][1].bool().expand(TOKENS, TOKENS)
+    assert torch.equal(faulty.allowed[0][rows], expected[rows])
+
+
 def test_a_single_key_head_cannot_be_confused_with_another():
     call = calls("llama")[0]
     call = replace(call, k=call.k[:1], v=call.v[:1], unrotated_k=None)
@@ -395,6 +404,21 @@ def test_half_precision_never_fails_and_is_still_caught_when_tampered_with(famil
     assert max(map(ratio, certificates(captured))) < 0.7
     call = captured[0]
     assert certify(replace(call, weights={0: call.weights[0].roll(1, -1)}), 0).verdict is Verdict.FAILED
+
+
+def test_the_tolerance_counts_the_bias_and_only_pairs_that_are_allowed():
+    (call,) = capture(sharp("t5"), padded("right"), row=1, layers=[0]).calls
+    elsewhere = []
+    for head in range(HEADS):
+        sums = torch.zeros(TOKENS, TOKENS)
+        for query in range(TOKENS):
+            for key in range(TOKENS):
+                products = (call.q[head, query] * call.k[head, key]).abs().sum()
+                sums[query, key] = products + call.bias[head, query, key].abs()
+        largest = float(sums[:, : TOKENS - 3].max())
+        elsewhere.append(float(sums.max()) > largest * 1.01)
+        assert certify(call, head).weight_tolerance == pytest.approx(2**-23 * (1 + largest), rel=1e-5)
+    assert any(elsewhere), "no forbidden pair could have raised the tolerance"
 
 
 def test_rows_without_any_allowed_key_do_not_count():

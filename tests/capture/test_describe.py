@@ -1,0 +1,73 @@
+"""What a capture says about its tokens and its origin when nobody tells it more than model and inputs."""
+
+import pytest
+import torch
+import transformers
+from families import ids, sharp, twin
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from attnscope.capture import capture
+from attnscope.errors import InputError
+from attnscope.tokens import Token, Tokens
+
+
+@pytest.fixture
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Word pieces with a start token, made on the spot."""
+    vocabulary = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "door": 3, "clos": 4, "##ing": 5, "the": 6}
+    pieces = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    pieces.pre_tokenizer = Whitespace()
+    pieces.post_processor = TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 2)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pieces, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]"
+    )
+
+
+def test_tokens_of_a_tokenizers_result_are_known_by_their_pieces(tokenizer):
+    inputs = tokenizer("closing the door", return_tensors="pt")
+    (call,) = capture(sharp("bert"), inputs, layers=[0]).calls
+    assert call.query_tokens.labels == call.key_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
+    assert call.query_tokens.position("door") == 4
+    assert call.query_tokens.items[0].special
+    with pytest.raises(InputError, match="no token 'closing' in the input"):
+        call.query_tokens.position("closing")
+
+
+def test_each_row_of_a_batch_has_its_own_tokens(tokenizer):
+    inputs = tokenizer(["closing", "the door the door"], return_tensors="pt", padding=True)
+    captured = capture(sharp("bert"), inputs, layers=[0], row=1)
+    assert captured.calls[0].query_tokens.labels == ("[CLS]", "the@1", "door@2", "the@3", "door@4")
+    assert captured.provenance.token_ids == (2, 6, 3, 6, 3)
+    assert capture(sharp("bert"), inputs, layers=[0]).calls[0].query_tokens.ids == (2, 4, 5, 0, 0)
+
+
+def test_tokens_that_are_handed_in_are_used_as_they_are():
+    mine = Tokens(("x" * 11,), tuple(Token(i, "x", "x", (i, i + 1), i) for i in range(11)))
+    captured = capture(sharp("bert"), ids(), layers=[0], tokens=mine)
+    assert captured.calls[0].query_tokens is mine
+    assert captured.provenance.token_ids == mine.ids
+
+
+def test_inputs_without_ids_need_their_tokens_told():
+    embedded = {"inputs_embeds": torch.zeros(1, 11, 48)}
+    with pytest.raises(InputError, match="inputs hold no input_ids: pass tokens="):
+        capture(sharp("bert"), embedded)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [("eager", torch.float32), ("sdpa", torch.float32), ("eager", torch.bfloat16)],
+    ids=str,
+)
+def test_provenance_is_that_of_the_model_object(kernel, dtype):
+    model = twin(sharp("mistral"), kernel).to(dtype)
+    told = capture(model, ids(), layers=[0]).provenance
+    assert (told.architecture, told.kernel, told.route) == ("MistralModel", kernel, "takeover")
+    assert (told.device, told.dtype) == ("cpu", str(dtype).removeprefix("torch."))
+    assert (told.revision, told.digest, told.demo, told.source) == (None, None, False, "unpinned")
+    assert told.versions["torch"] == torch.__version__
+    assert told.versions["transformers"] == transformers.__version__
