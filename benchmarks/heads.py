@@ -2,15 +2,24 @@
 
     python benchmarks/heads.py [TOKENS]
 
-The checkpoint has random weights and is made on the spot; the peer loads it with eager attention and asks
-for `output_attentions=True`, as the documentation of transformers shows.
+The checkpoint has the shape of bert-base-uncased and random weights, made on the spot. The peer loads it
+with eager attention and asks for `output_attentions=True`, as the documentation of transformers shows.
 """
 
+import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from pairs import compare
+from pairs import ATTNSCOPE, compare
+
+MAKE_CHECKPOINT = """
+import shutil, sys
+from transformers import BertConfig, BertModel
+from attnscope import demo
+BertModel(BertConfig()).save_pretrained(sys.argv[1])
+for name in ("tokenizer.json", "tokenizer_config.json"):
+    shutil.copy(demo.folder() / name, sys.argv[1])
+"""
 
 PEER = """
 import sys
@@ -24,39 +33,15 @@ for row in outputs.attentions[3][0, 11].tolist():
 """
 
 
-def make_checkpoint(folder: Path) -> None:
-    """A BERT with the shape of bert-base-uncased, random weights, and the demo model's tokenizer."""
-    import shutil
-
-    from transformers import BertConfig, BertModel
-
-    from attnscope import demo
-
-    BertModel(BertConfig()).save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(demo.folder() / name, folder)
-
-
 def main() -> None:
     """Compare at a sentence's length and at the length given."""
     lengths = [int(length) for length in sys.argv[1:]] or [11, 40]
     with tempfile.TemporaryDirectory() as folder:
-        make_checkpoint(Path(folder))
+        # in a process of its own: a child's peak memory starts from its parent's
+        subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, folder], check=True, capture_output=True)
         for length in lengths:
             text = " ".join(["door"] * (length - 2))
-            ours = [
-                sys.executable,
-                "-m",
-                "attnscope",
-                "heads",
-                text,
-                "-m",
-                folder,
-                "--layer",
-                "3",
-                "--head",
-                "11",
-            ]
+            ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", "3", "--head", "11"]
             compare(f"heads at {length} tokens", ours, [sys.executable, "-c", PEER, folder, text])
 
 

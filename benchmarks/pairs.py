@@ -1,4 +1,4 @@
-"""Two commands in turn, A B A B ..., as whole processes: the ratio of each pair, so that drift cancels out."""
+"""Two commands in turn, A B A B ..., as whole processes: ratios by pair, so that drift cancels out."""
 
 import os
 import statistics
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,10 @@ class Cost:
 
     seconds: float
     memory: float
+
+
+# the installed command, as users start it
+ATTNSCOPE = str(Path(sys.executable).with_name("attnscope"))
 
 
 def cost(command: list[str]) -> Cost:
@@ -38,7 +43,8 @@ def compare(name: str, ours: list[str], peer: list[str], *, runs: int = 7) -> No
     for what, unit in (("seconds", "s"), ("memory", "MiB")):
         mine, other = ([getattr(pair[i], what) for pair in pairs] for i in (0, 1))
         ratios = [a / b for a, b in zip(mine, other, strict=True)]
-        print(
-            f"  {what:<8} {statistics.median(mine):8.2f} {unit:<3} against {statistics.median(other):8.2f} {unit:<3}"
-            f"  ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+        medians = (
+            f"{statistics.median(mine):8.2f} {unit:<3} against {statistics.median(other):8.2f} {unit:<3}"
         )
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+        print(f"  {what:<8} {medians}  ratio {spread}")

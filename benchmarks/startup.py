@@ -5,11 +5,11 @@ python benchmarks/startup.py
 
 import sys
 
-from pairs import compare
+from pairs import ATTNSCOPE, compare
 
 compare(
     "attnscope --help against python -c 'import typer, rich'",
-    [sys.executable, "-m", "attnscope", "--help"],
+    [ATTNSCOPE, "--help"],
     [sys.executable, "-c", "import typer, rich"],
     runs=21,
 )

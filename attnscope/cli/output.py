@@ -2,20 +2,18 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console, RenderableType
+from attnscope.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import RenderableType
 
     from attnscope.results import HeadAttention, Overview, Verdict, Verification
-
-from attnscope.errors import CertificateError, InputError
 
 PICTURES = (".png", ".svg", ".pdf")
 NUMBERS = (".npz", ".csv", ".json")
@@ -26,6 +24,8 @@ class Output:
     """The two streams of one run. `quiet` keeps progress and notices to itself."""
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        from rich.console import Console
+
         self.quiet, self.verbose = quiet, verbose
         self.screen = Console(emoji=False, markup=False, highlight=False)
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
@@ -34,7 +34,7 @@ class Output:
     def width(self) -> int:
         return self.screen.width
 
-    def show(self, *parts: RenderableType) -> None:
+    def show(self, *parts: "RenderableType") -> None:
         for part in parts:
             self.screen.print(part)
 
@@ -82,26 +82,15 @@ def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
 
 def write(target: Path, content: bytes) -> None:
     """`content` at `target`, complete or not at all; folders are made as needed."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise InputError(f"cannot write '{target}': {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(part, 0o666 & ~_umask())
+        part.write_bytes(content)
         os.replace(part, target)
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror}") from error
     finally:
-        Path(part).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        part.unlink(missing_ok=True)
 
 
 def save(
@@ -130,4 +119,4 @@ def _picture(output: Output, picture: Callable[[], "Figure"] | None, suffix: str
     drawn = picture()
     if missing := figure.missing_glyphs(drawn):
         output.notice(f"no installed font has {missing}: drawn as boxes")
-    return figure.figure_bytes(drawn, suffix[1:])
+    return figure.figure_bytes(drawn, figure.FORMATS[PICTURES.index(suffix)])

@@ -20,9 +20,10 @@ def verify(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Certify every layer and head of a model, and its final results against an untouched run.
+    """Certify every layer and head of a model, and its results.
 
-    Exit code 5 when a certificate fails or a result of the model changes while it is watched.
+    The final hidden states and logits are held against a run that was not touched. Exit code 5 when
+    a certificate fails or a result changes while the model is watched.
     """
     output, targets = Output(quiet=quiet, verbose=verbose), list(out or [])
     check_targets(targets, NUMBERS)

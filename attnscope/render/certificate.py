@@ -55,7 +55,7 @@ def _reason(certificate: Certificate) -> str:
 
 
 def _errors(certificate: Certificate) -> str:
-    """`weights off by 3.1e-8 (5.2e-7 tolerated), output 1.1e-7 (1.0e-6)`, or what was not compared.
+    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`, or what was not compared.
 
     An error that is no number is itself the failure when the verdict is `failed`.
     """
@@ -63,20 +63,23 @@ def _errors(certificate: Certificate) -> str:
     weights, output = "weights not compared", "output not compared"
     if failed or not math.isnan(certificate.weight_error):
         tolerated = short(certificate.weight_tolerance)
-        weights = f"weights off by {short(certificate.weight_error)} ({tolerated} tolerated)"
+        weights = f"weights off {short(certificate.weight_error)} (tolerated {tolerated})"
     if failed or not math.isnan(certificate.output_error):
         output = f"output {short(certificate.output_error)} ({short(certificate.output_tolerance)})"
     return f"{weights}, {output}"
 
 
 def _faults(certificate: Certificate) -> str:
-    """How many faults were tried and which is nearest to passing; which would have passed."""
+    """How many faults were tried and which is nearest to passing, as a multiple of the tolerance.
+
+    Where some would have passed, these are named instead.
+    """
     if not certificate.faults:
         return "no fault tried"
     tried = f"{counted(len(certificate.faults), 'fault')} tried"
     if certificate.unseen:
         unseen = [f for f in certificate.faults if not f.power > 1]
-        named = ", ".join(f"{fault.name} ({power_words(fault.power)} the tolerance)" for fault in unseen)
+        named = ", ".join(f"{fault.name} ({power_words(fault.power)})" for fault in unseen)
         return f"{tried}, not seen: {named}"
     hardest = min(certificate.faults, key=lambda fault: fault.power)
-    return f"{tried}, hardest to see: {hardest.name}, {power_words(hardest.power)} the tolerance"
+    return f"{tried}, faintest: {hardest.name} at {power_words(hardest.power)}"

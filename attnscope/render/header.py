@@ -24,10 +24,11 @@ def header(result: HeadAttention | Overview | Verification) -> RenderableType:
 
 
 def model_words(provenance: Provenance) -> str:
-    """The model's name; a demo model and a replaced one are called so."""
-    name = printable(provenance.model)
+    """The model's name, a long path by its end; a demo model and a replaced one are called so."""
+    parts = printable(provenance.model).split("/")
+    name = "/".join(parts if len(parts) <= 2 else ["…", *parts[-2:]])
     if provenance.demo:
-        name = f"demo model {name}"
+        name = f"bundled {name} model"
     if provenance.requested != provenance.model:
         name += f", asked for {printable(provenance.requested)}"
     return name

@@ -98,7 +98,7 @@ def _legend(result: Overview) -> list[Text]:
     lines = [Text(f"entropy in nats: {range_}", style=DIM)]
     verdicts = [certificate.verdict for layer in result.certificates for certificate in layer]
     for verdict in Verdict:
-        if verdict is not Verdict.CERTIFIED and (number := verdicts.count(verdict)):
+        if number := verdicts.count(verdict):
             words = f"{GLYPHS[verdict]} {verdict.value}: {number} of {counted(len(verdicts), 'head')}"
             lines.append(Text(words, style=STYLES[verdict]))
     return lines

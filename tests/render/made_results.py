@@ -54,7 +54,7 @@ def tokens(names: Sequence[str], unknown: Sequence[int] = ()) -> Tokens:
 
 
 def provenance(demo: bool = False, requested: str | None = None) -> Provenance:
-    model = "attnscope-demo-tiny" if demo else "bert-base-uncased"
+    model = "demo" if demo else "bert-base-uncased"
     return Provenance(
         requested=requested or model,
         model=model,

@@ -93,8 +93,8 @@ def test_a_long_sentence_is_wrapped_and_not_cut() -> None:
 
 def test_the_title_names_model_head_and_kind_and_says_demo() -> None:
     assert "bert-base-uncased · L3 H11 · encoder self-attention" in texts(heatmap(made.head(WORDS[:9])))
-    assert "demo model attnscope-demo-tiny" in texts(heatmap(made.head(demo=True)))
-    assert "demo model" in texts(overview_figure(made.overview(demo=True)))
+    assert "bundled demo model" in texts(heatmap(made.head(demo=True)))
+    assert "bundled demo model" in texts(overview_figure(made.overview(demo=True)))
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.CERTIFIED])
@@ -105,7 +105,7 @@ def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> 
 
 def test_verdict_and_provenance_stand_at_the_foot() -> None:
     shown = texts(heatmap(made.head()))
-    for told in ("✓ certified", "5.2e-7 tolerated", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
+    for told in ("✓ certified", "tolerated 5.2e-7", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
         assert told in shown
 
 
