@@ -191,6 +191,24 @@ def test_the_window_stands_in_the_mask():
     assert torch.equal(local.allowed_matrix(0), distance.abs() <= 4)
 
 
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+@pytest.mark.parametrize(
+    "forbidden", [torch.finfo(torch.float32).min, torch.finfo(torch.float32).min * 0.75, -torch.inf]
+)
+def test_a_mask_that_carries_a_bias_is_taken_apart_into_the_two(kernel, forbidden):
+    generator = torch.Generator().manual_seed(3)
+    bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=generator)
+    hidden = torch.rand(1, 1, TOKENS, TOKENS, generator=generator) < 0.3
+    hidden[..., range(TOKENS), range(TOKENS)] = False
+    inputs = {**ids(), "attention_mask": bias.masked_fill(hidden, forbidden)}
+    model = sharp("bert")
+    captured = capture(twin(model, kernel), inputs)
+    assert_is_the_models(captured, eager_weights(model, inputs))
+    for call in captured.calls:
+        assert torch.equal(call.allowed_matrix(2), ~hidden[0, 0])
+        assert torch.equal(call.bias, bias.masked_fill(hidden, 0)[0])
+
+
 def test_layers_that_share_one_module_are_told_apart_by_their_call():
     captured = capture(sharp("albert"), ids())
     assert len({call.module for call in captured.calls}) == 1
