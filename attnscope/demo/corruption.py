@@ -11,33 +11,7 @@ import torch
 from torch import Tensor
 
 PRONOUNS = ("he", "she", "it", "they", "him", "her", "them", "his", "its", "their")
-LIGHT = (
-    "the",
-    "a",
-    "an",
-    "of",
-    "to",
-    "in",
-    "on",
-    "at",
-    "and",
-    ".",
-    ",",
-    "?",
-    "with",
-    "my",
-    "our",
-    "some",
-    "so",
-    "that",
-    "is",
-    "was",
-    "were",
-    "am",
-    "are",
-    "did",
-    "not",
-)
+LIGHT = "the a an of to in on at and . , ? with my our some so that is was were am are did not"
 LOWEST, HIGHEST = 0.06, 0.35  # the masking rates among which every document draws
 
 
@@ -47,13 +21,15 @@ class Corruption:
     def __init__(self, vocabulary: dict[str, int], lowest: float = LOWEST, highest: float = HIGHEST) -> None:
         self.mask, self.lowest, self.highest = vocabulary["[MASK]"], lowest, highest
         words = [
-            index for word, index in vocabulary.items() if len(word) > 1 and not word.startswith(("[", "##"))
+            index
+            for word, index in vocabulary.items()
+            if word == "i" or (len(word) > 1 and word[0] not in "[#")
         ]
-        self.words = torch.tensor(words)
+        self.words = torch.tensor(sorted(words))  # a tokenizer's dictionary comes in no fixed order
         self.pronouns = torch.tensor([vocabulary[word] for word in PRONOUNS if word in vocabulary])
         self.weight = torch.zeros(len(vocabulary))
         self.weight[self.words] = 1.0
-        for word in LIGHT:
+        for word in LIGHT.split():
             if word in vocabulary:
                 self.weight[vocabulary[word]] = 0.4
         self.weight[self.pronouns] = 2.0

@@ -15,7 +15,7 @@ from attnscope.demo.corruption import PRONOUNS, Corruption
 from attnscope.demo.train import Settings, encode, rate
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
-VOCABULARY = {"[MASK]": 0, "[CLS]": 1, ".": 2, "the": 3, "door": 4, "box": 5} | {
+VOCABULARY = {"[MASK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "door": 4, "box": 5} | {
     word: 6 + index for index, word in enumerate(PRONOUNS)
 }
 
