@@ -57,7 +57,10 @@ class AttentionCall:
         return head // (self.heads // self.key_heads)
 
     def operands(self, head: int) -> Operands:
-        """What head `head` is computed from, in float64, head axis of length 1; `InputError` if there is none."""
+        """What head `head` is computed from, in float64, head axis of length 1.
+
+        Raises `InputError` when there is no such head.
+        """
         if not 0 <= head < self.heads:
             raise InputError(f"no head {head} in layer {self.layer}: heads are 0-{self.heads - 1}")
         mine, shared = slice(head, head + 1), slice(self.key_head(head), self.key_head(head) + 1)

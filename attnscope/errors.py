@@ -4,6 +4,8 @@ An `AttnscopeError` holds one line that says what, where and what is possible. I
 fact and caught once, in `attnscope.cli.app`. Anything else that escapes is a bug and keeps its traceback.
 """
 
+from collections.abc import Sequence
+
 
 class AttnscopeError(Exception):
     """One line for the user; `exit_code` is what the process returns."""
@@ -33,6 +35,18 @@ class CertificateError(AttnscopeError):
     """The recomputed attention and the model's own do not agree."""
 
     exit_code = 5
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether `error` is how Python, torch or a device says that memory is full."""
+    full = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in full)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Choices in a message: `0-11` for an unbroken run, else the numbers one by one."""
+    unbroken = len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1))
+    return f"{numbers[0]}-{numbers[-1]}" if unbroken else ", ".join(map(str, numbers))
 
 
 def one_line(error: BaseException) -> str:

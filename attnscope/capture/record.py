@@ -13,7 +13,7 @@ from attnscope.capture.describe import provenance_of, tokens_of
 from attnscope.capture.kernel_call import KernelCall, attention_call
 from attnscope.capture.takeover import KernelInputs, takeover
 from attnscope.capture.unrotated import unrotated_keys
-from attnscope.errors import InputError
+from attnscope.errors import InputError, listed
 from attnscope.model.anatomy import Site, layers_of, sites
 from attnscope.results import Kind, Provenance
 from attnscope.tokens import Tokens
@@ -120,7 +120,7 @@ def chosen_row(row: int, inputs: Mapping[str, Any]) -> int:
     """`row` as a number from 0, negatives counted from the end of the batch."""
     batch = next((len(value) for value in inputs.values() if isinstance(value, Tensor)), 1)
     if not -batch <= row < batch:
-        raise InputError(f"no row {row} in the inputs: rows are {numbers(range(batch))}")
+        raise InputError(f"no row {row} in the inputs: rows are {listed(range(batch))}")
     return row % batch
 
 
@@ -128,14 +128,8 @@ def chosen_layer(layer: int, depth: Sequence[int]) -> int:
     """`layer` as a number from 0, negatives counted from the end of `depth`, the layers that there are."""
     resolved = depth[layer] if -len(depth) <= layer < 0 else layer
     if resolved not in depth:
-        raise InputError(f"no layer {layer}: the model has attention in layers {numbers(depth)}")
+        raise InputError(f"no layer {layer}: the model has attention in layers {listed(depth)}")
     return resolved
-
-
-def numbers(values: Sequence[int]) -> str:
-    """`0-11` for an unbroken run, else the numbers one by one."""
-    unbroken = len(values) > 1 and list(values) == list(range(values[0], values[-1] + 1))
-    return f"{values[0]}-{values[-1]}" if unbroken else ", ".join(map(str, values))
 
 
 @contextmanager

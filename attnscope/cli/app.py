@@ -1,13 +1,14 @@
 """The program: its commands, and the one place where errors become a line and an exit code."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from attnscope import __version__
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
+from attnscope.tokens import printable
 
 INTERRUPTED = 130
 
@@ -22,14 +23,18 @@ class ErrorLines(TyperGroup):
         try:
             return super().invoke(ctx)
         except AttnscopeError as error:
-            print(f"attnscope: {error}", file=sys.stderr)
-            raise typer.Exit(error.exit_code) from error
-        except MemoryError as error:
-            print("attnscope: not enough memory for this input", file=sys.stderr)
-            raise typer.Exit(4) from error
-        except KeyboardInterrupt as error:
-            print("attnscope: interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from error
+            _end(str(error), error.exit_code)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            _end(f"this does not fit in memory: {one_line(error)}", DoesNotFitError.exit_code)
+        except KeyboardInterrupt:
+            _end("interrupted", INTERRUPTED)
+
+
+def _end(message: str, exit_code: int) -> NoReturn:
+    print(f"attnscope: {printable(message)}", file=sys.stderr)
+    raise typer.Exit(exit_code)
 
 
 app = typer.Typer(

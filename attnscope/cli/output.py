@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnscope.errors import CertificateError, InputError
+from attnscope.tokens import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ class Output:
 
     def notice(self, text: str) -> None:
         if not self.quiet:
-            self._narration.print(f"note: {text}", style="dim")
+            self._narration.print(f"note: {printable(text)}", style="dim")
 
     def detail(self, text: str) -> None:
         if self.verbose:

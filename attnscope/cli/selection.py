@@ -40,9 +40,3 @@ def _from_start(number: int, there: tuple[int, ...]) -> int | None:
     if number < 0:
         return there[number] if -len(there) <= number else None
     return number if number in there else None
-
-
-def span(there: tuple[int, ...]) -> str:
-    """`0-11` for an unbroken run, else the numbers one by one."""
-    unbroken = len(there) > 1 and there == tuple(range(there[0], there[-1] + 1))
-    return f"{there[0]}-{there[-1]}" if unbroken else ", ".join(map(str, there))

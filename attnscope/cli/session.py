@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attnscope.cli import selection
 from attnscope.cli.output import Output
-from attnscope.errors import InputError
+from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:
     from attnscope.model.checkpoint import Checkpoint
@@ -108,7 +108,7 @@ def _chosen(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Layers and heads by number."""
     there = tuple(range(planned.heads))
-    where = f"{planned.name}: layers {selection.span(planned.layers)}, heads {selection.span(there)}"
+    where = f"{planned.name}: layers {listed(planned.layers)}, heads {listed(there)}"
     return (
         selection.choose(layers, planned.layers, "layer", where),
         selection.choose(heads, there, "head", where),

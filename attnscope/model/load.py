@@ -15,7 +15,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, one_line
+from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy import layers_of, sites
 from attnscope.model.checkpoint import Checkpoint
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
@@ -233,7 +233,7 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
     try:
         return reader()
     except _UNREADABLE as error:
-        if _is_memory(error):
+        if is_out_of_memory(error):
             raise _out_of_memory(error, name) from error
         if "trust_remote_code" in str(error):
             message = f"{name} needs code from its own repository: --trust-remote-code runs it"
@@ -241,9 +241,9 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
         raise ModelUnavailableError(f"{name}: cannot read {what}: {one_line(error)}") from error
 
 
-def _is_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error).lower()
-
-
 def _out_of_memory(error: Exception, what: str) -> Exception:
-    return DoesNotFitError(f"not enough memory for {what}: {one_line(error)}") if _is_memory(error) else error
+    return (
+        DoesNotFitError(f"not enough memory for {what}: {one_line(error)}")
+        if is_out_of_memory(error)
+        else error
+    )

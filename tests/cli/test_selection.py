@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnscope.cli.selection import choose, parse, span
-from attnscope.errors import InputError
+from attnscope.cli.selection import choose, parse
+from attnscope.errors import InputError, listed
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_what_is_no_list_is_refused(text: str) -> None:
 
 
 def test_a_span_is_written_short_only_when_it_is_unbroken() -> None:
-    assert (span((0, 1, 2)), span((4, 8)), span((3,))) == ("0-2", "4, 8", "3")
+    assert (listed((0, 1, 2)), listed((4, 8)), listed((3,))) == ("0-2", "4, 8", "3")
