@@ -102,6 +102,19 @@ def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask(
     assert torch.equal(call.allowed_matrix(0), torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril())
 
 
+def test_eager_without_a_mask_looks_everywhere_even_in_a_decoder():
+    model = sharp("llama")
+
+    def without_mask(_module, args, options):
+        return args, {**options, "attention_mask": None}
+
+    for layer in model.layers:
+        layer.self_attn.register_forward_pre_hook(without_mask, with_kwargs=True)
+    captured = capture(model, ids())
+    assert all(call.allowed is None for call in captured.calls)
+    assert_is_the_models(captured, eager_weights(model, ids()))
+
+
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 def test_an_encoder_without_padding_may_look_everywhere(kernel):
     (call,) = capture(twin(sharp("bert"), kernel), ids(), layers=[0]).calls
@@ -289,6 +302,18 @@ def test_a_shared_layer_runs_as_often_as_needed_and_no_more():
     model.encoder.albert_layer_groups[0].register_forward_pre_hook(lambda *_: ran.append(1))
     capture(model, ids(), layers=[1])
     assert len(ran) == 2
+
+
+def test_what_the_model_does_in_place_afterwards_does_not_reach_the_capture():
+    model = sharp("llama")
+    (expected,) = capture(model, ids(), layers=[0]).calls
+
+    def spoil(_module, args):
+        args[0].zero_()
+
+    model.layers[0].self_attn.o_proj.register_forward_pre_hook(spoil)
+    found = capture(model, ids(), layers=[0, 1]).calls[0]  # the second layer lets the first one finish
+    assert torch.equal(found.output, expected.output)
 
 
 def test_tensors_are_copies_without_gradient_on_the_cpu():
