@@ -85,7 +85,8 @@ def _formula(result: HeadAttention, shown: Panel) -> list[str]:
     if shown.show == "scores":
         return [f"q·k before the scale of {result.scale:.4g}"]
     if shown.show == "scaled":
-        return [f"q·k x {result.scale:.4g}, capped and biased where the model does so"]
+        capped = "" if result.softcap is None else f", capped at ±{result.softcap:g}"
+        return [f"what enters the softmax: q·k x {result.scale:.4g}{capped}, with any bias of the model"]
     return []
 
 
