@@ -108,6 +108,13 @@ def test_a_model_is_left_as_it_was_after_a_refusal(model, wrong):
     assert state(model) == before
 
 
+def test_a_name_that_nobody_had_registered_is_free_again(registries):
+    registries[0].pop("eager", None)  # whatever an earlier test may have left behind
+    capture(sharp("bert"), ids())
+    assert "eager" not in registries[0]
+    assert "eager" not in registries[1]
+
+
 TRACES: dict[str, Callable[[nn.Module], object]] = {
     "a registered function": lambda model: AttentionInterface.register("eager", own_kernel),
     "a local function": lambda model: ALL_ATTENTION_FUNCTIONS.update({"sdpa": print}),
