@@ -1,6 +1,7 @@
 """A whole model on one input: every head certified, and its results held against an untouched run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,8 +22,7 @@ def verification(
 
     The model first runs untouched; what it then returns under the takeover must be the same to the bit.
     """
-    inputs = {**inputs, "output_hidden_states": True}
-    with evaluating(model):
+    with evaluating(model), final_hidden_states(model) as before:
         untouched = model(**inputs)
     found = sites(model)
     checks: list[LayerCheck] = []
@@ -32,23 +32,38 @@ def verification(
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates))
 
     wanted = {layer for kind in {site.kind for site in found} for layer in layers_of(found, kind)}
-    watched = run_watched(model, inputs, found, wanted, keep, tokens=tokens)
-    return Verification(tokens, tuple(checks), compared(untouched, watched), provenance)
+    with final_hidden_states(model) as after:
+        watched = run_watched(model, inputs, found, wanted, keep, tokens=tokens)
+    outputs = compared({**before, **untouched}, {**after, **watched})
+    return Verification(tokens, tuple(checks), outputs, provenance)
+
+
+@contextmanager
+def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
+    """While open, holds what the headless model inside `model` returned last as its final hidden states.
+
+    Asking the model for all its hidden states would leave the library's own hooks behind on it.
+    """
+    states: dict[str, Any] = {}
+
+    def remember(_base: nn.Module, _inputs: object, output: Any) -> None:
+        states["last_hidden_state"] = output[0]
+
+    handle = getattr(model, "base_model", model).register_forward_hook(remember)
+    try:
+        yield states
+    finally:
+        handle.remove()
 
 
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:
-    """Every tensor that the model returned, and its final hidden states, from both runs."""
-    before, after = _tensors(untouched), _tensors(watched)
-    return tuple(_output_check(name, before[name], after[name]) for name in before)
-
-
-def _tensors(outputs: Mapping[str, Any]) -> dict[str, Tensor]:
-    named = {name: value for name, value in outputs.items() if isinstance(value, Tensor)}
-    if "last_hidden_state" in named or not outputs.get("hidden_states"):
-        return named
-    return {"last_hidden_state": outputs["hidden_states"][-1], **named}
+    """Every tensor of numbers in the results of both runs."""
+    names = [name for name, value in untouched.items() if isinstance(value, Tensor)]
+    return tuple(_output_check(name, untouched[name], watched[name]) for name in names)
 
 
 def _output_check(name: str, untouched: Tensor, watched: Tensor) -> OutputCheck:
-    difference = (untouched.double() - watched.double()).abs().max()
-    return OutputCheck(name, float(difference), torch.equal(untouched, watched))
+    """What is not a number in both runs counts as the same: such a model is unusable, but not changed."""
+    same = bool(((untouched == watched) | (untouched.isnan() & watched.isnan())).all())
+    difference = (untouched.double() - watched.double()).abs().nan_to_num(0 if same else torch.inf).max()
+    return OutputCheck(name, float(difference), same)

@@ -1,6 +1,7 @@
 """Provenance and tokens of a run on a model object whose origin nobody told us."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -11,7 +12,7 @@ from attnscope.capture.takeover import kernel_name
 from attnscope.errors import InputError
 from attnscope.model.anatomy import sites
 from attnscope.model.text import tokens_from_encoding
-from attnscope.results import Provenance
+from attnscope.results import Kind, Provenance
 from attnscope.tokens import Token, Tokens
 
 
@@ -49,5 +50,31 @@ def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens:
         return tokens_from_encoding(encodings[row])
     if "input_ids" not in inputs:
         raise InputError("inputs hold no input_ids: pass tokens=... to say what the positions are")
-    ids = inputs["input_ids"][row].tolist()
+    return _tokens_by_id(inputs["input_ids"][row].tolist())
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tokens that queries and keys stand for; `target` is what a decoder beside an encoder reads."""
+
+    source: Tokens
+    target: Tokens | None = None
+
+    def of(self, kind: Kind) -> tuple[Tokens, Tokens]:
+        """Tokens of the query side and of the key side of one kind of attention."""
+        if self.target is None or kind is Kind.ENCODER:
+            return self.source, self.source
+        return self.target, self.source if kind is Kind.CROSS else self.target
+
+
+def sides_of(model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, row: int = 0) -> Sides:
+    """Both sides for a run of `model` whose `input_ids` are `tokens`."""
+    if not getattr(model.config, "is_encoder_decoder", False):
+        return Sides(tokens)
+    if "decoder_input_ids" not in inputs:
+        raise InputError("inputs of an encoder-decoder need decoder_input_ids")
+    return Sides(tokens, _tokens_by_id(inputs["decoder_input_ids"][row].tolist()))
+
+
+def _tokens_by_id(ids: list[int]) -> Tokens:
     return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in ids))

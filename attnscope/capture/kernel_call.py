@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.describe import Sides
 from attnscope.capture.takeover import KernelInputs, kernel_name, weights_by_identity
 from attnscope.errors import InputError
 from attnscope.model.anatomy import Site
-from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,21 @@ def attention_call(
     site: Site,
     layer: int,
     number: int,
-    tokens: Tokens,
+    sides: Sides,
     heads: Sequence[int] | None,
     row: int,
 ) -> AttentionCall:
-    """The call's batch entry `row`, on the CPU, with the model's own weights for `heads`."""
+    """The call's batch entry `row`, on the CPU, with the model's own weights for `heads`.
+
+    Raises `InputError` when queries or keys are not the tokens of the input, as with a cache.
+    """
+    query_tokens, key_tokens = sides.of(site.kind)
+    queries, keys = seen.given.query.shape[2], seen.given.key.shape[2]
+    if (queries, keys) != (len(query_tokens), len(key_tokens)):
+        tokens = f"the input has {len(query_tokens)} and {len(key_tokens)} tokens"
+        raise InputError(
+            f"{site.path} has {queries} queries and {keys} keys, {tokens}: caches are not read yet"
+        )
     bias, allowed = _bias_and_allowed(seen, row)
     sinks = seen.given.options.get("s_aux")
     epsilon, precision = _precision(seen.given.query)
@@ -42,8 +52,8 @@ def attention_call(
         call=number,
         layer=layer,
         kind=site.kind,
-        query_tokens=tokens,
-        key_tokens=tokens,
+        query_tokens=query_tokens,
+        key_tokens=key_tokens,
         q=_kept(seen.given.query[row]),
         k=_kept(seen.given.key[row]),
         v=_kept(seen.given.value[row]),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.describe import provenance_of, tokens_of
+from attnscope.capture.describe import provenance_of, sides_of, tokens_of
 from attnscope.capture.kernel_call import KernelCall, attention_call
 from attnscope.capture.takeover import KernelInputs, takeover
 from attnscope.capture.unrotated import unrotated_keys
@@ -52,6 +52,8 @@ def capture(
     found = sites_of_kind(model, kind)
     depth = layers_of(found, found[0].kind)
     wanted = {chosen_layer(layer, depth) for layer in layers} if layers is not None else set(depth)
+    if not wanted:
+        raise InputError("no layer was asked for")
     calls: list[AttentionCall] = []
 
     def keep(call: AttentionCall) -> None:
@@ -81,7 +83,7 @@ def run_watched(
     Returns what the model returns, or passes on what `keep` raises.
     """
     site_of = {site.module: site for site in watched}
-    modules = Counter(site.kind for site in watched)
+    sides = sides_of(model, inputs, tokens, row)
     called: Counter[nn.Module] = Counter()
 
     with unrotated_keys(site.module for site in watched) as unrotated, evaluating(model):
@@ -90,10 +92,12 @@ def run_watched(
             output, weights = given.answer()
             site, number = site_of[given.module], called[given.module]
             called[given.module] += 1
-            layer = site.layer + number * modules[site.kind]
+            if number >= site.repeats:
+                raise InputError(f"{site.path} runs more than once per layer: such models cannot be read yet")
+            layer = site.layer + number
             if layer in wanted:
                 seen = KernelCall(given, output, weights, unrotated.get(given.module))
-                keep(attention_call(seen, site, layer, number, tokens, heads, row))
+                keep(attention_call(seen, site, layer, number, sides, heads, row))
             return output, weights
 
         with takeover(site_of, watch):

@@ -46,7 +46,11 @@ class KernelInputs:
         """The same for one entry of the batch, batch axis of length 1."""
         one = slice(row, row + 1)
         mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[one]
-        return replace(self, query=self.query[one], key=self.key[one], value=self.value[one], mask=mask)
+        options, bias = dict(self.options), self.options.get("position_bias")
+        if bias is not None and bias.shape[0] > 1:
+            options["position_bias"] = bias[one]
+        query, key, value = self.query[one], self.key[one], self.value[one]
+        return replace(self, query=query, key=key, value=value, mask=mask, options=options)
 
 
 Watcher = Callable[[KernelInputs], Any]

@@ -19,7 +19,10 @@ _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One attention module: its path, its layer, its kind. `repeats` layers share one module (ALBERT)."""
+    """One attention module: its path, its kind, and the layers that it serves, `layer` the first of them.
+
+    Only models that share weights between layers (ALBERT) have `repeats` layers in a row per module.
+    """
 
     path: str
     module: nn.Module
@@ -30,25 +33,21 @@ class Site:
 
 def sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model` that go through transformers' interface, in module order."""
-    found = [(path, module) for path, module in model.named_modules() if _asks_interface(module)]
-    placed = [(path, module, _kind(path, module), _layer(model, path)) for path, module in found]
-    kinds = [kind for _, _, kind, _ in placed]
-    return tuple(
-        Site(
-            path,
-            module,
-            _count_before(kinds, i) if layer is None else layer,
-            kind,
-            _repeats(model, kinds, kind),
-        )
-        for i, (path, module, kind, layer) in enumerate(placed)
-    )
+    repeats = _layers_per_module(model)
+    found: list[Site] = []
+    for path, module in model.named_modules():
+        if _asks_interface(module):
+            kind, place = _kind(path, module), _place(model, path)
+            if place is None:  # outside of any list of layers: counted
+                place = sum(site.kind is kind for site in found)
+            found.append(Site(path, module, place * repeats, kind, repeats))
+    return tuple(found)
 
 
 def layers_of(found: Iterable[Site], kind: Kind) -> tuple[int, ...]:
     """The layer numbers that have attention of `kind`, ascending."""
     mine = [site for site in found if site.kind is kind]
-    return tuple(sorted({site.layer + call * len(mine) for site in mine for call in range(site.repeats)}))
+    return tuple(sorted({site.layer + call for site in mine for call in range(site.repeats)}))
 
 
 def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
@@ -76,17 +75,14 @@ def _stack_path(model: nn.Module, path: str) -> str | None:
     return next((stem for stem in stems if isinstance(model.get_submodule(stem), nn.ModuleList)), None)
 
 
-def _layer(model: nn.Module, path: str) -> int | None:
+def _place(model: nn.Module, path: str) -> int | None:
+    """Position of the module at `path` in its outermost ModuleList."""
     stack = _stack_path(model, path)
     return None if stack is None else int(path[len(stack) + 1 :].split(".")[0])
 
 
-def _count_before(kinds: list[Kind], index: int) -> int:
-    return kinds[:index].count(kinds[index])
-
-
-def _repeats(model: nn.Module, kinds: list[Kind], kind: Kind) -> int:
-    """How often each module of a kind runs: more than once only where one module serves all layers."""
+def _layers_per_module(model: nn.Module) -> int:
+    """How many layers in a row each module serves, as the config of a weight-sharing model says."""
     config = getattr(model, "config", None)
-    depth = getattr(config, "num_hidden_layers", 1) or 1
-    return int(depth) if kinds.count(kind) == 1 else 1
+    groups = getattr(config, "num_hidden_groups", None)
+    return int(config.num_hidden_layers) // int(groups) if config is not None and groups else 1
