@@ -2,7 +2,7 @@
 
 from attnscope.cli import options
 from attnscope.cli.output import NUMBERS, Output, check_targets, finish, save
-from attnscope.cli.session import Request, encode, find_checkpoint, read_texts
+from attnscope.cli.session import Request, encode, find_checkpoint, loading, read_texts
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     texts = read_texts(text, pair)
     request = Request(model, revision, device, dtype, trust_remote_code, allow_pickle)
     checkpoint = find_checkpoint(request, output)
-    with output.working(f"loading {checkpoint.source.name}"):
+    with loading(checkpoint, output):
         from attnscope.analysis import verification
         from attnscope.capture import provenance_of
         from attnscope.model.load import load_with_head
