@@ -53,4 +53,8 @@ def one_line(error: BaseException) -> str:
     """The first sentence of another library's message, fit to stand inside a line of ours."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
+    if first.endswith(":") and len(lines) > 1:
+        first = f"{first} {lines[1]}"
+    if isinstance(error, LookupError):
+        first = f"{type(error).__name__} {first}"
     return first if len(first) <= 200 else first[:197] + "..."

@@ -5,6 +5,7 @@ vocabularies show real characters. This module knows no tokenizer and imports no
 fills it.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from functools import cached_property
 
 from attnscope.errors import InputError
 
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
 
 
@@ -104,9 +106,14 @@ class Tokens:
         `wanted` is a position (negatives count from the end), a token's text, or `text@position`.
         Raises `InputError` that lists the choices when nothing or more than one token answers to it.
         """
-        if wanted.removeprefix("-").isdecimal():
-            return self._numbered(int(wanted))
         matches = self._named(wanted)
+        if _NUMBER.fullmatch(wanted):
+            number = self._numbered(int(wanted))
+            if matches in ([], [number]):
+                return number
+            matches = sorted({number, *matches})
+            choices = ", ".join(f"{self.names[i]}@{i}" for i in matches)
+            raise InputError(f"'{wanted}' is a position and the text of a token: choose one of {choices}")
         if len(matches) == 1:
             return matches[0]
         shown = printable(wanted)

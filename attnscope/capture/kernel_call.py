@@ -128,14 +128,20 @@ def _causal_without_mask(seen: KernelCall) -> bool:
 
 
 def _precision(query: Tensor) -> tuple[float, str]:
-    """Machine epsilon of the kernel's arithmetic and where it comes from."""
-    name = str(query.dtype).removeprefix("torch.")
-    tf32 = (
-        query.is_cuda and query.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    )
+    """Machine epsilon of the coarsest arithmetic that the kernel may use, and where that comes from.
+
+    Many models run their softmax in float32 whatever the rest runs in, so float64 counts as float32.
+    """
+    device, dtype = query.device.type, query.dtype
+    if torch.is_autocast_enabled(device):
+        dtype = max(dtype, torch.get_autocast_dtype(device), key=lambda each: torch.finfo(each).eps)
+    name = str(dtype).removeprefix("torch.")
+    tf32 = query.is_cuda and dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     if tf32:
-        return 2.0**-10, f"TensorFloat-32 products on {query.device.type}"
-    return torch.finfo(query.dtype).eps, f"{name} on {query.device.type}"
+        return 2.0**-10, f"TensorFloat-32 products on {device}"
+    if dtype == torch.float64:
+        return torch.finfo(torch.float32).eps, f"float64 on {device}, its softmax perhaps in float32"
+    return torch.finfo(dtype).eps, f"{name} on {device}"
 
 
 def _unrotated(seen: KernelCall, row: int) -> Tensor | None:

@@ -47,9 +47,15 @@ def capture(
 
     Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
+    if not isinstance(inputs, Mapping):
+        raise InputError("inputs are a mapping of names to tensors, as a tokenizer returns them")
+    if heads is not None and not heads:
+        raise InputError("no head was asked for")
+    if kind is not None and kind not in list(Kind):
+        raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
     row = chosen_row(row, inputs)
     tokens = tokens or tokens_of(inputs, row)
-    found = sites_of_kind(model, kind)
+    found = sites_of_kind(model, None if kind is None else Kind(kind))
     depth = layers_of(found, found[0].kind)
     wanted = {chosen_layer(layer, depth) for layer in layers} if layers is not None else set(depth)
     if not wanted:

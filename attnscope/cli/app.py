@@ -1,5 +1,7 @@
 """The program: its commands, and the one place where errors become a line and an exit code."""
 
+import errno
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -7,10 +9,10 @@ import typer
 from typer.core import TyperGroup
 
 from attnscope import __version__
-from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
+from attnscope.errors import AttnscopeError, DoesNotFitError, InputError, is_out_of_memory, one_line
 from attnscope.tokens import printable
 
-INTERRUPTED = 130
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class ErrorLines(TyperGroup):
@@ -21,13 +23,24 @@ class ErrorLines(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except AttnscopeError as error:
             _end(str(error), error.exit_code)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
             _end(f"this does not fit in memory: {one_line(error)}", DoesNotFitError.exit_code)
+        except BrokenPipeError:
+            # nobody reads on: end as a program does that the signal ends, and let the exit flush in vain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _end(f"cannot write the output: {error.strerror}", InputError.exit_code)
         except KeyboardInterrupt:
             _end("interrupted", INTERRUPTED)
 
@@ -67,6 +80,8 @@ def program(
 
 def main() -> None:
     """Entry point of the `attnscope` command."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - closed by the caller of this process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     app(prog_name="attnscope")

@@ -68,6 +68,8 @@ def heads(
 
     With one --layer and one --head that head in full; otherwise an overview of the chosen heads.
     """
+    if query is not None and show is not Show.WEIGHTS:
+        raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
     output, targets = Output(quiet=quiet, verbose=verbose), list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
     request = Request(model, revision, device, dtype, trust_remote_code, allow_pickle)

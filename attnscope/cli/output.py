@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from attnscope.results import HeadAttention, Overview, Verdict, Verification
 
+NARROWEST = 40
 PICTURES = (".png", ".svg", ".pdf")
 NUMBERS = (".npz", ".csv", ".json")
 Result: TypeAlias = "HeadAttention | Overview | Verification"
@@ -29,6 +30,8 @@ class Output:
 
         self.quiet, self.verbose = quiet, verbose
         self.screen = Console(emoji=False, markup=False, highlight=False)
+        if self.screen.width < NARROWEST:
+            self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
 
     @property
@@ -40,10 +43,11 @@ class Output:
             self.screen.print(part)
 
     def document(self, result: Result) -> None:
-        """The result as one JSON document, never wrapped."""
+        """The result as one JSON document in UTF-8, whatever the terminal speaks."""
         from attnscope.render import files
 
-        sys.stdout.write(files.as_json(result).rstrip("\n") + "\n")
+        sys.stdout.flush()
+        sys.stdout.buffer.write((files.as_json(result).rstrip("\n") + "\n").encode())
 
     def notice(self, text: str) -> None:
         if not self.quiet:
@@ -74,16 +78,19 @@ def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
     for target in targets:
         if target.suffix.lower() not in suffixes:
             raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
-        if target.is_dir():
+        if os.path.isdir(target):
             raise InputError(f"cannot write '{target}': it is a folder")
-        nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        try:
+            nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        except OSError as error:
+            raise InputError(f"cannot write '{target}': {error.strerror}") from error
         if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
             raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
 
 
 def write(target: Path, content: bytes) -> None:
     """`content` at `target`, complete or not at all; folders are made as needed."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(content)
@@ -91,7 +98,8 @@ def write(target: Path, content: bytes) -> None:
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def save(
@@ -114,6 +122,7 @@ def _numbers(result: Result, suffix: str) -> bytes:
 
 
 def _picture(output: Output, picture: Callable[[], "Figure"] | None, suffix: str) -> bytes:
+    os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
     from attnscope.render import figure
 
     assert picture is not None

@@ -4,7 +4,7 @@ import re
 
 from attnscope.errors import InputError
 
-_PART = re.compile(r"(-?\d+)(?:-(-?\d+))?")
+_PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
 
 
 def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:

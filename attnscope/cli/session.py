@@ -43,10 +43,16 @@ class Session:
 
 
 def read_texts(text: str, pair: str | None) -> tuple[str, ...]:
-    """The text or texts of one run, `-` taken from standard input."""
+    """The text or texts of one run, `-` taken from standard input; `InputError` for what is not UTF-8."""
     if text == "-":
-        text = sys.stdin.read().rstrip("\n")
-    return (text,) if pair is None else (text, pair)
+        raw = sys.stdin.buffer.read() if sys.stdin else b""
+        text = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    texts = (text,) if pair is None else (text, pair)
+    try:
+        # an argument that Python could not decode holds its bytes as surrogates
+        return tuple(each.encode("utf-8", "surrogateescape").decode("utf-8") for each in texts)
+    except UnicodeError as error:
+        raise InputError("the text is not valid UTF-8") from error
 
 
 def find_checkpoint(request: Request, output: Output) -> "Checkpoint":

@@ -75,6 +75,8 @@ def _listed(folder: Path, single: str, name: str) -> tuple[Path, ...]:
         return ()
     try:
         shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        if outside := [shard for shard in shards if Path(shard).name != shard]:
+            raise ValueError(f"'{outside[0]}' is not a file beside it")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelUnavailableError(
             f"{name}: {index.name} is not a weight index: {one_line(error)}"

@@ -77,15 +77,20 @@ def unreachable() -> str | None:
     """
     if constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE") in {"1", "true", "True"}:
         return "offline mode is set"
-    host, port = _first_hop()
+    try:
+        host, port = _first_hop()
+    except ValueError as error:
+        raise InputError(f"HF_ENDPOINT or a proxy variable is not an address: {one_line(error)}") from error
     outcome: list[OSError | None] = []
     probe = threading.Thread(target=lambda: outcome.append(_connect(host, port)), daemon=True)
     probe.start()
     probe.join(_CONNECT_SECONDS)
     if not outcome:
         return f"no answer to the look-up of {host}"
-    error = outcome[0]
-    return None if error is None or isinstance(error, TimeoutError) else f"{host}: {error.strerror or error}"
+    failure = outcome[0]
+    if failure is None or isinstance(failure, TimeoutError):
+        return None
+    return f"{host}: {failure.strerror or failure}"
 
 
 def _first_hop() -> tuple[str, int]:
@@ -93,7 +98,9 @@ def _first_hop() -> tuple[str, int]:
     scheme = urlparse(constants.ENDPOINT).scheme
     proxy = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
     url = urlparse(proxy if proxy else constants.ENDPOINT)
-    return url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+    if not url.hostname:
+        raise ValueError(proxy or constants.ENDPOINT)
+    return url.hostname, url.port or (443 if url.scheme == "https" else 80)
 
 
 def _connect(host: str, port: int) -> OSError | None:

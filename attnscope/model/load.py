@@ -1,7 +1,8 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
@@ -25,14 +26,17 @@ Read = TypeVar("Read")
 _UNREADABLE = (
     OSError,
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
+    AttributeError,
+    ArithmeticError,
     ImportError,
     RuntimeError,
     SafetensorError,
     StrictDataclassError,
     UnpicklingError,
 )  # what the libraries raise for files that are not what they should be
+_DEVICE = re.compile("(cpu|cuda|mps)(:[0-9]{1,4})?")
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
 
@@ -77,6 +81,11 @@ class Model:
         """The model's inputs for one text or a pair, on the model's device."""
         limit = limit_of(self.tokenizer, self.module.config)
         encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        largest = max(encoded.tokens.ids)
+        if rows is not None and largest >= rows:
+            message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
+            raise ModelUnavailableError(message)
         encoded.inputs.to(self.module.device)
         return encoded
 
@@ -99,12 +108,13 @@ def plan(checkpoint: Checkpoint, *, with_head: bool = False, remote_code: bool =
     config = _read(
         name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
     )
+    config._attn_implementation = "eager"  # whatever kernel the checkpoint asks for
     model_class = _saved_class(config) if with_head else None
     model_class = model_class or _base_class(config, checkpoint, remote_code)
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
     heads = getattr(config.get_text_config(), "num_attention_heads", None)
-    if not isinstance(heads, int):
+    if not isinstance(heads, int) or heads < 1:
         raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
     return Plan(checkpoint, config, model_class, skeleton, _layers(skeleton, name), heads)
 
@@ -137,8 +147,10 @@ def load(
             use_safetensors=not checkpoint.pickled,
             attn_implementation="eager",
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # answered in our own words
         ),
     )
+    _refuse_other_shapes(info["mismatched_keys"], name)
     missing = tuple(sorted(info["missing_keys"]))
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
@@ -163,9 +175,9 @@ def torch_device(wanted: str) -> torch.device:
         mps = torch.backends.mps.is_available()
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if mps else "cpu")
     kind, _, index = wanted.partition(":")
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if kind not in there or (index and not index.isdecimal()):
+    if not _DEVICE.fullmatch(wanted):
         raise InputError(f"unknown device '{wanted}': auto, cpu, cuda, cuda:N or mps")
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if int(index or 0) >= there[kind]:
         present = ", ".join(f"{name} ({count})" for name, count in there.items() if count)
         raise InputError(f"no device {wanted} on this machine: there is {present}")
@@ -193,8 +205,10 @@ def _layers(skeleton: nn.Module, name: str) -> tuple[int, ...]:
 
 def _saved_class(config: Any) -> type[nn.Module] | None:
     """The class that the checkpoint says it was saved as, where transformers has it."""
-    named = getattr(transformers, (config.architectures or [""])[0], None)
-    return named if isinstance(named, type) and issubclass(named, nn.Module) else None
+    names = [name for name in config.architectures or () if isinstance(name, str)]
+    named: Any = getattr(transformers, names[0], None) if names else None
+    fits = isinstance(named, type) and getattr(named, "config_class", None) is type(config)
+    return named if fits else None
 
 
 def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
@@ -214,10 +228,18 @@ def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[
 def _tokenizer(folder: Path, remote_code: bool) -> Any:
     """The folder's own tokenizer; without files the library would make one that reads all as unknown."""
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
+    if not isinstance(tokenizer.model_max_length, int | float):
+        raise ValueError(f"model_max_length is '{tokenizer.model_max_length}', not a number")
     files = sorted(set(tokenizer.vocab_files_names.values()))
     if files and not any((folder / file).is_file() for file in files):
         raise OSError(f"there is no {' or '.join(files)}")
     return tokenizer
+
+
+def _refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -> None:
+    for key, stored, expected in sorted(mismatched):
+        shapes = f"{tuple(stored)} in the file, {tuple(expected)} by its config"
+        raise ModelUnavailableError(f"{name}: cannot read the weights: {key} is {shapes}")
 
 
 def _present(module: nn.Module, key: str) -> bool:
@@ -238,7 +260,9 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
         if "trust_remote_code" in str(error):
             message = f"{name} needs code from its own repository: --trust-remote-code runs it"
             raise ModelUnavailableError(message) from error
-        raise ModelUnavailableError(f"{name}: cannot read {what}: {one_line(error)}") from error
+        why = "the pickle is corrupt or holds more than weights"
+        why = why if isinstance(error, UnpicklingError) else one_line(error)
+        raise ModelUnavailableError(f"{name}: cannot read {what}: {why}") from error
 
 
 def _out_of_memory(error: Exception, what: str) -> Exception:

@@ -36,6 +36,8 @@ def find(
     None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
     where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
     """
+    if requested is not None and not requested.strip():
+        raise InputError("the name of the model is empty")
     requested = requested or os.environ.get("ATTNSCOPE_MODEL") or None
     options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
     if requested is None:
@@ -43,9 +45,9 @@ def find(
     if requested == "demo":
         return _demo("demo")
     path = Path(requested).expanduser()
-    if path.is_dir():
+    if os.path.isdir(path):
         return Source(requested, requested, path)
-    if path.exists():
+    if os.path.exists(path):
         raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
     if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
         raise ModelUnavailableError(f"no folder {requested}")

@@ -1,7 +1,7 @@
 """Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.errors import InputError
@@ -43,13 +43,26 @@ def encode(
             )
         notices.append(f"the text has {length} tokens: cut to the {limit} that {name} reads")
         inputs = tokenizer(*respelled, return_tensors="pt", truncation=True, max_length=limit)
+        if (left := inputs["input_ids"].shape[1]) > limit:
+            raise InputError(
+                f"the text cannot be cut to the {limit} tokens that {name} reads: {left} are left"
+            )
     if length == 0:
         raise InputError(f"the text has no tokens for {name}")
     tokens = tokens_of(tokenizer, inputs, respelled)
+    if limit is not None and length > limit:
+        tokens = replace(tokens, texts=_read_part(tokens))
     if tokens.unknown:
         unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
         notices.append(f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}")
     return Encoded(inputs, tokens, tuple(notices))
+
+
+def _read_part(tokens: Tokens) -> tuple[str, ...]:
+    """Of each text the beginning that its tokens cover."""
+    spans = [(token.part, token.span[1]) for token in tokens.items if token.span is not None]
+    ends = [max((end for part, end in spans if part == i), default=0) for i in range(len(tokens.texts))]
+    return tuple(text[:end] for text, end in zip(tokens.texts, ends, strict=True))
 
 
 def _with_own_mask(tokenizer: Any, text: str, name: str) -> str:
@@ -63,7 +76,8 @@ def _with_own_mask(tokenizer: Any, text: str, name: str) -> str:
 def limit_of(tokenizer: Any, config: Any) -> int | None:
     """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    limits = [limit for limit in (positions, tokenizer.model_max_length) if limit and 0 < limit < _NO_LIMIT]
+    named = (positions, tokenizer.model_max_length)
+    limits = [limit for limit in named if isinstance(limit, int) and 0 < limit < _NO_LIMIT]
     return min(limits, default=None)
 
 

@@ -19,7 +19,7 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
     query, key = (int(position) for position in result.strongest[i, j])
     if query < 0:
         return fit("no valid key", cells)
-    names = settled(result.query_tokens.names[query]), settled(result.key_tokens.names[key])
+    names = settled(result.query_tokens.labels[query]), settled(result.key_tokens.labels[key])
     room = cells - 1
     first = min(cell_len(names[0]), max(room // 2, room - cell_len(names[1])))
     return f"{fit(names[0], first)}→{fit(names[1], room - first)}"

@@ -10,7 +10,8 @@ from attnscope.capture import capture, provenance_of
 from attnscope.capture.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy import layers_of, sites
-from attnscope.results import Kind
+from attnscope.results import Kind, Verdict
+from attnscope.verify import certify
 
 
 def numbered(model, kind: Kind) -> tuple[int, ...]:
@@ -87,3 +88,20 @@ def test_a_verification_leaves_no_hook_behind() -> None:
     assert "last_hidden_state" in {check.name for check in found.outputs}
     assert hooks() == before
     assert [module.forward for module in model.modules()] == forwards
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "bert"])
+def test_float64_and_autocast_are_judged_by_the_arithmetic_that_the_kernel_really_used(family: str) -> None:
+    model = sharp(family)
+    with torch.autocast("cpu", torch.bfloat16):
+        captured = capture(model, ids(), layers=[0])
+    assert captured.calls[0].precision.startswith("bfloat16")
+    verdicts = {certify(captured.calls[0], head).verdict for head in range(captured.calls[0].heads)}
+    double = capture(model.double(), ids(), layers=[0]).calls[0]
+    assert Verdict.FAILED not in verdicts
+    assert {certify(double, head).verdict for head in range(double.heads)} == {Verdict.CERTIFIED}
+
+
+def test_no_head_at_all_is_refused() -> None:
+    with pytest.raises(InputError, match="no head was asked for"):
+        capture(sharp("bert"), ids(), heads=[])

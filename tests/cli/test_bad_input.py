@@ -201,3 +201,56 @@ def test_a_bug_keeps_its_traceback(attnscope, monkeypatch) -> None:
 def test_a_whole_model_that_lacks_a_layer_is_not_certified(attnscope, tmp_path: Path) -> None:
     folder = broken(tiny_bert(tmp_path / "sound", BertModel), tmp_path / "broken", "weights lacking")
     refused(attnscope("verify", TEXT, "-m", str(folder)), 3, "lacks weights")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["a\udcff b", *HEAD], ["not valid UTF-8"]),
+        ([TEXT, *HEAD, "-m", ""], ["name of the model is empty"]),
+        ([TEXT, "--layer", "1" * 5000], ["is not a list"]),
+        ([TEXT, "--layer", "٣"], ["is not a list"]),
+        ([TEXT, *HEAD, "--device", "cpu:"], ["unknown device 'cpu:'"]),
+        ([TEXT, *HEAD, "-o", "a" * 300 + ".png"], ["cannot write", "too long"]),
+        ([TEXT, *HEAD, "-o", "a" * 300 + "/b.png"], ["cannot write", "too long"]),
+        ([TEXT, *HEAD, "--query", "it", "--show", "q"], ["leave --show out"]),
+        (["it has 3 doors and 4", *HEAD, "--query", "4"], ["doors@4", "4@6"]),
+    ],
+)
+def test_stranger_input_is_exit_code_2_too(
+    attnscope, arguments: list[str], parts: list[str], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = [] if "-m" in arguments else ["-m", "demo"]
+    refused(attnscope("heads", *arguments, *model), 2, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"num_attention_heads": 0}, "cannot read config.json"),
+        ({"dtype": "nope"}, "cannot read config.json"),
+        ({"intermediate_size": 40}, "by its config"),
+    ],
+)
+def test_a_config_that_contradicts_itself_or_the_weights_is_exit_code_3(
+    attnscope, bert, tmp_path, change, part
+) -> None:
+    folder = broken(bert, tmp_path / "broken", "not at all")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 3, part)
+
+
+def test_a_tokenizer_that_is_larger_than_the_embeddings_is_refused(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "small", BertModel, vocab_size=9)
+    refused(attnscope("heads", "the door", *HEAD, "-m", str(folder)), 3, "its embeddings end at 8")
+
+
+def test_an_index_that_points_outside_of_the_folder_is_refused(attnscope, bert: Path, tmp_path: Path) -> None:
+    folder = broken(bert, tmp_path / "broken", "not at all")
+    (folder / "model.safetensors").rename(tmp_path / "outside.safetensors")
+    index = {"weight_map": {"embeddings.word_embeddings.weight": "../outside.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 3, "is not a file beside it")

@@ -181,3 +181,29 @@ def test_a_local_folder_is_a_model_too(attnscope, bert: Path) -> None:
     assert document["provenance"]["model"] == str(bert)
     assert document["provenance"]["digest"].startswith("sha256:")
     assert document["layers"] == 5
+
+
+def test_what_was_cut_off_is_not_shown_as_read(attnscope) -> None:
+    result = attnscope("heads", "door " * 300, "-m", "demo", "-l", "0", "--head", "0", "--truncate", "--json")
+    document = json.loads(result.stdout)
+    assert document["query_texts"] == [" ".join(["door"] * 62)]
+    assert len(document["query_tokens"]) == 64
+    assert "cut to the 64" in result.stderr
+
+
+def test_a_token_that_is_a_number_is_named_with_its_position(attnscope) -> None:
+    arguments = ("heads", "it has 3 doors and 4", "-m", "demo", "-l", "0", "--head", "0", "--query")
+    assert "query 6 4" in attnscope(*arguments, "4@6").stdout
+    assert "query 4 doors" in attnscope(*arguments, "doors@4").stdout
+
+
+@pytest.mark.parametrize("width", [0, 1, 5])
+def test_a_width_that_cannot_be_used_is_not_used(attnscope, width: int) -> None:
+    assert "certified" in attnscope(*ONE, width=width).stdout
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_other_arithmetics_never_fail_a_model_that_is_right(attnscope, dtype: str) -> None:
+    document = json.loads(attnscope(*ONE, "--dtype", dtype, "--json").stdout)
+    assert document["provenance"]["dtype"] == dtype
+    assert document["certificate"]["verdict"] in {"certified", "inconclusive"}

@@ -1,5 +1,6 @@
 """The program as a process: module, pipe, terminal, interrupt."""
 
+import json
 import os
 import pty
 import re
@@ -86,3 +87,18 @@ def test_shell_completion_is_there() -> None:
     )
     assert "attnscope" in done.stdout
     assert "complete" in done.stdout
+
+
+def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:
+    command = [*ATTNSCOPE, "heads", "hello café", "-m", "demo", "-l", "0", "--head", "0", "--json"]
+    done = subprocess.run(
+        command, capture_output=True, env={**OFFLINE, "PYTHONIOENCODING": "ascii"}, check=True
+    )
+    assert json.loads(done.stdout.decode("utf-8"))["query_texts"] == ["hello café"]
+
+
+def test_an_output_that_cannot_be_written_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(ONE, stdout=full, stderr=subprocess.PIPE, text=True, env=OFFLINE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "attnscope: cannot write the output: No space left on device\n"
