@@ -30,6 +30,7 @@ class Output:
 
         self.quiet, self.verbose = quiet, verbose
         self.screen = Console(emoji=False, markup=False, highlight=False)
+        self.screen.on_broken_pipe = _nobody_reads_on  # type: ignore[method-assign]
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
@@ -65,6 +66,11 @@ class Output:
         else:
             with self._narration.status(what):
                 yield
+
+
+def _nobody_reads_on() -> None:
+    """In place of rich's exit code 1, which looks like a bug; `attnscope.cli.app` ends the program."""
+    raise BrokenPipeError
 
 
 def finish(verdict: "Verdict") -> None:

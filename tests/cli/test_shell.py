@@ -66,7 +66,7 @@ def test_a_reader_that_leaves_early_is_no_accident() -> None:
     process = subprocess.Popen(ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=OFFLINE)
     process.stdout.close()
     assert "Traceback" not in process.stderr.read()
-    process.wait()
+    assert process.wait() == 141  # as a program that the signal ends
 
 
 def test_an_interrupt_ends_with_130_and_without_a_traceback() -> None:
