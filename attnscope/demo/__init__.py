@@ -1,8 +1,10 @@
-"""The bundled demo model and the program that trained it. This file imports nothing heavy."""
+"""The bundled models and the program that trained them. This file imports nothing heavy."""
 
 from pathlib import Path
 
+FOLDERS = {"demo": "encoder", "demo-causal": "causal", "demo-translate": "translate"}
 
-def folder() -> Path:
-    """Where the bundled model lies: an ordinary Hugging Face folder that `from_pretrained` accepts."""
-    return Path(__file__).parent / "encoder"
+
+def folder(name: str = "demo") -> Path:
+    """Where a bundled model lies: an ordinary Hugging Face folder that `from_pretrained` accepts."""
+    return Path(__file__).parent / FOLDERS[name]

@@ -31,7 +31,7 @@ def find(
     allow_pickle: bool = False,
     remote_code: bool = False,
 ) -> Source:
-    """The folder of the model that `requested` names: `demo`, a local folder, or a hub id.
+    """The folder of the model that `requested` names: a bundled one, a local folder, or a hub id.
 
     None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
     where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
@@ -42,8 +42,8 @@ def find(
     options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
     if requested is None:
         return _default(**options)  # type: ignore[arg-type]
-    if requested == "demo":
-        return _demo("demo")
+    if requested in demo.FOLDERS:
+        return Source(requested, requested, demo.folder(requested), demo=True)
     path = Path(requested).expanduser()
     if os.path.isdir(path):
         return Source(requested, requested, path)
@@ -60,7 +60,13 @@ def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> 
     except hub.HubUnreachableError as error:
         if revision is not None:
             raise  # a revision names a model as exactly as a name does
-        return _demo(DEFAULT, f"{error}; using the bundled demo model")
+        return Source(
+            DEFAULT,
+            "demo",
+            demo.folder(),
+            demo=True,
+            notice=f"{error}; using the bundled demo model",
+        )
 
 
 def _from_hub(requested: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
@@ -70,7 +76,3 @@ def _from_hub(requested: str, *, revision: str | None, allow_pickle: bool, remot
     if folder is None:
         folder = hub.download(names[-1], revision, allow_pickle=allow_pickle, remote_code=remote_code)
     return Source(requested, requested, folder, folder.name)
-
-
-def _demo(requested: str, notice: str | None = None) -> Source:
-    return Source(requested, "demo", demo.folder(), demo=True, notice=notice)
