@@ -1,0 +1,37 @@
+"""What analyses return and files hold: frozen, NumPy only, each with its provenance and its certificate.
+
+A result can be rendered, or written and read again, on a machine without torch. Axis words are the
+project's own: layer, head, query, key, dim. Numbers are float64 as the reference arithmetic made them.
+"""
+
+from attnscope.results.comparison import Comparison, LayerSimilarity, Side
+from attnscope.results.heads import HeadAttention, HeadScores, Overview
+from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Verdict
+from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
+from attnscope.results.projection import Projection
+from attnscope.results.report import Report
+from attnscope.results.verification import LayerCheck, OutputCheck, Verification
+
+__all__ = [
+    "Blank",
+    "Certificate",
+    "Comparison",
+    "Fault",
+    "Generated",
+    "Guess",
+    "HeadAttention",
+    "HeadScores",
+    "Kind",
+    "LayerCheck",
+    "LayerSimilarity",
+    "NextSentence",
+    "OutputCheck",
+    "Overview",
+    "Prediction",
+    "Projection",
+    "Provenance",
+    "Report",
+    "Side",
+    "Verdict",
+    "Verification",
+]

@@ -1,0 +1,91 @@
+"""Attention heads on one input: one of them in full, or several at a glance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnscope.results.origin import Certificate, Kind, Provenance
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAttention:
+    """One head on one input, every stage of it.
+
+    `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
+    masked); `weights` rows sum to 1 unless the head has a sink. A row without any allowed key is NaN and
+    False in `answered`. `key_head` is the key/value head that this query head reads.
+    """
+
+    layer: int
+    head: int
+    kind: Kind
+    key_head: int
+    heads: int
+    key_heads: int
+    layers: int
+    query_tokens: Tokens
+    key_tokens: Tokens
+    q: Float[np.ndarray, "query dim"]
+    k: Float[np.ndarray, "key dim"]
+    v: Float[np.ndarray, "key value_dim"]
+    scores: Float[np.ndarray, "query key"]
+    scaled: Float[np.ndarray, "query key"]
+    weights: Float[np.ndarray, "query key"]
+    output: Float[np.ndarray, "query value_dim"]
+    allowed: Bool[np.ndarray, "query key"]
+    scale: float
+    softcap: float | None
+    sink: float | None
+    window: int | None
+    module: str
+    certificate: Certificate
+    provenance: Provenance
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer} H{self.head}"
+
+    @property
+    def answered(self) -> Bool[np.ndarray, " query"]:
+        """Which queries have at least one key that they may look at."""
+        return np.asarray(self.allowed.any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`."""
+
+    measure: str
+    unit: str
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: Float[np.ndarray, "layer head"]
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """Several heads of one model on one input.
+
+    `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
+    no query has a key; `strongest_weight` the weight itself. Certificates are by layer, then head.
+    """
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    entropy: HeadScores
+    strongest: Int[np.ndarray, "layer head 2"]
+    strongest_weight: Float[np.ndarray, "layer head"]
+    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...]
+    certificates: tuple[tuple[Certificate, ...], ...]
+    provenance: Provenance
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return self.entropy.layers
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        return self.entropy.heads

@@ -1,0 +1,94 @@
+"""What every result carries: which attention, where the numbers come from, and what is proved of them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Which attention of a model: within the encoder, within the decoder, or from decoder to encoder."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    CROSS = "cross"
+
+
+class Verdict(StrEnum):
+    """What a certificate concludes, best first (see `attnscope.verify`)."""
+
+    CERTIFIED = "certified"
+    INCONCLUSIVE = "inconclusive"
+    PARTIAL = "partial"
+    UNCERTIFIED = "uncertified"
+    FAILED = "failed"
+
+    @property
+    def rank(self) -> int:
+        """0 for the best verdict; the larger, the less it proves."""
+        return list(Verdict).index(self)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the numbers come from. `revision` is a hub commit, `digest` a SHA-256 of the weight files."""
+
+    requested: str
+    model: str
+    architecture: str
+    revision: str | None
+    digest: str | None
+    demo: bool
+    kernel: str
+    route: str
+    device: str
+    dtype: str
+    versions: dict[str, str]
+    token_ids: tuple[int, ...]
+
+    @property
+    def source(self) -> str:
+        """The shortest thing that pins the weights down: the commit, or the start of their hash."""
+        if self.revision:
+            return self.revision[:10]
+        return self.digest[:19] if self.digest else "unpinned"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake put into the recomputation on purpose, and how far the result then lies off the model's.
+
+    `power` is the distance over the tolerance: above 1 the certificate would have caught the mistake.
+    """
+
+    name: str
+    weight_error: float
+    output_error: float
+    power: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One head's recomputed attention against the model's own.
+
+    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
+    over the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what
+    the tolerance was derived from. Faults come smallest power first.
+    """
+
+    verdict: Verdict
+    weight_error: float
+    weight_tolerance: float
+    output_error: float
+    output_tolerance: float
+    precision: str
+    faults: tuple[Fault, ...]
+    reason: str = ""
+
+    @property
+    def power(self) -> float:
+        """Power of the fault that is hardest to see; 0 when no fault could be tried."""
+        return min((fault.power for fault in self.faults), default=0.0)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Names of the faults that this certificate would have missed."""
+        return tuple(fault.name for fault in self.faults if not fault.power > 1)

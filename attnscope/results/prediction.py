@@ -1,0 +1,61 @@
+"""What a model makes of a text: words for its blanks, the next word, a translation, a verdict on a pair."""
+
+from dataclasses import dataclass
+
+from attnscope.results.origin import Provenance
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Guess:
+    """One token of the vocabulary and its probability, 0 to 1."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Blank:
+    """The likeliest tokens at one place, best first.
+
+    `position` is that of the mask, or of the last token when the place is after it.
+    """
+
+    position: int
+    guesses: tuple[Guess, ...]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What an encoder-decoder wrote, token by token, with the probability it gave to each.
+
+    `agrees` says whether each token is also the likeliest when the whole text is read at once, without
+    the cache that generation uses; None when the model does not write greedily or was given the text.
+    `finished` is False where it was cut off.
+    """
+
+    text: str
+    tokens: tuple[Guess, ...]
+    agrees: bool | None
+    finished: bool
+
+
+@dataclass(frozen=True)
+class NextSentence:
+    """Probability that the second text belongs after the first; `order` when the model only tells order."""
+
+    probability: float
+    order: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A model's own answer to one input. `task` is `masked`, `next` or `generated`."""
+
+    task: str
+    tokens: Tokens
+    blanks: tuple[Blank, ...]
+    generated: Generated | None
+    next_sentence: NextSentence | None
+    provenance: Provenance
