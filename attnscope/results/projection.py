@@ -15,7 +15,8 @@ class Projection:
     `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query
     to every key under `metric` in the full space that the map was made of; with `centred` the keys were
     first moved so that their mean is that of the queries, which leaves attention as it is. `perplexity` was
-    used where `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`.
+    used where `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`; `settled`
+    when the map stopped moving by itself.
 
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
@@ -33,6 +34,7 @@ class Projection:
     seed: int
     max_iter: int
     iterations: int
+    settled: bool
     divergence: float
     trustworthiness: float
     neighbours: int

@@ -1,0 +1,136 @@
+"""Queries and keys of one head in one t-SNE map, with figures that say how far the map can be trusted.
+
+Distance in the plane is not attention. The map comes with its trustworthiness, and with the rank
+correlation between distance and score in the full space: only where that is strongly negative does
+"near" mean "attends" for the head at hand.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import spearmanr
+from sklearn.manifold import TSNE, trustworthiness
+from sklearn.metrics import pairwise_distances
+from threadpoolctl import threadpool_limits
+
+from attnscope.errors import InputError
+from attnscope.results import HeadAttention, Projection
+
+METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
+MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
+SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
+SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more
+NEIGHBOURS = 5  # over which trustworthiness is counted, where there are as many
+_COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """How to draw a map. `max_iter` None takes the ceiling that suits the number of points."""
+
+    metric: str = "cosine"
+    perplexity: float = 5.0
+    seed: int = 0
+    max_iter: int | None = None
+    centre_keys: bool = False
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise InputError(f"unknown metric '{self.metric}': {', '.join(METRICS)}")
+        if not 0 < self.perplexity < float("inf"):
+            raise InputError(f"perplexity is {self.perplexity}: it must be above 0")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"the seed is {self.seed}: it must be from 0 to {2**32 - 1}")
+        if self.max_iter is not None and not 250 <= self.max_iter <= MAX_ITER:
+            raise InputError(f"max-iter is {self.max_iter}: it must be from 250 to {MAX_ITER}")
+
+
+def projection(head: HeadAttention, settings: MapSettings | None = None) -> Projection:
+    """The map of a head's queries and keys; the same bits for the same head and settings.
+
+    A perplexity that the number of points does not allow is brought down to a third of it. Raises
+    `InputError` where queries or keys are not finite.
+    """
+    settings = settings or MapSettings()
+    if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
+        raise InputError(f"{head.name} has queries or keys that are not finite: there is no map of them")
+    keys = centred_on(head.k, head.q) if settings.centre_keys else head.k
+    points = np.concatenate([head.q, keys])
+    perplexity = min(settings.perplexity, (len(points) - 1) / 3)
+    ceiling = settings.max_iter or (MAX_ITER if len(points) <= SMALL else MAX_ITER_LARGE)
+    # where it stops by itself within `SETTLED`, any higher ceiling gives the same bits
+    bound = ceiling if settings.max_iter else min(ceiling, SETTLED)
+    places, iterations, divergence = _plane(points, perplexity, bound, settings)
+    neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
+    distance = pairwise_distances(head.q, keys, metric=settings.metric)
+    return Projection(
+        head=head,
+        queries=places[: len(head.q)],
+        keys=places[len(head.q) :],
+        distance=distance,
+        metric=settings.metric,
+        centred=settings.centre_keys,
+        perplexity=perplexity,
+        wanted_perplexity=settings.perplexity,
+        seed=settings.seed,
+        max_iter=ceiling,
+        iterations=iterations,
+        settled=iterations < bound,
+        divergence=divergence,
+        trustworthiness=_trust(points, places, neighbours, settings.metric),
+        neighbours=neighbours,
+        correlation=rank_correlation(distance[head.allowed], head.scaled[head.allowed]),
+    )
+
+
+def centred_on(
+    keys: Float[np.ndarray, "key dim"], queries: Float[np.ndarray, "query dim"]
+) -> Float[np.ndarray, "key dim"]:
+    """Keys moved so that their mean is the queries' (Yeh et al. 2023).
+
+    Each query's scores change by one and the same number, so attention stays as it is.
+    """
+    moved: Float[np.ndarray, "key dim"] = keys - keys.mean(axis=0) + queries.mean(axis=0)
+    return moved
+
+
+def rank_correlation(first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"]) -> float:
+    """Spearman's rank correlation, -1 to 1; NaN where there are too few pairs or no differences."""
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    return float(spearmanr(first, second).statistic)
+
+
+def _plane(
+    points: Float[np.ndarray, "point dim"], perplexity: float, bound: int, settings: MapSettings
+) -> tuple[Float[np.ndarray, "point 2"], int, float]:
+    """Places in the plane, iterations run and the final divergence in nats."""
+    if _coincide(points):  # t-SNE ends the whole process on such points
+        return np.zeros((len(points), 2)), 0, 0.0
+    model = TSNE(
+        metric=settings.metric,
+        perplexity=perplexity,
+        random_state=settings.seed,
+        max_iter=bound,
+        init="pca" if min(points.shape) > 1 else "random",
+    )
+    with threadpool_limits(1):  # sums of several threads could differ in their last bits
+        places = model.fit_transform(points)
+    return places.astype(np.float64), int(model.n_iter_) + 1, float(model.kl_divergence_)
+
+
+def _coincide(points: Float[np.ndarray, "point dim"]) -> bool:
+    return bool(np.ptp(points, axis=0).max() <= _COINCIDE * np.abs(points).max())
+
+
+def _trust(
+    points: Float[np.ndarray, "point dim"],
+    places: Float[np.ndarray, "point 2"],
+    neighbours: int,
+    metric: str,
+) -> float:
+    """Trustworthiness of the map; NaN where there are too few points, or all are one."""
+    if neighbours < 1 or _coincide(points):
+        return float("nan")
+    return float(trustworthiness(points, places, n_neighbors=neighbours, metric=metric))
