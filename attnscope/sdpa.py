@@ -57,13 +57,52 @@ def attend(operands: Operands) -> Stages:
     """All stages of attention for `operands`, in the dtype that these have."""
     heads = operands.q.shape[0]
     k, v = for_each_query_head(operands.k, heads), for_each_query_head(operands.v, heads)
-    scores = operands.q @ k.transpose(-1, -2)
-    scaled = scores * operands.scale
-    capped = soft_cap(scaled, operands.softcap)
-    biased = capped if operands.bias is None else capped + operands.bias
-    masked = biased if operands.allowed is None else biased.masked_fill(~operands.allowed, -torch.inf)
-    weights = softmax(masked, operands.sinks)
+    return weigh(
+        operands.q @ k.transpose(-1, -2),
+        v,
+        scale=operands.scale,
+        softcap=operands.softcap,
+        bias=operands.bias,
+        allowed=operands.allowed,
+        sinks=operands.sinks,
+    )
+
+
+def weigh(
+    scores: Float[Tensor, "head query key"],
+    v: Float[Tensor, "head key value_dim"],
+    *,
+    scale: float = 1.0,
+    softcap: float | None = None,
+    bias: Float[Tensor, "#head query key"] | None = None,
+    allowed: Bool[Tensor, "#head query key"] | None = None,
+    sinks: Float[Tensor, " head"] | None = None,
+) -> Stages:
+    """All stages from the scores on, however these were made; the rest as in `Operands`."""
+    scaled = scores * scale
+    capped = soft_cap(scaled, softcap)
+    biased = capped if bias is None else capped + bias
+    masked = biased if allowed is None else biased.masked_fill(~allowed, -torch.inf)
+    weights = softmax(masked, sinks)
     return Stages(scores, scaled, capped, biased, masked, weights, weights @ v)
+
+
+def project(
+    rows: Float[Tensor, "row dim"],
+    matrix: Float[Tensor, "dim other"],
+    bias: Float[Tensor, " other"] | None = None,
+) -> Float[Tensor, "row other"]:
+    """Every row times `matrix`, plus `bias`: rows are vectors, as in X Wq."""
+    return rows @ matrix if bias is None else rows @ matrix + bias
+
+
+def additive_scores(
+    q: Float[Tensor, "head query hidden"],
+    k: Float[Tensor, "head key hidden"],
+    vector: Float[Tensor, " hidden"],
+) -> Float[Tensor, "head query key"]:
+    """Scores vector . tanh(q + k) of queries and keys that have been projected (Bahdanau et al. 2015)."""
+    return torch.tanh(q[:, :, None] + k[:, None]) @ vector
 
 
 def for_each_query_head(
