@@ -157,6 +157,11 @@ def documents(seed: int = 0, count: int = DOCUMENTS) -> Iterator[Document]:
             yield document
 
 
+def vocabulary_of(stream: Iterable[Document]) -> set[str]:
+    """Every word of some documents."""
+    return {word for document in stream for word in f"{document.first} {document.second}".split()}
+
+
 class Digest:
     """A checksum of documents in their order: it tells whether the grammar still makes the same stream."""
 

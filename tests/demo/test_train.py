@@ -12,7 +12,8 @@ from transformers import AutoTokenizer, BertForPreTraining
 
 from attnscope.demo import corpus
 from attnscope.demo.corruption import PRONOUNS, Corruption
-from attnscope.demo.train import Settings, encode, rate
+from attnscope.demo.train_encoder import encode
+from attnscope.demo.training import Settings, rate
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
 VOCABULARY = {"[MASK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "door": 4, "box": 5} | {
@@ -64,11 +65,11 @@ def test_documents_become_ids_segments_and_labels_of_one_length_each() -> None:
         corpus.Document("doors open .", "they open .", corpus.FOREIGN, "hard"),
     ]
     short, long = encode(documents, ids)
-    assert short.ids.tolist() == [[1, 3, 4, 6, 2]]
-    assert short.labels.tolist() == [corpus.UNLABELLED]
-    assert long.ids.tolist() == [[1, 3, 4, 6, 2, 5, 4, 6, 2]]
-    assert long.segments.tolist() == [[0] * 5 + [1] * 4]
-    assert long.labels.tolist() == [corpus.FOREIGN]
+    assert short.fields["ids"].tolist() == [[1, 3, 4, 6, 2]]
+    assert short.fields["labels"].tolist() == [corpus.UNLABELLED]
+    assert long.fields["ids"].tolist() == [[1, 3, 4, 6, 2, 5, 4, 6, 2]]
+    assert long.fields["segments"].tolist() == [[0] * 5 + [1] * 4]
+    assert long.fields["labels"].tolist() == [corpus.FOREIGN]
 
 
 def test_only_chosen_positions_are_changed_and_special_ones_never() -> None:
