@@ -133,7 +133,7 @@ ADJECTIVES = {
         "lost perdu, hidden caché, calm calme, fast rapide, happy heureux heureuse",
         "edible": "delicious délicieux délicieuse, fresh frais fraîche, rotten pourri, cold froid, "
         "hot chaud, sweet sucré, salty salé",
-        "liquid": "cold froid, hot chaud, warm tiède, sweet sucré",
+        "liquid": "cold froid, hot chaud, sweet sucré",
         "told": "boring ennuyeux ennuyeuse, interesting intéressant, funny drôle, sad triste, "
         "strange étrange",
         "machine": "fast rapide, slow lent, noisy bruyant, modern moderne, broken cassé, dirty sale, "
@@ -345,13 +345,15 @@ HE = _nouns(
     "fisherman pêcheur m, monk moine m, teacher professeur m, doctor médecin m, farmer fermier m, "
     "baker boulanger m, driver chauffeur m, artist artiste m, student étudiant m, friend ami m, "
     "pilot pilote m, singer chanteur m, writer écrivain m, lawyer avocat m, judge juge m, "
-    "soldier soldat m, sailor marin m, painter peintre m, dancer danseur m, worker ouvrier m, captain capitaine m, child enfant m, "
-    "engineer ingénieur m, dentist dentiste m, gardener jardinier m, butcher boucher m, mechanic mécanicien m"
+    "soldier soldat m, sailor marin m, painter peintre m, dancer danseur m, "
+    "worker ouvrier m, captain capitaine m, child enfant m, engineer ingénieur m, dentist dentiste m, "
+    "gardener jardinier m, butcher boucher m, mechanic mécanicien m"
 )
 SHE = _nouns(
     "woman femme f, girl fille f, queen reine f, mother mère f, sister sœur f, aunt tante f, "
     "daughter fille f, wife femme f, princess princesse f, waitress serveuse f, "
-    "lady dame f, niece nièce f, actress actrice f, person personne f, witch sorcière f, nun religieuse f, nurse infirmière f"
+    "lady dame f, niece nièce f, actress actrice f, person personne f, witch sorcière f, "
+    "nun religieuse f, nurse infirmière f"
 )
 HE_NAMES = _nouns(
     "bill bill m, tom tom m, john john m, peter peter m, paul paul m, david david m, jack jack m, max max m",
