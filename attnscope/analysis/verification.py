@@ -16,9 +16,15 @@ from attnscope.verify import certify
 
 
 def verification(
-    model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    provenance: Provenance,
+    target: Tokens | None = None,
 ) -> Verification:
     """The certificates of every layer and head of `model`, made while it runs, layer by layer.
+
+    `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder.
 
     The model first runs untouched; what it then returns under the takeover must be the same to the bit.
     """
@@ -33,7 +39,7 @@ def verification(
 
     wanted = {layer for kind in {site.kind for site in found} for layer in layers_of(found, kind)}
     with final_hidden_states(model) as after:
-        watched = run_watched(model, inputs, found, wanted, keep, tokens=tokens)
+        watched = run_watched(model, inputs, found, wanted, keep, tokens=tokens, target=target)
     outputs = compared({**before, **untouched}, {**after, **watched})
     return Verification(tokens, tuple(checks), outputs, provenance)
 

@@ -67,13 +67,15 @@ class Sides:
         return self.target, self.source if kind is Kind.CROSS else self.target
 
 
-def sides_of(model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, row: int = 0) -> Sides:
-    """Both sides for a run of `model` whose `input_ids` are `tokens`."""
+def sides_of(
+    model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, target: Tokens | None = None, row: int = 0
+) -> Sides:
+    """Both sides for a run of `model` whose `input_ids` are `tokens`, its `decoder_input_ids` `target`."""
     if not getattr(model.config, "is_encoder_decoder", False):
         return Sides(tokens)
     if "decoder_input_ids" not in inputs:
         raise InputError("inputs of an encoder-decoder need decoder_input_ids")
-    return Sides(tokens, _tokens_by_id(inputs["decoder_input_ids"][row].tolist()))
+    return Sides(tokens, target or _tokens_by_id(inputs["decoder_input_ids"][row].tolist()))
 
 
 def _tokens_by_id(ids: list[int]) -> Tokens:

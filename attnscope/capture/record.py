@@ -33,6 +33,7 @@ def capture(
     heads: Sequence[int] | None = None,
     kind: Kind | None = None,
     tokens: Tokens | None = None,
+    target: Tokens | None = None,
     provenance: Provenance | None = None,
     row: int = 0,
 ) -> Capture:
@@ -40,7 +41,8 @@ def capture(
 
     `inputs` is what the model is called with, usually `tokenizer(text, return_tensors="pt")`. `layers`
     (default all; negatives count from the end) and `heads` (whose own weights are kept; default all) say
-    what to record, `kind` which attention of an encoder-decoder, `row` which entry of a batch. The
+    what to record, `kind` which attention of an encoder-decoder, `row` which entry of a batch. `tokens` stand
+    for its `input_ids`, `target` for its `decoder_input_ids`, where their text is known. The
     forward pass ends after the last layer that is needed. The model runs as it is, in evaluation mode and
     without gradients, and is left as it was (registries, attention implementation, hooks, train/eval
     mode), also after an exception or Ctrl-C.
@@ -68,7 +70,7 @@ def capture(
             raise _Enough
 
     with suppress(_Enough):
-        run_watched(model, inputs, found, wanted, keep, tokens=tokens, heads=heads, row=row)
+        run_watched(model, inputs, found, wanted, keep, tokens=tokens, target=target, heads=heads, row=row)
     calls.sort(key=lambda call: call.layer)
     return Capture(tuple(calls), len(depth), provenance or provenance_of(model, tokens))
 
@@ -81,6 +83,7 @@ def run_watched(
     keep: Keep,
     *,
     tokens: Tokens,
+    target: Tokens | None = None,
     heads: Sequence[int] | None = None,
     row: int = 0,
 ) -> Any:
@@ -89,7 +92,7 @@ def run_watched(
     Returns what the model returns, or passes on what `keep` raises.
     """
     site_of = {site.module: site for site in watched}
-    sides = sides_of(model, inputs, tokens, row)
+    sides = sides_of(model, inputs, tokens, target, row)
     called: Counter[nn.Module] = Counter()
 
     with unrotated_keys(site.module for site in watched) as unrotated, evaluating(model):

@@ -88,10 +88,10 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import heads, verify
+    from attnscope.cli import heads, options, verify
 
-    app.command("heads")(heads.heads)
-    app.command("verify")(verify.verify)
+    for command in (heads.heads, verify.verify):
+        app.command(command.__name__)(options.grouped(command))
 
 
 _register()

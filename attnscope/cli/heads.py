@@ -8,13 +8,12 @@ import typer
 
 from attnscope.cli import options
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.session import Request, Session, open_session, read_texts
+from attnscope.cli.session import Request, Session, Texts, Wanted, open_session
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from attnscope.attention import Capture
     from attnscope.results import HeadAttention, Overview
 
 
@@ -46,23 +45,15 @@ Shown = Annotated[
 
 
 def heads(
-    text: options.Text,
-    model: options.ModelName = None,
-    layer: options.Layer = None,
-    head: options.Head = None,
-    pair: options.Pair = None,
+    texts: Texts,
+    wanted: Wanted,
     query: Query = None,
     show: Shown = Show.WEIGHTS,
     out: options.Out = None,
     json: options.Json = False,
-    truncate: options.Truncate = False,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    revision: options.Revision = None,
-    trust_remote_code: options.RemoteCode = False,
-    allow_pickle: options.AllowPickle = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
+    *,
+    request: Request,
+    output: Output,
 ) -> None:
     """Show what attention heads look at, recomputed and certified.
 
@@ -70,10 +61,9 @@ def heads(
     """
     if query is not None and show is not Show.WEIGHTS:
         raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
-    output, targets = Output(quiet=quiet, verbose=verbose), list(out or [])
+    targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
-    request = Request(model, revision, device, dtype, trust_remote_code, allow_pickle)
-    session = open_session(request, read_texts(text, pair), output, layer=layer, head=head, truncate=truncate)
+    session = open_session(request, texts, wanted, output)
     if len(session.layers) == len(session.heads) == 1:
         _one(session, output, targets, query=query, show=show, json=json)
     else:
@@ -120,28 +110,14 @@ def _captured_head(session: Session, output: Output) -> "HeadAttention":
     with output.working("reading the attention"):
         from attnscope.analysis import head_attention
 
-        return head_attention(_capture(session), session.layers[0], session.heads[0])
+        return head_attention(session.capture(), session.layers[0], session.heads[0])
 
 
 def _captured_overview(session: Session, output: Output) -> "Overview":
     with output.working("reading the attention"):
         from attnscope.analysis import overview
 
-        return overview(_capture(session), session.heads)
-
-
-def _capture(session: Session) -> "Capture":
-    from attnscope.capture import capture, provenance_of
-
-    model, encoded = session.model, session.encoded
-    return capture(
-        model.module,
-        encoded.inputs,
-        layers=session.layers,
-        heads=session.heads,
-        tokens=encoded.tokens,
-        provenance=provenance_of(model.module, encoded.tokens, model.origin()),
-    )
+        return overview(session.capture(), session.heads)
 
 
 def _heatmap(result: "HeadAttention", show: Show) -> "Figure":

@@ -1,12 +1,34 @@
-"""Every option once, with the help text that all commands share."""
+"""Every option once, with the help text that all commands share, and the groups that commands take whole.
 
+A command that asks for a group (`texts: Texts`, `request: Request`) gets the options of the group's
+constructor in that place; `grouped` turns its signature into the flat one that Typer reads.
+"""
+
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TEXT",
+        help="What the decoder of an encoder-decoder reads. Default: what the model writes itself.",
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="encoder|decoder|cross",
+        help="Which attention of a model that has several. Default: cross.",
+    ),
 ]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[
@@ -15,8 +37,8 @@ ModelName = Annotated[
         "--model",
         "-m",
         metavar="NAME",
-        help="Hub id, local folder, or 'demo' for the bundled model. Default: ATTNSCOPE_MODEL, else "
-        "bert-base-uncased, else the demo where the hub cannot be reached.",
+        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
+        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
     ),
 ]
 Revision = Annotated[
@@ -73,3 +95,24 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
 ]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` for Typer: every parameter that is a group stands open as that group's own options."""
+    taken = inspect.signature(command).parameters
+    groups = {
+        name: inspect.signature(parameter.annotation).parameters
+        for name, parameter in taken.items()
+        if inspect.isclass(parameter.annotation)
+    }
+
+    def call(**given: Any) -> None:
+        for name, fields in groups.items():
+            given[name] = taken[name].annotation(**{field: given.pop(field) for field in fields})
+        command(**given)
+
+    flat = [each for name in taken for each in (groups[name].values() if name in groups else (taken[name],))]
+    flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__doc__, call.__name__ = command.__doc__, command.__name__
+    return call

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from attnscope.cli import options
 from attnscope.errors import CertificateError, InputError
 from attnscope.tokens import printable
 
@@ -25,7 +26,7 @@ Result: TypeAlias = "HeadAttention | Overview | Verification"
 class Output:
     """The two streams of one run. `quiet` keeps progress and notices to itself."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(self, quiet: options.Quiet = False, verbose: options.Verbose = False) -> None:
         from rich.console import Console
 
         self.quiet, self.verbose = quiet, verbose

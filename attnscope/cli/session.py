@@ -1,20 +1,23 @@
-"""From a command's options to a model that is loaded as far as needed, and a text that it has read."""
+"""From a command's options to a model that is loaded as far as needed, and texts that it has read."""
 
 import gc
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from attnscope.cli import selection
+from attnscope.cli import options, selection
 from attnscope.cli.output import Output
 from attnscope.errors import InputError, listed
+from attnscope.results import Kind
 
 if TYPE_CHECKING:
+    from attnscope.attention import Capture
     from attnscope.model.checkpoint import Checkpoint
     from attnscope.model.load import Model, Plan
+    from attnscope.model.target import Target
     from attnscope.model.text import Encoded
 
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
@@ -22,43 +25,101 @@ DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 
 @dataclass(frozen=True)
 class Request:
-    """Which model a command was asked to load, and how."""
+    """Which model to load, and how."""
 
-    model: str | None
-    revision: str | None = None
-    device: str = "auto"
-    dtype: str = "float32"
-    remote_code: bool = False
-    allow_pickle: bool = False
+    model: options.ModelName = None
+    device: options.Device = "auto"
+    dtype: options.Dtype = "float32"
+    revision: options.Revision = None
+    trust_remote_code: options.RemoteCode = False
+    allow_pickle: options.AllowPickle = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What the model reads: one text or a pair, and for an encoder-decoder what its decoder reads."""
+
+    text: options.Text
+    pair: options.Pair = None
+    target: options.Target = None
+    truncate: options.Truncate = False
+
+    def read(self) -> tuple[str, ...]:
+        """The text or the two of a pair, `-` from standard input; `InputError` for what is not UTF-8."""
+        text = _standard_input() if self.text == "-" else self.text
+        return tuple(decoded(each) for each in (text, self.pair) if each is not None)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which layers and heads of which kind of attention, as the user wrote them."""
+
+    layer: options.Layer = None
+    head: options.Head = None
+    kind: options.Kind = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in list(Kind):
+            raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A model that is ready, the text it will read, and the layers and heads that are meant."""
+    """A model that is ready, the texts it will read, and the kind, layers and heads that are meant."""
 
     model: "Model"
     encoded: "Encoded"
+    target: "Target | None"
+    kind: Kind
     layers: tuple[int, ...]
     heads: tuple[int, ...]
 
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return inputs_of(self.encoded, self.target)
 
-def read_texts(text: str, pair: str | None) -> tuple[str, ...]:
-    """The text or texts of one run, `-` taken from standard input; `InputError` for what is not UTF-8."""
-    if text == "-":
-        raw = sys.stdin.buffer.read() if sys.stdin else b""
-        text = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
-    texts = (text,) if pair is None else (text, pair)
+    def capture(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> "Capture":
+        """The attention of the chosen layers and heads, or of others that are named."""
+        from attnscope.capture import capture, provenance_of
+
+        model, encoded = self.model, self.encoded
+        return capture(
+            model.module,
+            self.inputs,
+            layers=self.layers if layers is None else layers,
+            heads=self.heads if heads is None else heads,
+            kind=self.kind,
+            tokens=encoded.tokens,
+            target=None if self.target is None else self.target.tokens,
+            provenance=provenance_of(model.module, encoded.tokens, model.origin()),
+        )
+
+
+def inputs_of(encoded: "Encoded", target: "Target | None") -> dict[str, Any]:
+    """What the model is called with."""
+    return {**encoded.inputs, **({} if target is None else {"decoder_input_ids": target.ids})}
+
+
+def _standard_input() -> str:
+    raw = sys.stdin.buffer.read() if sys.stdin else b""
+    return raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def decoded(text: str) -> str:
+    """`text` as it was meant; `InputError` when its bytes are not UTF-8."""
     try:
         # an argument that Python could not decode holds its bytes as surrogates
-        return tuple(each.encode("utf-8", "surrogateescape").decode("utf-8") for each in texts)
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError as error:
         raise InputError("the text is not valid UTF-8") from error
 
 
 def find_checkpoint(request: Request, output: Output) -> "Checkpoint":
     """The checkpoint that is asked for, found before torch is imported: most mistakes show at once."""
-    if request.dtype not in DTYPES:
-        raise InputError(f"unknown dtype '{request.dtype}': {', '.join(DTYPES)}")
     with output.working("looking for the model"):
         from attnscope.model.checkpoint import open_checkpoint
         from attnscope.model.source import find
@@ -67,7 +128,7 @@ def find_checkpoint(request: Request, output: Output) -> "Checkpoint":
             request.model,
             revision=request.revision,
             allow_pickle=request.allow_pickle,
-            remote_code=request.remote_code,
+            remote_code=request.trust_remote_code,
         )
         if source.notice:
             output.notice(source.notice)
@@ -88,34 +149,33 @@ def loading(checkpoint: "Checkpoint", output: Output) -> Iterator[None]:
             gc.enable()
 
 
-def open_session(
-    request: Request,
-    texts: tuple[str, ...],
-    output: Output,
-    *,
-    layer: str | None = None,
-    head: str | None = None,
-    truncate: bool = False,
-) -> Session:
-    """The model loaded up to the last of the chosen layers, and the text encoded for it."""
-    wanted_layers, wanted_heads = selection.parse(layer, "layer"), selection.parse(head, "head")
+def open_session(request: Request, texts: Texts, wanted: Wanted, output: Output) -> Session:
+    """The model loaded up to the last of the chosen layers, and the texts encoded for it."""
+    wanted_layers, wanted_heads = (
+        selection.parse(wanted.layer, "layer"),
+        selection.parse(wanted.head, "head"),
+    )
+    read = texts.read()
     checkpoint = find_checkpoint(request, output)
     started = time.perf_counter()
     with loading(checkpoint, output):
         from attnscope.model import load
 
-        planned = load.plan(checkpoint, remote_code=request.remote_code)
-        layers, heads = _chosen(planned, wanted_layers, wanted_heads)
+        planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
+        kind = _chosen_kind(planned, wanted.kind, output)
+        layers, heads = _chosen(planned, kind, wanted_layers, wanted_heads)
         model = load.load(
             planned,
             layers=max(layers) + 1,
             device=request.device,
             dtype=request.dtype,
-            remote_code=request.remote_code,
+            remote_code=request.trust_remote_code,
         )
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
-    return Session(model, encode(model, texts, output, truncate=truncate), layers, heads)
+    encoded = encode(model, read, output, truncate=texts.truncate)
+    target = read_target(model, encoded, texts.target, output, kind=kind)
+    return Session(model, encoded, target, kind, layers, heads)
 
 
 def encode(model: "Model", texts: tuple[str, ...], output: Output, *, truncate: bool) -> "Encoded":
@@ -126,13 +186,51 @@ def encode(model: "Model", texts: tuple[str, ...], output: Output, *, truncate: 
     return encoded
 
 
+def read_target(
+    model: "Model", encoded: "Encoded", text: str | None, output: Output, *, kind: Kind | None = None
+) -> "Target | None":
+    """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
+    if not model.writes:
+        if text is not None:
+            raise InputError(f"{model.name} is no encoder-decoder: leave --target out")
+        return None
+    if kind is Kind.ENCODER:
+        if text is not None:
+            raise InputError(
+                "--target is what the decoder reads, --kind encoder shows the encoder: leave one out"
+            )
+        return model.opening()
+    with output.working("writing the target"):
+        target = model.target(encoded, None if text is None else decoded(text))
+    if target.written:
+        output.notice(f"{model.name} writes: {target.tokens.sentence}")
+    if not target.finished:
+        output.notice(f"it had not come to an end after {len(target.tokens)} tokens: cut there")
+    return target
+
+
+def _chosen_kind(planned: "Plan", wanted: str | None, output: Output) -> Kind:
+    """The kind of attention to look at: the only one, the one that is wanted, or cross-attention."""
+    kinds = tuple(planned.layers)
+    if wanted is not None and wanted not in kinds:
+        raise InputError(f"{planned.name} has no {wanted} attention: it has {' and '.join(kinds)}")
+    if wanted is None and len(kinds) > 1:
+        output.notice(f"{planned.name} has {', '.join(kinds)} attention: showing cross (--kind chooses)")
+        return Kind.CROSS
+    return Kind(wanted or kinds[0])
+
+
 def _chosen(
-    planned: "Plan", layers: list[tuple[int, int]] | None, heads: list[tuple[int, int]] | None
+    planned: "Plan",
+    kind: Kind,
+    layers: list[tuple[int, int]] | None,
+    heads: list[tuple[int, int]] | None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Layers and heads by number."""
-    there = tuple(range(planned.heads))
-    where = f"{planned.name}: layers {listed(planned.layers)}, heads {listed(there)}"
+    there = tuple(range(planned.heads[kind]))
+    of_kind = f" ({kind})" if planned.writes else ""
+    where = f"{planned.name}{of_kind}: layers {listed(planned.layers[kind])}, heads {listed(there)}"
     return (
-        selection.choose(layers, planned.layers, "layer", where),
+        selection.choose(layers, planned.layers[kind], "layer", where),
         selection.choose(heads, there, "head", where),
     )

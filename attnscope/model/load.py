@@ -1,5 +1,6 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -13,14 +14,18 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, GenerationMixin
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
+from attnscope.model import target
 from attnscope.model.anatomy import layers_of, sites
 from attnscope.model.checkpoint import Checkpoint
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
+from attnscope.model.target import Target
 from attnscope.model.text import Encoded, encode, limit_of
+from attnscope.results import Kind
+from attnscope.tokens import Tokens
 
 Read = TypeVar("Read")
 _UNREADABLE = (
@@ -44,20 +49,25 @@ _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to
 class Plan:
     """What a checkpoint will be loaded as, known before any weight is read.
 
-    `skeleton` is the whole model on the meta device; `layers` are those that have attention, `heads` the
-    query heads of each.
+    `skeleton` is the whole model on the meta device. By kind of attention, `layers` are those that have it
+    and `heads` counts the query heads of each.
     """
 
     checkpoint: Checkpoint
     config: Any
     model_class: type[nn.Module]
     skeleton: nn.Module
-    layers: tuple[int, ...]
-    heads: int
+    layers: dict[Kind, tuple[int, ...]]
+    heads: dict[Kind, int]
 
     @property
     def name(self) -> str:
         return self.checkpoint.source.name
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return len(self.layers) > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +87,40 @@ class Model:
     def name(self) -> str:
         return self.checkpoint.source.name
 
+    @property
+    def writes(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return bool(self.module.config.is_encoder_decoder)
+
+    def target(self, encoded: Encoded, text: str | None) -> Target:
+        """What the decoder reads: `text`, or what the model writes itself when that is None."""
+        if text is not None:
+            found = target.given(self.module, self.tokenizer, text, self.name)
+            self._check_ids(found.tokens)
+            return found
+        return target.written(self.module, self.tokenizer, encoded.inputs, self.name)
+
+    def opening(self) -> Target:
+        """The least that the decoder must be given for the model to run."""
+        return target.opening(self.module, self.tokenizer)
+
     def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
         """The model's inputs for one text or a pair, on the model's device."""
         limit = limit_of(self.tokenizer, self.module.config)
         encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        self._check_ids(encoded.tokens)
+        known = inspect.signature(self.module.forward).parameters
+        for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
+            del encoded.inputs[unknown]
+        encoded.inputs.to(self.module.device)
+        return encoded
+
+    def _check_ids(self, tokens: Tokens) -> None:
         rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
-        largest = max(encoded.tokens.ids)
+        largest = max(tokens.ids)
         if rows is not None and largest >= rows:
             message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
             raise ModelUnavailableError(message)
-        encoded.inputs.to(self.module.device)
-        return encoded
 
     def origin(self) -> dict[str, Any]:
         """The provenance fields that only loading knows."""
@@ -101,22 +134,29 @@ class Model:
         }
 
 
-def plan(checkpoint: Checkpoint, *, with_head: bool = False, remote_code: bool = False) -> Plan:
-    """The class and shape of a checkpoint; `with_head` takes the class that it was saved as, head and all."""
+def plan(
+    checkpoint: Checkpoint,
+    *,
+    choose: Callable[[Any], type[nn.Module] | None] = lambda config: None,
+    remote_code: bool = False,
+) -> Plan:
+    """The class and shape of a checkpoint.
+
+    `choose` may name the class for a config (as `saved_class` does). Otherwise it is the headless one, and
+    for an encoder-decoder one that can write.
+    """
     _silence(checkpoint)
     folder, name = checkpoint.source.folder, checkpoint.source.name
     config = _read(
         name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
     )
     config._attn_implementation = "eager"  # whatever kernel the checkpoint asks for
-    model_class = _saved_class(config) if with_head else None
-    model_class = model_class or _base_class(config, checkpoint, remote_code)
+    model_class = choose(config) or _writing_class(config) or _base_class(config, checkpoint, remote_code)
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
-    heads = getattr(config.get_text_config(), "num_attention_heads", None)
-    if not isinstance(heads, int) or heads < 1:
-        raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
-    return Plan(checkpoint, config, model_class, skeleton, _layers(skeleton, name), heads)
+    layers = _layers(skeleton, config, name)
+    heads = {kind: _heads(config, kind, name) for kind in layers}
+    return Plan(checkpoint, config, model_class, skeleton, layers, heads)
 
 
 def load(
@@ -162,7 +202,7 @@ def load(
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
     """The whole model, with the head it was saved with where the checkpoint really has its weights."""
-    planned = plan(checkpoint, with_head=True, remote_code=remote_code)
+    planned = plan(checkpoint, choose=saved_class, remote_code=remote_code)
     model = load(planned, remote_code=remote_code, **options)
     if not model.missing:
         return model
@@ -193,22 +233,50 @@ def _silence(checkpoint: Checkpoint) -> None:
         transformers.logging.disable_progress_bar()
 
 
-def _layers(skeleton: nn.Module, name: str) -> tuple[int, ...]:
-    """The layers that have attention. Raises `InputError` for a model that cannot be read yet."""
+def _layers(skeleton: nn.Module, config: Any, name: str) -> dict[Kind, tuple[int, ...]]:
+    """The layers that have attention, by kind. Raises `InputError` for a model that cannot be read yet."""
     found = sites(skeleton)
     if not found:
         raise InputError(f"{name} has no attention that goes through transformers' interface")
-    if len({site.kind for site in found}) > 1:
-        raise InputError(f"{name} is an encoder-decoder: so far only models of one stack can be read")
-    return layers_of(found, found[0].kind)
+    kinds = [kind for kind in Kind if any(site.kind is kind for site in found)]
+    if len(kinds) > 1 and not config.is_encoder_decoder:
+        raise InputError(
+            f"{name} has {' and '.join(kinds)} attention but is no encoder-decoder: cannot read it yet"
+        )
+    return {kind: layers_of(found, kind) for kind in kinds}
 
 
-def _saved_class(config: Any) -> type[nn.Module] | None:
+def _heads(config: Any, kind: Kind, name: str) -> int:
+    """Query heads of a layer, as the config says; the two halves of an encoder-decoder may differ."""
+    half = {"encoder" if kind is Kind.ENCODER else "decoder": True} if config.is_encoder_decoder else {}
+    heads = getattr(config.get_text_config(**half), "num_attention_heads", None)
+    if not isinstance(heads, int) or heads < 1:
+        raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
+    return heads
+
+
+def saved_class(config: Any) -> type[nn.Module] | None:
     """The class that the checkpoint says it was saved as, where transformers has it."""
     names = [name for name in config.architectures or () if isinstance(name, str)]
     named: Any = getattr(transformers, names[0], None) if names else None
     fits = isinstance(named, type) and getattr(named, "config_class", None) is type(config)
     return named if fits else None
+
+
+def _writing_class(config: Any) -> type[nn.Module] | None:
+    """For an encoder-decoder the class that writes text, or else the one that it was saved as."""
+    if not config.is_encoder_decoder:
+        return None
+    saved = saved_class(config)
+    if saved is not None and issubclass(saved, GenerationMixin):
+        return saved
+    return mapped_class(AutoModelForSeq2SeqLM, config) or saved
+
+
+def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
+    """The class that an Auto class of transformers would take for this config."""
+    found: Any = auto._model_mapping.get(type(config), None)
+    return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
 
 
 def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
@@ -218,8 +286,7 @@ def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[
     if reference:
         found: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
     else:
-        mapped: Any = AutoModel._model_mapping.get(type(config), None)
-        found = mapped[0] if isinstance(mapped, tuple) else mapped
+        found = mapped_class(AutoModel, config)
     if found is None:
         raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
     return found  # type: ignore[no-any-return]

@@ -159,7 +159,7 @@ def test_memory_that_does_not_suffice_is_exit_code_4(attnscope, monkeypatch) -> 
     def too_much(*_: object, **__: object) -> None:
         torch.empty(2**48)
 
-    monkeypatch.setattr("attnscope.cli.heads._capture", too_much)
+    monkeypatch.setattr("attnscope.cli.session.Session.capture", too_much)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 4, "does not fit in memory")
 
 
@@ -185,7 +185,7 @@ def test_an_interrupted_run_is_exit_code_130(attnscope, monkeypatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attnscope.cli.heads._capture", interrupt)
+    monkeypatch.setattr("attnscope.cli.session.Session.capture", interrupt)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 130, "interrupted")
 
 
@@ -193,7 +193,7 @@ def test_a_bug_keeps_its_traceback(attnscope, monkeypatch) -> None:
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("attnscope.cli.heads._capture", bug)
+    monkeypatch.setattr("attnscope.cli.session.Session.capture", bug)
     with pytest.raises(ZeroDivisionError):
         attnscope("heads", TEXT, *HEAD, "-m", "demo")
 

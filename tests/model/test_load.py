@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import bert_config, save, tiny_bert
+from checkpoints import bert_config, save, tiny_bert, tiny_translator
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
@@ -23,6 +23,7 @@ from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.load import load, load_with_head, plan, torch_device
 from attnscope.model.source import Source
+from attnscope.results import Kind
 
 
 def checkpoint(folder: Path, **options: bool) -> Checkpoint:
@@ -72,7 +73,8 @@ def test_the_config_keeps_its_depth_when_the_model_is_cut(tmp_path: Path) -> Non
 def test_the_plan_knows_layers_and_heads_before_any_weight_is_read(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
     planned = plan(checkpoint(folder))
-    assert (planned.layers, planned.heads) == ((0, 1, 2, 3, 4), 4)
+    assert (planned.layers, planned.heads) == ({Kind.ENCODER: (0, 1, 2, 3, 4)}, {Kind.ENCODER: 4})
+    assert not planned.writes
     assert {parameter.device.type for parameter in planned.skeleton.parameters()} == {"meta"}
 
 
@@ -169,15 +171,11 @@ def test_a_config_that_cannot_be_used_is_refused_in_one_line(content: str, tmp_p
     assert "\n" not in str(raised.value)
 
 
-def test_an_encoder_decoder_is_refused_in_words(tmp_path: Path) -> None:
-    from transformers import BartConfig, BartModel
-
-    config = BartConfig(
-        vocab_size=1200, d_model=24, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=30, decoder_ffn_dim=30,
-    )  # fmt: skip
-    with pytest.raises(InputError, match="encoder-decoder"):
-        plan(checkpoint(save(BartModel(config), tmp_path / "m")))
+def test_the_two_halves_of_an_encoder_decoder_have_their_own_layers_and_heads(tmp_path: Path) -> None:
+    planned = plan(checkpoint(tiny_translator(tmp_path / "m", "bart")))
+    assert planned.writes
+    assert planned.layers == {Kind.ENCODER: (0, 1), Kind.DECODER: (0, 1, 2), Kind.CROSS: (0, 1, 2)}
+    assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
 
 
 def test_devices_that_are_unknown_or_absent_are_refused() -> None:

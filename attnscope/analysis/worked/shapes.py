@@ -1,0 +1,99 @@
+"""From arrays as they were given to arrays with named axes that fit together, or one line that says why not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from attnscope.analysis.worked.roles import AXES, NAMES, Role, roles_of
+from attnscope.errors import InputError
+from attnscope.results.worked import Axis, Given, Matrix, Scoring
+
+MOST_PAIRS = 4_000_000
+
+
+def named(
+    given: Mapping[str, Given], names: Mapping[str, tuple[str, ...]], scoring: Scoring
+) -> dict[str, Matrix]:
+    """Every array with its axes named, in the order of the roles.
+
+    `names` (keys as in `NAMES`) come before the names that an array brought with it, these before numbers.
+    Raises `InputError` for arrays that are missing, too many, or do not fit together.
+    """
+    roles = roles_of(given, scoring)
+    lengths = _lengths(given, roles)
+    chosen = {NAMES[key]: value for key, value in names.items()}
+    if spare := [key for key, axis in NAMES.items() if axis in chosen and axis not in lengths]:
+        raise InputError(f"{', '.join(spare)}: these arrays have no such axis")
+    known = _brought(given, roles, without=set(chosen)) | chosen
+    axes = {axis: _axis(axis, length, known.get(axis)) for axis, length in lengths.items()}
+    return {
+        key: Matrix(role.symbol, given[key].values, axes[role.rows], axes[role.columns])
+        for key, role in roles.items()
+    }
+
+
+def _lengths(given: Mapping[str, Given], roles: Mapping[str, Role]) -> dict[str, int]:
+    """The length of every axis; `InputError` that names both shapes where two arrays disagree."""
+    found: dict[str, tuple[str, int]] = {}
+    for key, role in roles.items():
+        for axis, length in zip((role.rows, role.columns), given[key].values.shape, strict=True):
+            first, before = found.setdefault(axis, (key, length))
+            if axis == "one" and length != 1:
+                raise InputError(f"{_shaped(key, given, roles)}: it has one row, of {AXES[role.columns].symbol}")
+            if before != length:
+                told = f"{_shaped(first, given, roles)}, {_shaped(key, given, roles)}"
+                raise InputError(f"{told}: {AXES[axis].plural} must agree{_hint(key, given)}")
+    lengths = {axis: length for axis, (_, length) in found.items()}
+    queries, keys = (lengths.get(axis, lengths.get("T", 0)) for axis in ("query", "key"))
+    if queries * keys > MOST_PAIRS:
+        raise InputError(f"{queries} queries x {keys} keys are too many to show: at most {MOST_PAIRS} pairs")
+    return lengths
+
+
+def _shaped(key: str, given: Mapping[str, Given], roles: Mapping[str, Role]) -> str:
+    """`Q is 1 x d_k=2`."""
+    sides = zip((roles[key].rows, roles[key].columns), given[key].values.shape, strict=True)
+    sizes = (f"{AXES[axis].symbol}={n}" if AXES[axis].symbol else str(n) for axis, n in sides)
+    return f"{roles[key].symbol} is {' x '.join(sizes)}"
+
+
+def _hint(key: str, given: Mapping[str, Given]) -> str:
+    """What was probably meant by a V of one row."""
+    return " (one value per key is written '1; 2; 3')" if key == "v" and len(given[key].values) == 1 else ""
+
+
+def _axis(axis: str, length: int, names: tuple[str, ...] | None) -> Axis:
+    """The axis with `names`, or numbered from 0."""
+    if names is not None and len(names) != length:
+        raise InputError(f"{len(names)} names ({', '.join(names)}) for {_counted(axis, length)}")
+    prefix = {"query": "q", "key": "k", "T": "t"}.get(axis, "")
+    numbered = ("",) if axis == "one" else tuple(f"{prefix}{i}" for i in range(length))
+    return replace(AXES[axis], names=names or numbered)
+
+
+def _counted(axis: str, length: int) -> str:
+    return f"{AXES[axis].symbol} = {length}" if AXES[axis].symbol else f"{length} {AXES[axis].plural}"
+
+
+def _brought(
+    given: Mapping[str, Given], roles: Mapping[str, Role], without: set[str]
+) -> dict[str, tuple[str, ...]]:
+    """The names that arrays bring for their axes; `InputError` where two of them disagree."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for key, role in roles.items():
+        for axis, names in ((role.rows, given[key].rows), (role.columns, given[key].columns)):
+            if names is None or axis == "one" or axis in without:
+                continue
+            first, before = found.setdefault(axis, (key, names))
+            if before != names:
+                told = f"{first} has {', '.join(before)}, {key} has {', '.join(names)}"
+                raise InputError(f"two names for the same {AXES[axis].plural}: {told}")
+    return {axis: names for axis, (_, names) in found.items()}
+
+
+def squares(matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+    """A warning for every square array: nothing shows whether it was meant to be the other way round."""
+    return tuple(
+        f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
+        for each in matrices.values()
+        if each.values.shape[0] == each.values.shape[1] > 1
+    )

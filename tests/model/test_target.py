@@ -1,0 +1,99 @@
+"""What a decoder reads: a given text shifted by one, or what the model writes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import tiny_bert, tiny_translator
+from transformers import AutoModelForSeq2SeqLM
+
+from attnscope.errors import InputError
+from attnscope.model.checkpoint import open_checkpoint
+from attnscope.model.load import Model, load, plan
+from attnscope.model.source import find
+
+FAMILIES = ("bart", "marian", "t5")
+
+
+def loaded(folder: Path) -> Model:
+    return load(plan(open_checkpoint(find(str(folder)))))
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def model(request, tmp_path_factory) -> Model:
+    return loaded(tiny_translator(tmp_path_factory.mktemp("models") / request.param, request.param))
+
+
+def test_a_given_text_is_shifted_by_one_behind_the_start_token(model) -> None:
+    target = model.target(model.encode(("the door",)), "We saw it")
+    labels = model.tokenizer(text_target="We saw it")["input_ids"]
+    start = model.module.config.decoder_start_token_id
+    assert target.ids[0].tolist() == [start, *labels[:-1]] == list(target.tokens.ids)
+    assert not target.written
+
+
+def test_the_tokens_of_a_given_text_are_cut_from_it(model) -> None:
+    tokens = model.target(model.encode(("the door",)), "We SAW it").tokens
+    assert [item.text for item in tokens.items if not item.special] == ["We", "SAW", "it"]
+    assert tokens.items[0].special
+    assert tokens.texts == ("We SAW it",)
+
+
+def test_what_the_model_writes_is_what_the_library_generates_greedily(model) -> None:
+    encoded = model.encode(("i was watching the door",))
+    target = model.target(encoded, None)
+    untouched = AutoModelForSeq2SeqLM.from_pretrained(model.checkpoint.source.folder).eval()
+    step = torch.tensor([[untouched.config.decoder_start_token_id]])
+    for _ in range(len(target.tokens) - 1):  # without a cache and without `generate`
+        with torch.no_grad():
+            logits = untouched(input_ids=encoded.inputs["input_ids"], decoder_input_ids=step).logits
+        step = torch.cat([step, logits[:, -1:].argmax(-1)], dim=1)
+    assert target.ids.tolist() == step.tolist()
+    assert target.written
+
+
+def test_a_written_text_that_reads_back_as_the_same_ids_has_its_words_as_labels(model) -> None:
+    tokenizer = model.tokenizer
+    ids = [0, *tokenizer("the door opened", add_special_tokens=False)["input_ids"]]
+    from attnscope.model.target import tokens_by_text
+
+    tokens = tokens_by_text(tokenizer, ids, "the door opened")
+    assert tokens.names == ("[PAD]", "the", "door", "opened")
+    assert [item.span for item in tokens.items] == [None, (0, 3), (4, 8), (9, 15)]
+
+
+def test_a_text_that_is_read_as_other_ids_leaves_the_pieces_as_labels(model) -> None:
+    from attnscope.model.target import tokens_by_text
+
+    ids = model.tokenizer("the door", add_special_tokens=False)["input_ids"]
+    tokens = tokens_by_text(model.tokenizer, [*ids, ids[0]], "another text")
+    assert tokens.names == ("the", "door", "the")
+    assert all(item.span is None for item in tokens.items)
+
+
+def test_an_unfinished_text_is_told_from_a_finished_one(tmp_path: Path) -> None:
+    """A model that always prefers the end token stops at once; one that never does is cut off."""
+    model = loaded(tiny_translator(tmp_path / "m"))
+    encoded = model.encode(("the door",))
+    with torch.no_grad():
+        model.module.final_logits_bias.zero_()
+        model.module.final_logits_bias[0, 3] = 1e6
+        stopped = model.target(encoded, None)
+        model.module.generation_config.forced_eos_token_id = None
+        model.module.final_logits_bias[0, 3] = -1e6
+        running = model.target(encoded, None)
+    assert (stopped.finished, len(stopped.tokens)) == (True, 1)
+    assert (running.finished, len(running.tokens)) == (False, 40)
+
+
+@pytest.mark.parametrize(("text", "message"), [(" ", "target text is empty"), ("the " * 60, "62 tokens")])
+def test_a_target_that_cannot_be_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    model = loaded(tiny_translator(tmp_path / "m"))
+    with pytest.raises(InputError, match=message):
+        model.target(model.encode(("the door",)), text)
+
+
+def test_segments_that_a_model_does_not_know_are_left_out(tmp_path: Path) -> None:
+    translator, bert = loaded(tiny_translator(tmp_path / "m")), loaded(tiny_bert(tmp_path / "b"))
+    assert "token_type_ids" not in translator.encode(("the door",)).inputs
+    assert "token_type_ids" in bert.encode(("the door",)).inputs
