@@ -37,7 +37,7 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     weight_error, output_error = _distance(call, head, attend(operands))
     faults = _faults(call, head, operands, tolerance)
     agrees = weight_error <= tolerance and output_error <= 2 * tolerance  # False also when either is NaN
-    verdict, reason = _conclusion(agrees, weight_error, output_error, faults)
+    verdict, reason = conclusion(agrees, weight_error, output_error, faults)
     return Certificate(
         verdict=verdict,
         weight_error=weight_error,
@@ -50,9 +50,10 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     )
 
 
-def _conclusion(
+def conclusion(
     agrees: bool, weight_error: float, output_error: float, faults: tuple[Fault, ...]
 ) -> tuple[Verdict, str]:
+    """The verdict and the reason for it: agreement counts only where every fault would have been seen."""
     if math.isnan(weight_error + output_error):
         return Verdict.FAILED, "the model's own weights or output are not numbers"
     if not agrees:
