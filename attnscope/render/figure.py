@@ -5,22 +5,25 @@ Figures are made without pyplot, on a light page that is as large as its labels 
 """
 
 import io
+from collections.abc import Sequence
 from typing import Literal
 
 from matplotlib.figure import Figure
 
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
 from attnscope.render.header import attention_words, feature_words, model_words
+from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.render.numbers import counted
-from attnscope.render.page import DPI, Words, colour_bar, page
+from attnscope.render.page import DPI, Words, colour_bar, page, sheet
 from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.plot_head import draw_head, head_frame
+from attnscope.render.plot_map import draw_map, map_frame
 from attnscope.render.plot_overview import draw_overview, legend, overview_frame
 from attnscope.render.typesetting import drawing, missing_glyphs
-from attnscope.results import HeadAttention, Overview, Provenance, Verdict
+from attnscope.results import HeadAttention, Overview, Projection, Provenance, Verdict
 from attnscope.tokens import printable
 
-__all__ = ["FORMATS", "Format", "figure_bytes", "heatmap", "missing_glyphs", "overview_figure"]
+__all__ = ["FORMATS", "Format", "figure_bytes", "heatmap", "map_figure", "missing_glyphs", "overview_figure"]
 
 Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
@@ -46,6 +49,18 @@ def overview_figure(result: Overview) -> Figure:
     return made.figure
 
 
+def map_figure(
+    result: Projection, queries: Sequence[int] = (), key: int | None = None, links: int = 5
+) -> Figure:
+    """The t-SNE map of a head: one panel, or the same map once for each of `queries` with its links."""
+    chosen = list(queries) or [None]
+    with drawing():
+        figure, panels = sheet([map_frame(result)] * len(chosen), _map_words(result))
+        for query, axes in zip(chosen, panels, strict=True):
+            draw_map(result, axes, query, key, links)
+    return figure
+
+
 def figure_bytes(figure: Figure, format: Format) -> bytes:
     """The file of `figure`: the same bytes for the same result, without any time or random name in it."""
     buffer = io.BytesIO()
@@ -56,20 +71,42 @@ def figure_bytes(figure: Figure, format: Format) -> bytes:
 
 def _head_words(result: HeadAttention, shown: Panel) -> Words:
     """Heading, text and small print of one head."""
-    heading = f"{model_words(result.provenance)} · {result.name} · {attention_words(result.kind)}"
-    if result.certificate.verdict is not Verdict.CERTIFIED:
-        heading += f" · {verdict_words(result.certificate.verdict)}"
     told = []
     if shown.column_tokens is not None and (shown.masked or not shown.answered.all()):
         told.append("hatched: masked")
     if shown.show == "weights" and result.sink is not None:
         told.append("rows sum to less than 1, the sink takes the rest")
     told += feature_words(result)
+    foot = [certificate_words(result.certificate), _source(result.provenance)]
+    return Words(_heading(result), _sentence(result), tuple([" · ".join(told), *foot] if told else foot))
+
+
+def _heading(result: HeadAttention, shown: str = "") -> str:
+    """Model, head, kind, what is `shown` of it, and the verdict where it is not the best."""
+    parts = [model_words(result.provenance), result.name, attention_words(result.kind)]
+    parts += [shown] if shown else []
+    if result.certificate.verdict is not Verdict.CERTIFIED:
+        parts.append(verdict_words(result.certificate.verdict))
+    return " · ".join(parts)
+
+
+def _sentence(result: HeadAttention) -> str:
     sentence = f"“{printable(result.query_tokens.sentence)}”"
     if result.query_tokens is not result.key_tokens:
         sentence = f"query: {sentence}   key: “{printable(result.key_tokens.sentence)}”"
-    foot = [certificate_words(result.certificate), _source(result.provenance)]
-    return Words(heading, sentence, tuple([" · ".join(told), *foot] if told else foot))
+    return sentence
+
+
+def _map_words(result: Projection) -> Words:
+    head = result.head
+    trust = (trust_words(result), correlation_words(result), DISCLAIMER)
+    foot = (
+        *trust,
+        " · ".join(settings_words(result)),
+        certificate_words(head.certificate),
+        _source(head.provenance),
+    )
+    return Words(_heading(head, "t-SNE of queries and keys"), _sentence(head), foot)
 
 
 def _overview_words(result: Overview) -> Words:

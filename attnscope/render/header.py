@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.numbers import counted
-from attnscope.results import HeadAttention, Kind, Overview, Provenance, Verification
+from attnscope.results import HeadAttention, Kind, Overview, Projection, Provenance, Verification
 from attnscope.tokens import Tokens, printable
 
 _ATTENTION = {
@@ -14,8 +14,12 @@ _ATTENTION = {
 }
 
 
-def header(result: HeadAttention | Overview | Verification) -> RenderableType:
-    """Two to four lines: what is shown and of which model, how it was read, what is special, the text."""
+def header(result: HeadAttention | Overview | Verification | Projection) -> RenderableType:
+    """Two to four lines: what is shown and of which model, how it was read, what is special, the text.
+
+    A map is introduced by its head.
+    """
+    result = result.head if isinstance(result, Projection) else result
     lines = [_subject(result), _reading(result.provenance)]
     if isinstance(result, HeadAttention) and (features := feature_words(result)):
         lines.append(Text(" · ".join(features)))

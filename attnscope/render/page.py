@@ -1,9 +1,11 @@
-"""The page around a heat map: heading, text, axes, colour bar and small print, placed to the inch.
+"""The page around a picture: heading, text, axes, colour bar and small print, placed to the inch.
 
 Sizes follow from what has to be read: the page grows with its labels, so that nothing is cut or overlaps.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +23,9 @@ _LEAST_WIDTH = 5.4
 _MOST_LINES = 4  # of the sentence
 _BAR_WIDTH, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.95, 1.5, 4.0
 _HEADING, _SENTENCE, _FOOT = 11.0, 9.0, 6.5
+
+
+Inches: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,26 @@ def _sentence_lines(sentence: str, width: float) -> list[str]:
 
 def page(frame: Frame, words: Words) -> Page:
     """An empty page; the axes are `frame.width` by `frame.height`, the colour bar stands at their right."""
-    needed = 2 * _MARGIN + frame.left + frame.width + _BAR_ROOM
+    figure, (place,) = _laid_out([frame], words, beside=_BAR_ROOM)
+    left, bottom, width, height = place
+    bar_height = min(max(height, _LEAST_BAR), _TALLEST_BAR)
+    bar = (left + width + _GAP, bottom + height - bar_height, _BAR_WIDTH, bar_height)
+    return Page(figure, _axes(figure, place), _axes(figure, bar))
+
+
+def sheet(frames: Sequence[Frame], words: Words) -> tuple[Figure, list[Axes]]:
+    """An empty page with axes side by side, one for each frame, and no colour bar."""
+    figure, places = _laid_out(frames, words)
+    return figure, [_axes(figure, place) for place in places]
+
+
+def _laid_out(frames: Sequence[Frame], words: Words, beside: float = 0.0) -> tuple[Figure, list[Inches]]:
+    """A page with `words` above and below, and the places of its axes; `beside` is kept free at their right."""
+    needed = 2 * _MARGIN
+    for frame in frames:
+        needed += frame.left
+        needed += frame.width
+    needed += beside
     width = max(needed, _LEAST_WIDTH)
     inner = 0.99 * (width - 2 * _MARGIN)
     above = [(line, _HEADING, "bold", INK) for line in wrapped(words.heading, inner, _HEADING, bold=True)]
@@ -70,20 +94,19 @@ def page(frame: Frame, words: Words) -> Page:
     foot = [line for paragraph in words.foot for line in wrapped(paragraph, inner, _FOOT)]
     below = [(line, _FOOT, "normal", FAINT) for line in foot]
     head = sum(line_height(size) for _, size, *_ in above) + _GAP
-    block = max(frame.height, _LEAST_BAR)
-    height = 2 * _MARGIN + head + frame.top + block + _GAP + len(below) * line_height(_FOOT)
+    top, block = max(frame.top for frame in frames), max(_LEAST_BAR, *(frame.height for frame in frames))
+    height = 2 * _MARGIN + head + top + block + _GAP + len(below) * line_height(_FOOT)
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
     _write(figure, above, height - _MARGIN)
     _write(figure, below, _MARGIN + len(below) * line_height(_FOOT))
-    left = _MARGIN + frame.left + (width - needed) / 2
-    bottom = height - _MARGIN - head - frame.top - frame.height
-    bar_height = min(block, _TALLEST_BAR)
-    bar = (left + frame.width + _GAP, bottom + frame.height - bar_height, _BAR_WIDTH, bar_height)
-    axes = _axes(figure, (left, bottom, frame.width, frame.height))
-    return Page(figure, axes, _axes(figure, bar))
+    places, left = [], _MARGIN + frames[0].left + (width - needed) / 2
+    for i, frame in enumerate(frames):
+        left += frames[i - 1].width + frame.left if i else 0.0
+        places.append((left, height - _MARGIN - head - top - frame.height, frame.width, frame.height))
+    return figure, places
 
 
-def _axes(figure: Figure, inches: tuple[float, float, float, float]) -> Axes:
+def _axes(figure: Figure, inches: Inches) -> Axes:
     width, height = figure.get_size_inches()
     left, bottom, wide, high = inches
     return figure.add_axes((left / width, bottom / height, wide / width, high / height))

@@ -6,6 +6,7 @@ No function here makes a console or prints. Text of the model or the user never 
 from attnscope.render.bars import query_bars
 from attnscope.render.certificate import certificate_line, verdict_words
 from attnscope.render.header import header
+from attnscope.render.map import projection
 from attnscope.render.matrix import matrix
 from attnscope.render.overview import overview
 from attnscope.render.panels import SHOWS, Show
@@ -18,6 +19,7 @@ __all__ = [
     "header",
     "matrix",
     "overview",
+    "projection",
     "query_bars",
     "verdict_words",
     "verification",

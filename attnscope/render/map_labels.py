@@ -1,0 +1,134 @@
+"""The labels of a map: which points share one, how large they are, where they go, the lines that lead there.
+
+Lengths are inches unless they are said to be points.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from attnscope.render.labels import fit
+from attnscope.render.map_layout import INKS, RADII, RING, Focus, Plane
+from attnscope.render.numbers import weight_text
+from attnscope.render.placement import Placement, Surroundings, placement
+from attnscope.render.typesetting import line_height, text_width, wrapped
+from attnscope.results import Projection
+from attnscope.tokens import Tokens
+
+_SIZES = (8.0, 7.0, 6.2, 5.4)  # points
+_WIDEST_NAME = 18  # cells
+_SAME_PLACE = 0.01
+_STACK_WIDTH, _MOST_LINES = 2.0, 14
+_LEADER = 0.05  # a label further than this from its marker has a line that leads to it
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """The label of one point, or of all points of a side that lie in one place; `bold` where it stands out."""
+
+    side: str
+    place: Float[np.ndarray, " 2"]
+    names: tuple[str, ...]
+    bold: bool
+    radius: float
+
+    def lines(self, size: float) -> list[str]:
+        """What is written, at `size` points; many names are wrapped, very many cut."""
+        if len(self.names) == 1:
+            return list(self.names)
+        lines = wrapped(", ".join(self.names), _STACK_WIDTH, size)
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
+
+
+def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
+    """A label at every point, in the largest size in which all find room. Returns how many found none."""
+    marks, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
+    for size in _SIZES:
+        placed = _placed(marks, size, around)
+        if placed.free.all():
+            break
+    for i in np.flatnonzero(placed.free).tolist():
+        _write(axes, plane, marks[i], size, placed.boxes[i])
+    _draw_leaders(axes, plane, marks, placed)
+    return int((~placed.free).sum())
+
+
+def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
+    """One mark for each point, one for several that coincide; those that stand out come first."""
+    found: dict[tuple[object, ...], Mark] = {}
+    for side, tokens, places in (
+        ("query", result.head.query_tokens, result.queries),
+        ("key", result.head.key_tokens, result.keys),
+    ):
+        for position, place in enumerate(plane.inches(places)):
+            bold = focus.stands_out(side, position)
+            spot = (side, *np.round(place / _SAME_PLACE).tolist(), position if bold else None)
+            ring = RING if position == focus.chosen(side) else 0.0
+            names = found[spot].names if spot in found else ()
+            name = _name(tokens, position) + (_weight(result, focus, position) if side == "key" else "")
+            found[spot] = Mark(side, place, (*names, name), bold, (RADII[side] + ring) / 72)
+    return sorted(found.values(), key=lambda mark: not mark.bold)
+
+
+def _name(tokens: Tokens, position: int) -> str:
+    """The token's label; one that has to be cut carries its position instead of its end."""
+    label = tokens.labels[position]
+    cut = fit(label, _WIDEST_NAME)
+    return cut if cut == label else f"{cut}@{position}"
+
+
+def _weight(result: Projection, focus: Focus, key: int) -> str:
+    """What a linked key's label adds to its name; a chosen key that is masked says so."""
+    if focus.query is None or not focus.stands_out("key", key):
+        return ""
+    if not result.head.allowed[focus.query, key]:
+        return " masked"
+    return f" {weight_text(result.head.weights[focus.query, key])}"
+
+
+def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surroundings:
+    markers = []
+    for side, places in (("query", result.queries), ("key", result.keys)):
+        radii = np.full((len(places), 1), RADII[side] / 72)
+        if (chosen := focus.chosen(side)) is not None:
+            radii[chosen] += RING / 72
+        centres = plane.inches(places)
+        markers.append(np.concatenate([centres - radii, centres + radii], axis=1))
+    ends = plane.inches(result.keys[list(focus.linked)])
+    start = (
+        ends[:0]
+        if focus.query is None
+        else np.broadcast_to(plane.inches(result.queries[focus.query]), ends.shape)
+    )
+    links = np.concatenate([start, ends], axis=1)
+    return Surroundings(plane.width, plane.height, np.concatenate(markers), links)
+
+
+def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
+    texts = [mark.lines(size) for mark in marks]
+    sizes = [
+        (max(text_width(line, size, mark.bold) for line in lines), len(lines) * line_height(size))
+        for mark, lines in zip(marks, texts, strict=True)
+    ]
+    anchors = np.array([mark.place for mark in marks])
+    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around)
+
+
+def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndarray, " 4"]) -> None:
+    middle = plane.places((box[:2] + box[2:]) / 2)
+    axes.text(
+        *middle, "\n".join(mark.lines(size)), size=size, color=INKS[mark.side], ha="center", va="center",
+        weight="bold" if mark.bold else "normal", zorder=5, parse_math=False,
+    )  # fmt: skip
+
+
+def _draw_leaders(axes: Axes, plane: Plane, marks: list[Mark], placed: Placement) -> None:
+    lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
+    far = placed.free & (lengths > [mark.radius + _LEADER for mark in marks])
+    lines = [plane.places(leader.reshape(2, 2)) for leader in placed.leaders[far]]
+    inks = [INKS[mark.side] for mark, led in zip(marks, far, strict=True) if led]
+    leaders = LineCollection(lines, colors=inks, linewidths=0.5, alpha=0.55, zorder=2, label="leaders")
+    axes.add_collection(leaders, autolim=False)

@@ -1,0 +1,73 @@
+"""What a drawing of a map points at, and how the map lies on its Axes.
+
+Lengths are inches from the lower left corner of the Axes unless they are said to be points.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from attnscope.results import Projection
+
+INKS = {"query": "#b23a00", "key": "#0a559c"}
+RADII = {"query": 3.2, "key": 2.2}  # points, from the middle of a marker to its edge
+RING = 2.0  # points that a ring adds to that
+LEGEND = 0.28  # height of the strip above the map
+_EDGE = 0.16
+
+
+@dataclass(frozen=True)
+class Focus:
+    """One query with the keys that are linked to it, and a key that has a ring; no query: all alike."""
+
+    query: int | None
+    linked: tuple[int, ...]
+    key: int | None
+
+    def chosen(self, side: str) -> int | None:
+        return self.query if side == "query" else self.key
+
+    def stands_out(self, side: str, position: int) -> bool:
+        return position == self.chosen(side) or (side == "key" and position in self.linked)
+
+
+def focus_on(result: Projection, query: int | None, key: int | None, links: int) -> Focus:
+    """The `links` strongest keys of `query`, and `key` too where `query` may look at it."""
+    if query is None:
+        return Focus(None, (), key)
+    ranked = result.ranked_keys(query).tolist()
+    further = [key] if key in ranked[links:] else []
+    return Focus(query, (*ranked[:links], *further), key)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The map takes `width` by `height` of the Axes; `scale` units of the map are an inch."""
+
+    width: float
+    height: float
+    origin: Float[np.ndarray, " 2"]
+    scale: float
+
+    def inches(self, places: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
+        return (places - self.origin) / self.scale
+
+    def places(self, inches: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
+        return self.origin + inches * self.scale
+
+
+def plane_on(axes: Axes, result: Projection) -> Plane:
+    """Sets limits of one scale on both axes: the map in the middle, room for labels and legend around it."""
+    box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    width, height = box.width / dpi, box.height / dpi - LEGEND
+    points = np.concatenate([result.queries, result.keys])
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.array([width - 6 * _EDGE, height - 2 * _EDGE])
+    scale = float(((high - low) / room).max()) or 1.0
+    origin = (low + high) / 2 - np.array([width, height]) / 2 * scale
+    axes.set_xlim(origin[0], origin[0] + width * scale)
+    axes.set_ylim(origin[1], origin[1] + (height + LEGEND) * scale)
+    axes.set_aspect("equal", adjustable="box")
+    return Plane(width, height, origin, scale)

@@ -1,0 +1,57 @@
+"""What has to be said beside every map: how far it can be trusted, what nearness means, how it was made."""
+
+import math
+
+from attnscope.render.numbers import counted
+from attnscope.results import Projection
+
+DISCLAIMER = "the axes have no unit, and distances in the plane are not attention"
+_STRONG, _FAINT, _NONE = 0.7, 0.4, 0.2
+
+
+def trust_words(result: Projection) -> str:
+    """`trustworthiness 0.93 over 5 neighbours: ...`."""
+    if math.isnan(result.trustworthiness):
+        return "trustworthiness undefined: too few points, or all in one place"
+    over = f"trustworthiness {result.trustworthiness:.2f} over {counted(result.neighbours, 'neighbour')}"
+    return f"{over}: 1 where all neighbours on the map are neighbours in the full space too"
+
+
+def correlation_words(result: Projection) -> str:
+    """Spearman's correlation, and what it means for this head."""
+    if math.isnan(result.correlation):
+        return "correlation of distance and score undefined: no two distances or no two scores differ"
+    named = f"correlation of distance and score {_signed(result.correlation)} (Spearman, full space)"
+    return f"{named}: {nearness_words(result.correlation)}"
+
+
+def nearness_words(correlation: float) -> str:
+    """What a near key can be taken for in a head with this `correlation` of distance and score, -1 to 1."""
+    size = abs(correlation)
+    if size < _NONE:
+        return "in this head nearness says nothing about the score"
+    if size < _FAINT:
+        return "in this head nearness says little about the score"
+    often = "nearly always" if size >= _STRONG else "often"
+    return f"in this head near keys {often} score {'high' if correlation < 0 else 'low'}"
+
+
+def settings_words(result: Projection) -> list[str]:
+    """How the map was made, one phrase each; what was asked for and could not be had is told."""
+    perplexity = f"perplexity {result.perplexity:.3g}"
+    if result.perplexity != result.wanted_perplexity:
+        perplexity += f" (not {result.wanted_perplexity:.3g}: too few points)"
+    keys = ["keys moved to the mean of the queries"] if result.centred else []
+    return ["t-SNE", f"{result.metric} distance", *keys, perplexity, f"seed {result.seed}", _ending(result)]
+
+
+def _ending(result: Projection) -> str:
+    if not result.iterations:
+        return "all queries and keys are one point"
+    how = "settled after" if result.settled else "DID NOT SETTLE in"
+    return f"{how} {counted(result.iterations, 'iteration')}"
+
+
+def _signed(value: float) -> str:
+    """Two decimals with a sign."""
+    return f"{value:+.2f}" if round(value, 2) else "0.00"
