@@ -5,8 +5,6 @@ correlation between distance and score in the full space: only where that is str
 "near" mean "attends" for the head at hand.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import spearmanr
@@ -15,35 +13,13 @@ from sklearn.metrics import pairwise_distances
 from threadpoolctl import threadpool_limits
 
 from attnscope.errors import InputError
-from attnscope.results import HeadAttention, Projection
+from attnscope.results import HeadAttention, MapSettings, Projection
+from attnscope.results.projection import MAX_ITER
 
-METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
-MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
 SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more
 NEIGHBOURS = 5  # over which trustworthiness is counted, where there are as many
 _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
-
-
-@dataclass(frozen=True)
-class MapSettings:
-    """How to draw a map. `max_iter` None takes the ceiling that suits the number of points."""
-
-    metric: str = "cosine"
-    perplexity: float = 5.0
-    seed: int = 0
-    max_iter: int | None = None
-    centre_keys: bool = False
-
-    def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise InputError(f"unknown metric '{self.metric}': {', '.join(METRICS)}")
-        if not 0 < self.perplexity < float("inf"):
-            raise InputError(f"perplexity is {self.perplexity}: it must be above 0")
-        if not 0 <= self.seed < 2**32:
-            raise InputError(f"the seed is {self.seed}: it must be from 0 to {2**32 - 1}")
-        if self.max_iter is not None and not 250 <= self.max_iter <= MAX_ITER:
-            raise InputError(f"max-iter is {self.max_iter}: it must be from 250 to {MAX_ITER}")
 
 
 def projection(head: HeadAttention, settings: MapSettings | None = None) -> Projection:

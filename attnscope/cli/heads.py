@@ -29,12 +29,6 @@ class Show(StrEnum):
     OUTPUT = "output"
 
 
-Query = Annotated[
-    str | None,
-    typer.Option(
-        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
-    ),
-]
 Shown = Annotated[
     Show,
     typer.Option(
@@ -47,7 +41,7 @@ Shown = Annotated[
 def heads(
     texts: Texts,
     wanted: Wanted,
-    query: Query = None,
+    query: options.Query = None,
     show: Shown = Show.WEIGHTS,
     out: options.Out = None,
     json: options.Json = False,
@@ -75,7 +69,8 @@ def heads(
 def _one(
     session: Session, output: Output, targets: list[Path], *, query: str | None, show: Show, json: bool
 ) -> None:
-    result = _captured_head(session, output)
+    with output.working("reading the attention"):
+        result = session.head()
     position = None if query is None else result.query_tokens.position(query)
     save(output, targets, result, lambda: _heatmap(result, show))
     if json:
@@ -104,13 +99,6 @@ def _several(session: Session, output: Output, targets: list[Path], *, json: boo
     finish(
         max((each.verdict for row in result.certificates for each in row), key=lambda verdict: verdict.rank)
     )
-
-
-def _captured_head(session: Session, output: Output) -> "HeadAttention":
-    with output.working("reading the attention"):
-        from attnscope.analysis import head_attention
-
-        return head_attention(session.capture(), session.layers[0], session.heads[0])
 
 
 def _captured_overview(session: Session, output: Output) -> "Overview":

@@ -14,6 +14,15 @@ import typer
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
 ]
+ArticleText = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TEXT]",
+        help="The text to read; '-' reads it from standard input. "
+        "Default: I was watching the door when [MASK] opened.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -71,6 +80,8 @@ Layer = Annotated[
 Head = Annotated[
     str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")
 ]
+OneLayer = Annotated[str, typer.Option("--layer", "-l", metavar="N", help="Layer, from 0; -1 is the last.")]
+OneHead = Annotated[str, typer.Option("--head", metavar="N", help="Head, from 0; -1 is the last.")]
 Out = Annotated[
     list[Path] | None,
     typer.Option(
@@ -87,6 +98,55 @@ Numbers = Annotated[
         "-o",
         metavar="FILE",
         help="Write the numbers (.npz, .csv, .json); may be repeated.",
+    ),
+]
+Picture = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be repeated. "
+        "Default: a PNG in outputs/, nothing with --json.",
+    ),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(
+        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
+]
+Perplexity = Annotated[
+    float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the t-SNE map.")]
+Metric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="cosine|euclidean|manhattan|chebyshev|correlation",
+        help="Distance in the full space.",
+    ),
+]
+MaxIter = Annotated[
+    int | None,
+    typer.Option(
+        "--max-iter",
+        metavar="N",
+        help="Most iterations of t-SNE, which nearly always stops by itself. Default: 100000000, above 256 "
+        "points 1000; a map that has not stopped after 20000 is shown as it is, unless N is given.",
+    ),
+]
+CentreKeys = Annotated[
+    bool,
+    typer.Option(
+        "--center-keys",
+        help="Move the keys onto the queries' mean first: attention stays as it is, the map does not.",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.", show_default=False)]

@@ -1,6 +1,7 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from attnscope.results import HeadAttention, Overview, Verdict, Verification
+    from attnscope.results import (
+        Comparison,
+        HeadAttention,
+        Overview,
+        Prediction,
+        Projection,
+        Report,
+        Verdict,
+        Verification,
+    )
 
 NARROWEST = 40
 PICTURES = (".png", ".svg", ".pdf")
 NUMBERS = (".npz", ".csv", ".json")
-Result: TypeAlias = "HeadAttention | Overview | Verification"
+Result: TypeAlias = "HeadAttention | Overview | Verification | Projection | Prediction | Report | Comparison"
 
 
 class Output:
@@ -95,6 +105,13 @@ def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
             raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
 
 
+def default_picture(command: str, result: "HeadAttention") -> Path:
+    """Where a picture goes that was given no place: the same place for the same head of the same model."""
+    model = re.sub(r"[^\w.-]+", "-", Path(result.provenance.model).name) or "model"
+    kind = "" if result.kind == "encoder" else f"-{result.kind}"
+    return Path("outputs") / f"{command}-{model}{kind}-L{result.layer}-H{result.head}.png"
+
+
 def write(target: Path, content: bytes) -> None:
     """`content` at `target`, complete or not at all; folders are made as needed."""
     part = target.with_name(f".{os.getpid()}.part")
@@ -110,12 +127,20 @@ def write(target: Path, content: bytes) -> None:
 
 
 def save(
-    output: Output, targets: list[Path], result: Result, picture: Callable[[], "Figure"] | None = None
+    output: Output,
+    targets: list[Path],
+    result: Result,
+    picture: Callable[[], "Figure"] | None = None,
+    pages: Callable[[], "list[Figure]"] | None = None,
 ) -> None:
-    """`result` into every target, as its suffix says; `picture` makes the figure where one is wanted."""
+    """`result` into every target, as its suffix says; `picture` makes the figure where one is wanted.
+
+    `pages` makes the figures of a PDF that has several.
+    """
     for target in targets:
         suffix = target.suffix.lower()
-        content = _numbers(result, suffix) if suffix in NUMBERS else _picture(output, picture, suffix)
+        draw = pages if pages is not None and suffix == ".pdf" else picture
+        content = _numbers(result, suffix) if suffix in NUMBERS else _picture(output, draw, suffix)
         write(target, content)
         output.notice(f"wrote {target}")
 
@@ -128,12 +153,14 @@ def _numbers(result: Result, suffix: str) -> bytes:
     return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
 
 
-def _picture(output: Output, picture: Callable[[], "Figure"] | None, suffix: str) -> bytes:
+def _picture(output: Output, picture: "Callable[[], Figure | list[Figure]] | None", suffix: str) -> bytes:
     os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
     from attnscope.render import figure
 
     assert picture is not None
     drawn = picture()
-    if missing := figure.missing_glyphs(drawn):
-        output.notice(f"no installed font has {missing}: drawn as boxes")
+    for page in drawn if isinstance(drawn, list) else [drawn]:
+        if missing := figure.missing_glyphs(page):
+            output.notice(f"no installed font has {missing}: drawn as boxes")
+            break
     return figure.figure_bytes(drawn, figure.FORMATS[PICTURES.index(suffix)])

@@ -5,13 +5,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnscope.cli import options, selection
 from attnscope.cli.output import Output
 from attnscope.errors import InputError, listed
-from attnscope.results import Kind
 
 if TYPE_CHECKING:
     from attnscope.attention import Capture
@@ -19,7 +18,11 @@ if TYPE_CHECKING:
     from attnscope.model.load import Model, Plan
     from attnscope.model.target import Target
     from attnscope.model.text import Encoded
+    from attnscope.results import HeadAttention, Kind
 
+MASKED = "I was watching the door when [MASK] opened."
+WHOLE = "I was watching the door when it opened."  # for a model that has no mask
+KINDS = ("encoder", "decoder", "cross")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 
 
@@ -53,6 +56,23 @@ class Texts:
         text = _standard_input() if self.text == "-" else self.text
         return tuple(decoded(each) for each in (text, self.pair) if each is not None)
 
+    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
+        """The texts as this model can read them."""
+        return read
+
+
+@dataclass(frozen=True)
+class ArticleTexts(Texts):
+    """Texts where none need be given: then the sentence of the articles."""
+
+    text: options.ArticleText = None  # type: ignore[assignment]
+
+    def read(self) -> tuple[str, ...]:
+        return super().read() if self.text is not None else replace(self, text=MASKED).read()
+
+    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
+        return (WHOLE,) if self.text is None and model.tokenizer.mask_token is None else read
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -63,8 +83,16 @@ class Wanted:
     kind: options.Kind = None
 
     def __post_init__(self) -> None:
-        if self.kind is not None and self.kind not in list(Kind):
-            raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
+        if self.kind not in (None, *KINDS):
+            raise InputError(f"no kind of attention '{self.kind}': {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class ArticleHead(Wanted):
+    """One head, by default the one that the articles look at."""
+
+    layer: options.OneLayer = "3"
+    head: options.OneHead = "11"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +102,21 @@ class Session:
     model: "Model"
     encoded: "Encoded"
     target: "Target | None"
-    kind: Kind
+    kind: "Kind"
     layers: tuple[int, ...]
     heads: tuple[int, ...]
 
     @property
     def inputs(self) -> dict[str, Any]:
         return inputs_of(self.encoded, self.target)
+
+    def head(self) -> "HeadAttention":
+        """The one chosen head, recomputed and certified; `InputError` where several are meant."""
+        from attnscope.analysis import head_attention
+
+        if len(self.layers) * len(self.heads) != 1:
+            raise InputError("this needs one head: give one --layer and one --head")
+        return head_attention(self.capture(), self.layers[0], self.heads[0])
 
     def capture(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> "Capture":
         """The attention of the chosen layers and heads, or of others that are named."""
@@ -173,7 +209,7 @@ def open_session(request: Request, texts: Texts, wanted: Wanted, output: Output)
         )
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
-    encoded = encode(model, read, output, truncate=texts.truncate)
+    encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output, kind=kind)
     return Session(model, encoded, target, kind, layers, heads)
 
@@ -187,14 +223,14 @@ def encode(model: "Model", texts: tuple[str, ...], output: Output, *, truncate: 
 
 
 def read_target(
-    model: "Model", encoded: "Encoded", text: str | None, output: Output, *, kind: Kind | None = None
+    model: "Model", encoded: "Encoded", text: str | None, output: Output, *, kind: "Kind | None" = None
 ) -> "Target | None":
     """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
     if not model.writes:
         if text is not None:
             raise InputError(f"{model.name} is no encoder-decoder: leave --target out")
         return None
-    if kind is Kind.ENCODER:
+    if kind == "encoder":
         if text is not None:
             raise InputError(
                 "--target is what the decoder reads, --kind encoder shows the encoder: leave one out"
@@ -209,8 +245,10 @@ def read_target(
     return target
 
 
-def _chosen_kind(planned: "Plan", wanted: str | None, output: Output) -> Kind:
+def _chosen_kind(planned: "Plan", wanted: str | None, output: Output) -> "Kind":
     """The kind of attention to look at: the only one, the one that is wanted, or cross-attention."""
+    from attnscope.results import Kind
+
     kinds = tuple(planned.layers)
     if wanted is not None and wanted not in kinds:
         raise InputError(f"{planned.name} has no {wanted} attention: it has {' and '.join(kinds)}")
@@ -222,7 +260,7 @@ def _chosen_kind(planned: "Plan", wanted: str | None, output: Output) -> Kind:
 
 def _chosen(
     planned: "Plan",
-    kind: Kind,
+    kind: "Kind",
     layers: list[tuple[int, int]] | None,
     heads: list[tuple[int, int]] | None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -34,7 +34,11 @@ def verify(
     with output.working("certifying every head"):
         provenance = provenance_of(model.module, encoded.tokens, model.origin())
         result = verification(
-            model.module, inputs_of(encoded, target), encoded.tokens, provenance, target.tokens if target else None
+            model.module,
+            inputs_of(encoded, target),
+            encoded.tokens,
+            provenance,
+            None if target is None else target.tokens,
         )
     save(output, targets, result)
     if json:

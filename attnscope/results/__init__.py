@@ -8,7 +8,7 @@ from attnscope.results.comparison import Comparison, LayerSimilarity, Side
 from attnscope.results.heads import HeadAttention, HeadScores, Overview
 from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Verdict
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
-from attnscope.results.projection import Projection
+from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
 
@@ -24,6 +24,7 @@ __all__ = [
     "Kind",
     "LayerCheck",
     "LayerSimilarity",
+    "MapSettings",
     "NextSentence",
     "OutputCheck",
     "Overview",

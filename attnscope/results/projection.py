@@ -5,7 +5,32 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnscope.errors import InputError
 from attnscope.results.heads import HeadAttention
+
+METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
+MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """How to draw a map. `max_iter` None takes the ceiling that suits the number of points."""
+
+    metric: str = "cosine"
+    perplexity: float = 5.0
+    seed: int = 0
+    max_iter: int | None = None
+    centre_keys: bool = False
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise InputError(f"unknown metric '{self.metric}': {', '.join(METRICS)}")
+        if not 0 < self.perplexity < float("inf"):
+            raise InputError(f"perplexity is {self.perplexity}: it must be above 0")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"the seed is {self.seed}: it must be from 0 to {2**32 - 1}")
+        if self.max_iter is not None and not 250 <= self.max_iter <= MAX_ITER:
+            raise InputError(f"max-iter is {self.max_iter}: it must be from 250 to {MAX_ITER}")
 
 
 @dataclass(frozen=True, eq=False)

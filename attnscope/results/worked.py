@@ -1,0 +1,163 @@
+"""Attention as a worked example: every array that was given and every step from it, with named axes."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.results.origin import Certificate, Provenance
+
+
+class Scoring(StrEnum):
+    """How a query is held against a key."""
+
+    DOT = "dot"
+    SCALED_DOT = "scaled-dot"
+    ADDITIVE = "additive"
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """An array as the user gave it, with the names of its rows and columns where it came with any."""
+
+    values: Float[np.ndarray, "row column"]
+    rows: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: what it counts (`query`, `key`, `dimension`), its names, and its symbol (`d_k`) if any."""
+
+    word: str
+    names: tuple[str, ...]
+    symbol: str = ""
+
+    @property
+    def size(self) -> str:
+        """`d_k=3`, or `3` where the axis has no symbol."""
+        return f"{self.symbol}={len(self.names)}" if self.symbol else str(len(self.names))
+
+    @property
+    def plural(self) -> str:
+        """What a line of words calls it: `d_k`, `keys`, `queries`."""
+        return self.symbol or (f"{self.word[:-1]}ies" if self.word.endswith("ry") else f"{self.word}s")
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """An array with a name for each of its rows and columns; `symbol` is how formulas call it."""
+
+    symbol: str
+    values: Float[np.ndarray, "row column"]
+    rows: Axis
+    columns: Axis
+
+    @property
+    def shape(self) -> str:
+        """`3 x d_k=2`."""
+        return f"{self.rows.size} x {self.columns.size}"
+
+    @property
+    def reading(self) -> str:
+        """`rows = keys, columns = d_k`."""
+        return f"rows = {self.rows.plural}, columns = {self.columns.plural}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How one number of a step comes about.
+
+    The terms of `products` are pairs whose products are summed, as are those of `tanh` (factor, argument);
+    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first.
+    """
+
+    row: int
+    column: int
+    operation: Literal["products", "tanh", "quotient", "softmax"]
+    terms: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One array of the example: `key` names it in files, `formula` says how it was made, empty if given.
+
+    `allowed` is False where a key is masked (None: nowhere). Rows of `weights` steps lie between 0 and 1.
+    """
+
+    key: str
+    matrix: Matrix
+    formula: str = ""
+    meaning: str = ""
+    weights: bool = False
+    allowed: Bool[np.ndarray, "row column"] | None = None
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query and a key by name, the weight between them, and its rank, 1 the largest, among `pairs`."""
+
+    query: str
+    key: str
+    weight: float
+    rank: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """Two ways to the same numbers: the largest absolute difference, and how much rounding explains."""
+
+    what: str
+    difference: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        return self.difference <= self.tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """A worked example. `proofs` are certificates with what each was held against; empty for a dictionary.
+
+    `warnings` are about what may have been meant otherwise, `notes` belong to the example.
+    """
+
+    name: str
+    title: str
+    formula: str
+    steps: tuple[Step, ...]
+    scoring: Scoring | None = None
+    causal: bool = False
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    proofs: tuple[tuple[str, Certificate], ...] = ()
+    checks: tuple[Check, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    provenance: Provenance | None = None
+
+    def step(self, key: str) -> Step:
+        """The step called `key`; `KeyError` where the example has none."""
+        return {step.key: step for step in self.steps}[key]
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleStudy:
+    """What dividing by sqrt(d) does to random queries and keys, per size `dims` and with/without scale.
+
+    Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
+    `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
+    """
+
+    dims: tuple[int, ...]
+    keys: int
+    queries: int
+    seed: int
+    spread: Float[np.ndarray, "2 size"]
+    entropy: Float[np.ndarray, "2 size"]
+    gradient: Float[np.ndarray, "2 size"]
+    checks: tuple[Check, ...] = field(default=())
