@@ -1,4 +1,4 @@
-"""From arrays as they were given to arrays with named axes that fit together, or one line that says why not."""
+"""From arrays as they were given to arrays with named axes that fit together, or a line that says why not."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +38,9 @@ def _lengths(given: Mapping[str, Given], roles: Mapping[str, Role]) -> dict[str,
         for axis, length in zip((role.rows, role.columns), given[key].values.shape, strict=True):
             first, before = found.setdefault(axis, (key, length))
             if axis == "one" and length != 1:
-                raise InputError(f"{_shaped(key, given, roles)}: it has one row, of {AXES[role.columns].symbol}")
+                raise InputError(
+                    f"{_shaped(key, given, roles)}: it has one row, of {AXES[role.columns].symbol}"
+                )
             if before != length:
                 told = f"{_shaped(first, given, roles)}, {_shaped(key, given, roles)}"
                 raise InputError(f"{told}: {AXES[axis].plural} must agree{_hint(key, given)}")
