@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-_LEFT_TO_RIGHT_MARK = "\u200e"
+LEFT_TO_RIGHT = "\u200e"
 
 
 def settled(name: str) -> str:
@@ -20,10 +20,10 @@ def settled(name: str) -> str:
     """
     if name and unicodedata.category(name[0]).startswith("M"):
         name = "◌" + name
-    if name.endswith(_LEFT_TO_RIGHT_MARK):
+    if name.endswith(LEFT_TO_RIGHT):
         return name
     turned = any(unicodedata.bidirectional(character) in {"R", "AL"} for character in name)
-    return name + _LEFT_TO_RIGHT_MARK if turned else name
+    return name + LEFT_TO_RIGHT if turned else name
 
 
 def clusters(text: str) -> list[str]:
