@@ -88,9 +88,9 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import heads, options, tsne, verify
+    from attnscope.cli import heads, options, predict, tsne, verify
 
-    for command in (heads.heads, tsne.tsne, verify.verify):
+    for command in (heads.heads, tsne.tsne, predict.predict, verify.verify):
         app.command(command.__name__)(options.grouped(command))
 
 

@@ -25,7 +25,7 @@ from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.target import Target
 from attnscope.model.text import Encoded, encode, limit_of
 from attnscope.results import Kind
-from attnscope.tokens import Tokens
+from attnscope.tokens import Tokens, printable
 
 Read = TypeVar("Read")
 _UNREADABLE = (
@@ -114,6 +114,14 @@ class Model:
             del encoded.inputs[unknown]
         encoded.inputs.to(self.module.device)
         return encoded
+
+    def spell(self, token: int) -> str:
+        """How a token of the vocabulary is written by itself; a continuing piece keeps its `##`."""
+        piece = self.tokenizer.convert_ids_to_tokens(token)
+        if piece is None:
+            return f"#{token}"  # a row of the vocabulary that the tokenizer has no token for
+        written = self.tokenizer.convert_tokens_to_string([piece]).strip()
+        return printable(piece if piece.startswith("##") or not written else written)
 
     def _check_ids(self, tokens: Tokens) -> None:
         rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)

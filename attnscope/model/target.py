@@ -18,12 +18,16 @@ MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off."""
+    """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off.
+
+    `ends` are the tokens that would have ended it.
+    """
 
     ids: Tensor
     tokens: Tokens
     written: bool = False
     finished: bool = True
+    ends: tuple[int, ...] = ()
 
 
 def opening(module: Any, tokenizer: Any) -> Target:
@@ -56,12 +60,13 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     limit = limit_of(tokenizer, module.config)
     most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
     sequence = module.generate(**inputs, do_sample=False, max_new_tokens=most)[0].tolist()
-    ends = module.generation_config.eos_token_id
-    finished = sequence[-1] in (ends if isinstance(ends, list) else [ends])
+    told = module.generation_config.eos_token_id
+    ends = tuple(told) if isinstance(told, list) else (told,)
+    finished = sequence[-1] in ends
     ids = sequence[:-1] if finished and len(sequence) > 1 else sequence
     text = tokenizer.decode(ids, skip_special_tokens=True)
     target = _target(module, tokenizer, ids, text)
-    return Target(target.ids, target.tokens, written=True, finished=finished)
+    return Target(target.ids, target.tokens, written=True, finished=finished, ends=ends)
 
 
 def _start(module: Any) -> int:

@@ -83,14 +83,15 @@ def _shared_key_head(result: HeadAttention) -> str:
 def _sentence(result: HeadAttention | Overview | Verification) -> Text:
     """The text in quotation marks, cut at the width of the console; two texts where there are two sides."""
     if isinstance(result, Verification):
-        return _quoted(result.tokens)
-    line = _quoted(result.query_tokens)
+        return quoted(result.tokens)
+    line = quoted(result.query_tokens)
     if result.kind is Kind.CROSS:
-        line = Text.assemble("query ", line, "  key ", _quoted(result.key_tokens))
+        line = Text.assemble("query ", line, "  key ", quoted(result.key_tokens))
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
 
 
-def _quoted(tokens: Tokens) -> Text:
+def quoted(tokens: Tokens) -> Text:
+    """The source texts in quotation marks, cut at the width of the console."""
     quoted = " | ".join(f"“{printable(text)}”" for text in tokens.texts)
     return Text(quoted, style="italic", no_wrap=True, overflow="ellipsis")

@@ -10,6 +10,7 @@ from attnscope.render.map import projection
 from attnscope.render.matrix import matrix
 from attnscope.render.overview import overview
 from attnscope.render.panels import SHOWS, Show
+from attnscope.render.prediction import prediction, prediction_header
 from attnscope.render.verification import verification
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "header",
     "matrix",
     "overview",
+    "prediction",
+    "prediction_header",
     "projection",
     "query_bars",
     "verdict_words",

@@ -1,0 +1,115 @@
+"""What a model makes of a text, read off the logits of one plain run without anything watching."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.capture.record import evaluating
+from attnscope.errors import InputError
+from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction, Provenance
+from attnscope.tokens import Tokens
+
+Spell = Callable[[int], str]
+
+
+def filled(
+    model: Any,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    provenance: Provenance,
+    *,
+    mask_id: int | None,
+    spell: Spell,
+    top: int,
+    pair: bool,
+) -> Prediction:
+    """The `top` likeliest tokens at every mask, and with `pair` the verdict on the second text.
+
+    Raises `InputError` when there is nothing to predict, or no head that judges pairs.
+    """
+    masks = [i for i, token in enumerate(tokens.items) if token.id == mask_id]
+    if not masks and not pair:
+        raise InputError("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
+    output = _run(model, inputs)
+    words = _words(output, model)
+    verdict = _verdict(output) if pair else None
+    if masks and words is None:
+        raise InputError(f"{provenance.model} has no head that predicts words, it only judges pairs")
+    if not masks and verdict is None:
+        raise InputError(
+            f"{provenance.model} has no next-sentence head, and the texts have no [MASK] to fill"
+        )
+    blanks = tuple(Blank(i, best(words[i], spell, top)) for i in masks) if words is not None else ()
+    return Prediction("masked", tokens, blanks, None, verdict, provenance)
+
+
+def continued(
+    model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, spell: Spell, top: int
+) -> Prediction:
+    """The `top` likeliest tokens after the last token of the text itself."""
+    spoken = [i for i, token in enumerate(tokens.items) if not token.special]
+    position = spoken[-1] if spoken else len(tokens) - 1
+    logits = _run(model, inputs).logits[0, position]
+    return Prediction("next", tokens, (Blank(position, best(logits, spell, top)),), None, None, provenance)
+
+
+def written(
+    model: Any,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    provenance: Provenance,
+    *,
+    target: Tokens,
+    spell: Spell,
+    top: int,
+    given: bool,
+    finished: bool,
+    end_ids: tuple[int, ...],
+) -> Prediction:
+    """The text that an encoder-decoder wrote, or was given, with the probability of each of its tokens.
+
+    The whole decoder input is read at once: row i decides about token i + 1. Where the model wrote
+    greedily, each of its tokens must be the likeliest there, which checks the cache that it wrote with.
+    """
+    logits = _run(model, inputs).logits[0]
+    chances = torch.softmax(logits.double(), dim=-1)
+    ids = target.ids[1:]
+    tokens_written = tuple(
+        Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(ids)
+    )
+    blanks = tuple(Blank(row, best(logits[row], spell, top)) for row in range(len(target)))
+    greedy = not given and (getattr(model.generation_config, "num_beams", 1) or 1) == 1
+    likeliest = logits.argmax(-1).tolist()
+    agrees = likeliest[: len(ids)] == list(ids) and (not finished or likeliest[len(ids)] in end_ids)
+    generated = Generated(target.sentence, tokens_written, agrees if greedy else None, finished)
+    return Prediction("generated", tokens, blanks, generated, None, provenance)
+
+
+def best(logits: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess, ...]:
+    """The `top` likeliest entries of the vocabulary, best first, the softmax in float64."""
+    chances = torch.softmax(logits.double(), dim=-1).topk(min(top, len(logits)))
+    pairs = zip(chances.indices.tolist(), chances.values.tolist(), strict=True)
+    return tuple(Guess(index, spell(index), chance) for index, chance in pairs)
+
+
+def _run(model: Any, inputs: Mapping[str, Any]) -> Any:
+    with evaluating(model):
+        return model(**inputs)
+
+
+def _words(output: Any, model: Any) -> Float[Tensor, "token word"] | None:
+    """The scores of the vocabulary at every position; None where the head has none."""
+    logits: Tensor = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
+    return logits[0] if logits.ndim == 3 and model.get_output_embeddings() is not None else None
+
+
+def _verdict(output: Any) -> NextSentence | None:
+    """Whether the second text follows, or comes after, the first: class 0 says that it does."""
+    for name, order in (("seq_relationship_logits", False), ("sop_logits", True), ("logits", False)):
+        if name in output and output[name].ndim == 2:
+            chances = torch.softmax(output[name][0].double(), dim=-1)
+            return NextSentence(float(chances[0]), order)
+    return None

@@ -1,0 +1,94 @@
+"""`attnscope predict`: what the model makes of a text."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli import options
+from attnscope.cli.output import NUMBERS, Output, check_targets, save
+from attnscope.cli.session import Request, Texts, encode, find_checkpoint, inputs_of, loading, read_target
+
+if TYPE_CHECKING:
+    from attnscope.model.answer import Task
+    from attnscope.model.load import Model
+    from attnscope.results import Prediction
+
+Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
+
+
+def predict(
+    texts: Texts,
+    top: Top = 5,
+    out: options.Numbers = None,
+    json: options.Json = False,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
+    """Show what the model itself makes of a text.
+
+    A masked model fills each [MASK], and says with --pair whether the second text follows; a causal model
+    goes on by one token; an encoder-decoder writes.
+    """
+    targets = list(out or [])
+    check_targets(targets, NUMBERS)
+    result = predicted(request, texts, top, output)
+    save(output, targets, result)
+    if json:
+        output.document(result)
+    else:
+        from attnscope.render import terminal
+
+        output.show(terminal.prediction_header(result), "", terminal.prediction(result, output.width))
+
+
+def predicted(request: Request, texts: Texts, top: int, output: Output) -> "Prediction":
+    """The model's own answer to the texts; `InputError` for a model that has no head to answer with."""
+    read = texts.read()
+    checkpoint = find_checkpoint(request, output)
+    with loading(checkpoint, output):
+        from attnscope.model.answer import load_answering
+
+        model, task = load_answering(
+            checkpoint,
+            pair=texts.pair is not None,
+            remote_code=request.trust_remote_code,
+            device=request.device,
+            dtype=request.dtype,
+        )
+    return answer(model, task, texts.suited(read, model), texts, top, output)
+
+
+def answer(
+    model: "Model", task: "Task", read: tuple[str, ...], texts: Texts, top: int, output: Output
+) -> "Prediction":
+    """What `model`, loaded for `task`, answers."""
+    from attnscope.analysis import prediction
+    from attnscope.capture import provenance_of
+
+    encoded = encode(model, read, output, truncate=texts.truncate)
+    target = read_target(model, encoded, texts.target, output)
+    common = (model.module, inputs_of(encoded, target), encoded.tokens)
+    provenance = provenance_of(model.module, encoded.tokens, model.origin())
+    with output.working("predicting"):
+        if target is not None:
+            return prediction.written(
+                *common,
+                provenance,
+                target=target.tokens,
+                spell=model.spell,
+                top=top,
+                given=not target.written,
+                finished=target.finished,
+                end_ids=target.ends,
+            )
+        if task == "next":
+            return prediction.continued(*common, provenance, spell=model.spell, top=top)
+        return prediction.filled(
+            *common,
+            provenance,
+            mask_id=model.tokenizer.mask_token_id,
+            spell=model.spell,
+            top=top,
+            pair=texts.pair is not None,
+        )
