@@ -1,6 +1,6 @@
 """Train a bundled model: `python -m attnscope.demo.train [encoder] [--out DIR] [--seed 0] [--minutes 22]`.
 
-The first word says which model; without one it is the encoder. What the models share is in `training`, each
+The first word says which model, one of PROGRAMS; without one it is the encoder. What the models share is in `training`, each
 model's own part in its `train_...` module: its settings, whose fields are the options, and `run`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
-from attnscope.demo import folder, train_encoder, training
+from attnscope.demo import folder, train_causal, train_encoder, training
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,10 @@ class Program:
     run: Callable[[Any, Path], None]
 
 
-PROGRAMS = {"encoder": Program("demo", train_encoder.Settings, train_encoder.run)}
+PROGRAMS = {
+    "encoder": Program("demo", train_encoder.Settings, train_encoder.run),
+    "causal": Program("demo-causal", train_causal.Settings, train_causal.run),
+}
 
 
 def arguments(given: list[str]) -> tuple[Program, training.Settings, Path]:

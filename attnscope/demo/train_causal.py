@@ -1,0 +1,105 @@
+"""How `demo-causal` is trained: the next word, from the seeded stream of `causal_corpus`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from attnscope.demo import causal_corpus, corpus, tokenizer, training
+
+
+@dataclass(frozen=True)
+class Settings(training.Settings):
+    """The defaults are the run that is bundled."""
+
+    documents: int = corpus.DOCUMENTS
+    share: float = 0.25  # of the passages that are random words said twice
+    key_heads: int = 4
+    head_size: int = 16
+    inner: int = 256
+    rotation: float = 1000.0  # base of the rotary angles: short texts need no slower ones
+    peak_rate: float = 3e-3
+
+
+def encode(passages: Iterable[causal_corpus.Passage], ids: dict[str, int]) -> list[training.Group]:
+    """The stream as ids, which of them are asked for, and which passages are random words."""
+    return training.group((_row(passage, ids) for passage in passages), counted=("ids",))
+
+
+def _row(passage: causal_corpus.Passage, ids: dict[str, int]) -> dict[str, list[int] | int]:
+    return {
+        "ids": [ids["[BOS]"], *(ids[word] for word in passage.words), ids["[EOS]"]],
+        "asked": [int(asked) for asked in passage.asked],
+        "random": int(passage.is_random),
+    }
+
+
+def new_model(settings: Settings, spelling: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    """An untrained Llama of the demo's shape: rotary positions, several query heads to a key head."""
+    torch.manual_seed(settings.seed)
+    config = LlamaConfig(
+        vocab_size=len(spelling),
+        hidden_size=settings.hidden,
+        intermediate_size=settings.inner,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.key_heads,
+        head_dim=settings.head_size,
+        max_position_embeddings=corpus.LENGTH,
+        rope_parameters={"rope_type": "default", "rope_theta": settings.rotation},
+        initializer_range=settings.spread,
+        tie_word_embeddings=True,
+        pad_token_id=spelling.pad_token_id,
+        bos_token_id=spelling.bos_token_id,
+        eos_token_id=spelling.eos_token_id,
+    )
+    model = LlamaForCausalLM(config)
+    model.generation_config = GenerationConfig(
+        do_sample=False,
+        max_length=corpus.LENGTH,
+        pad_token_id=spelling.pad_token_id,
+        bos_token_id=spelling.bos_token_id,
+        eos_token_id=spelling.eos_token_id,
+    )
+    return model
+
+
+class NextWord:
+    """Mean cross entropy of the next word: in running text, and in random words where it can be known."""
+
+    def __init__(self, model: LlamaForCausalLM) -> None:
+        self.model = model
+
+    def __call__(self, batch: training.Batch) -> dict[str, Tensor]:
+        """Random and running text of one length share a batch; each has its mean, whatever their numbers."""
+        ids, asked = batch["ids"], batch["asked"].bool()
+        states = self.model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+        each = torch.nn.functional.cross_entropy(
+            self.model.lm_head(states[asked]), ids[:, 1:][asked], reduction="none"
+        )
+        random = batch["random"].bool()[:, None].expand_as(asked)[asked]
+        parts = {"running": each[~random], "random": each[random]}
+        return {name: part.mean() for name, part in parts.items() if part.numel()}
+
+
+def train(settings: Settings) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast, training.Record]:
+    """A trained model, its tokenizer and the record of the run."""
+    documents = list(corpus.documents(settings.seed, settings.documents))
+    stream = list(causal_corpus.passages(documents, settings.seed, settings.share))
+    spelling = tokenizer.build_causal(corpus.vocabulary_of(documents), corpus.LENGTH)
+    model = new_model(settings, spelling)
+    groups = encode(stream, spelling.get_vocab())
+    record = training.fit(model, groups, NextWord(model), settings)
+    record.stream = causal_corpus.digest(stream)
+    return model, spelling, record
+
+
+def run(settings: Settings, out: Path) -> None:
+    """Train and save."""
+    model, spelling, record = train(settings)
+    training.save(model, spelling, settings, record, out)
