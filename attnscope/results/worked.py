@@ -43,7 +43,9 @@ class Axis:
     @property
     def plural(self) -> str:
         """What a line of words calls it: `d_k`, `keys`, `queries`."""
-        return self.symbol or (f"{self.word[:-1]}ies" if self.word.endswith("ry") else f"{self.word}s")
+        if self.symbol and self.word == "dimension":
+            return self.symbol
+        return f"{self.word[:-1]}ies" if self.word.endswith("ry") else f"{self.word}s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,9 @@ class Matrix:
 
     @property
     def reading(self) -> str:
-        """`rows = keys, columns = d_k`."""
-        return f"rows = {self.rows.plural}, columns = {self.columns.plural}"
+        """`rows = keys, columns = d_k`; of a single row that has no name only the columns."""
+        columns = f"columns = {self.columns.plural}"
+        return f"rows = {self.rows.plural}, {columns}" if self.rows.word else columns
 
 
 @dataclass(frozen=True)

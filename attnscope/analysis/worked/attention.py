@@ -108,7 +108,7 @@ def _dot(found: Mapping[str, Matrix], allowed: Bool[Tensor, "query key"] | None,
     )
     stages = attend(operands)
     scores = _pairs("scores", stages.scores, found)
-    meaning = "how far each query points the way of each key"
+    meaning = "how well each key fits each query"
     steps = [Step("scores", scores, "Q Kᵀ", meaning, cell=product_cell(q, k, transposed=True))]
     if scaled:
         formula = f"scores / √d_k = scores / {math.sqrt(size):.4g}"

@@ -33,8 +33,8 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
             Step(
                 "match",
                 Matrix("match", match, queries, keys),
-                "query = key",
-                "1 for the same word, 0 for any other",
+                "1 where query is key",
+                "0 for any other word",
                 weights=True,
             ),
             Step(

@@ -37,7 +37,8 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
             measured[:, row, column] = float(logits.std()), float(entropy.mean()), float(sizes.mean())
     what = "the softmax gradient, diag(p) - p pᵀ, against torch's automatic differentiation"
     check = Check(what, worst, 8 * float(np.finfo(np.float64).eps))
-    return ScaleStudy(dims, KEYS, QUERIES, seed, *measured, (check,))
+    spread, entropy, gradient = measured
+    return ScaleStudy(dims, KEYS, QUERIES, seed, spread, entropy, gradient, (check,))
 
 
 def softmax_jacobian(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:

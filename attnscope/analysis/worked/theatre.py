@@ -132,7 +132,7 @@ def _all_heads(call: AttentionCall, projection: Any, written: Float[Tensor, "tok
 
 
 def _pair(worked: Worked, query: str, key: str) -> Pair:
-    """Where the weight from `query` to `key` stands among all weights; of equal ones each has the best place."""
+    """Where the weight from `query` to `key` stands among all; equal ones share the best place."""
     weights = worked.step("weights").matrix
     weight = weights.values[weights.rows.names.index(query), weights.columns.names.index(key)]
     return Pair(query, key, float(weight), int((weights.values > weight).sum()) + 1, weights.values.size)

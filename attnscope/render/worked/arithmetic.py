@@ -1,0 +1,76 @@
+"""The numbers of a worked example as text: as many decimals as they need, at most as many as wanted."""
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from attnscope.render.numbers import in_words, largest_magnitude
+from attnscope.results.worked import Cell, Step
+
+MOST_TERMS = 6
+_LARGE = 1e6
+
+
+def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
+    """Every value as text, an object array of the same shape, all in one notation.
+
+    Numbers that need fewer than `decimals` get fewer; very large and very small ones an exponent.
+    """
+    extent = largest_magnitude(values)
+    if extent >= _LARGE or 0 < extent < 10.0 ** -max(decimals - 1, 2):
+        return in_words(lambda value: _finite(value, f"{value:.{max(decimals - 1, 1)}e}"), values)
+    places = next((p for p in range(decimals) if _exact(values, p)), decimals)
+    return in_words(lambda value: _finite(value, _unsigned_zero(f"{value:.{places}f}")), values)
+
+
+def _exact(values: Float[np.ndarray, "..."], places: int) -> bool:
+    """Whether `places` decimals say all that there is, up to the noise of float64."""
+    finite = values[np.isfinite(values)]
+    return bool(np.allclose(finite, np.round(finite, places), rtol=0, atol=1e-11))
+
+
+def _finite(value: float, text: str) -> str:
+    return text if np.isfinite(value) else "none" if np.isnan(value) else "−∞"
+
+
+def _unsigned_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+
+
+def spelled_out(step: Step, decimals: int) -> str:
+    """`fruit, apple: 0.8·0.9 + 0.2·0.1 + 0.1·0.2 = 0.76`; of many terms the first two and their number."""
+    cell = step.cell
+    if cell is None:
+        return ""
+    rows, columns = step.matrix.rows.names, step.matrix.columns.names
+    result = _one(float(step.matrix.values[cell.row, cell.column]), decimals)
+    place = ", ".join(name for name in (rows[cell.row], columns[cell.column]) if name)
+    return f"{place}: {_terms(cell, decimals)} = {result}"
+
+
+def _terms(cell: Cell, decimals: int) -> str:
+    if cell.operation == "quotient":
+        return " / ".join(_one(number, decimals) for number in cell.terms[0])
+    if cell.operation == "softmax":
+        powers = [f"e^{_one(logit, decimals)}" for (logit,) in cell.terms]
+        return f"{powers[0]} / ({_sum(powers)})"
+    word = "{}·tanh({})" if cell.operation == "tanh" else "{}·{}"
+    return _sum([_product(word, term, decimals) for term in cell.terms])
+
+
+def _product(word: str, term: tuple[float, ...], decimals: int) -> str:
+    numbers = [_one(number, decimals) for number in term]
+    if len(numbers) == 1:
+        return numbers[0]
+    bracketed = [numbers[0]] + [f"({n})" if n.startswith("-") and "(" not in word else n for n in numbers[1:]]
+    return word.format(*bracketed)
+
+
+def _sum(terms: list[str]) -> str:
+    if len(terms) > MOST_TERMS:
+        terms = [*terms[:2], f"… ({len(terms)} terms)"]
+    return " + ".join(terms).replace(" + -", " - ")
+
+
+def _one(value: float, decimals: int) -> str:
+    text: str = texts(np.array([value]), decimals)[0]
+    return text

@@ -1,0 +1,112 @@
+"""One matrix of a worked example in the terminal: coloured numbers with the names of rows and columns."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render import palette
+from attnscope.render.cells import DIM, line, widest
+from attnscope.render.labels import column_widths, left, right, settled, stacked
+from attnscope.render.numbers import largest_magnitude
+from attnscope.render.worked.arithmetic import texts
+from attnscope.results.worked import Step
+from attnscope.tokens import printable
+
+INDENT = "  "
+_FEWEST_DECIMALS = 2
+_MOST_ROWS, _FIRST_ROWS, _MOST_PAIR_ROWS = 12, 4, 60
+_MOST_LABEL, _MOST_HEADING = 20, 12
+
+
+@dataclass(frozen=True, eq=False)
+class _Laid:
+    """The cells that are shown, as text, and the widths of the row names and of each column."""
+
+    cells: list[list[str]]
+    head: int
+    widths: list[int]
+
+
+def grid(step: Step, width: int, decimals: int) -> list[Text]:
+    """The matrix of `step` in lines of at most `width` cells; what does not fit is counted, not hidden."""
+    rows, columns = step.matrix.values.shape
+    laid = _laid(step, width, decimals)
+    shown = len(laid.widths)
+    lines = _headings(step, laid)
+    for row, cells in enumerate(laid.cells):
+        lines.append(_row(step, row, cells, laid))
+    left_out = []
+    if len(laid.cells) < rows:
+        left_out.append(f"{rows - len(laid.cells)} more rows")
+    if shown < columns:
+        left_out.append(f"{columns - shown} more columns")
+    if left_out:
+        lines.append(Text(f"{INDENT}… {', '.join(left_out)} (-o FILE.csv has all)", style=DIM))
+    return lines
+
+
+def _laid(step: Step, width: int, decimals: int) -> _Laid:
+    """As many decimals as fit, then as many columns as fit, at least one."""
+    matrix = step.matrix
+    rows = len(matrix.values)
+    most = _MOST_PAIR_ROWS if matrix.columns.word == "key" else _MOST_ROWS
+    shown = rows if rows <= most else _FIRST_ROWS
+    head = min(max(cell_len(_name(name)) for name in matrix.rows.names[:shown]), _MOST_LABEL)
+    room = width - len(INDENT) - head
+    fewest = 0 if matrix.columns.word == "key" and not step.weights else min(decimals, _FEWEST_DECIMALS)
+    for places, gap in product(range(decimals, fewest - 1, -1), (2, 1)):
+        cells = _texts(step, places, shown)
+        least = max(widest(cells), 2) + gap
+        if least * matrix.values.shape[1] <= room:
+            break
+    fitting = max(room // least, 1)
+    names = [_name(name) for name in matrix.columns.names[:fitting]]
+    widths = column_widths([left(name, _MOST_HEADING).rstrip() for name in names], least, room)
+    return _Laid([row[: len(names)] for row in cells], head, widths)
+
+
+def _texts(step: Step, decimals: int, rows: int) -> list[list[str]]:
+    """Numbers as text, empty where a key is masked."""
+    written = texts(step.matrix.values, decimals)
+    if step.allowed is not None:
+        written = np.where(step.allowed, written, "")
+    shown: list[list[str]] = written[:rows].tolist()
+    return shown
+
+
+def _headings(step: Step, laid: _Laid) -> list[Text]:
+    """The names of the columns, stacked in up to three lines, nothing where they have none."""
+    names = step.matrix.columns.names[: len(laid.widths)]
+    stacks = [stacked(_name(name), width - 1)[:3] for name, width in zip(names, laid.widths, strict=True)]
+    depth = max(map(len, stacks))
+    lines = []
+    for level in range(depth):
+        parts = [
+            right(stack[level] if level < len(stack) else "", width)
+            for stack, width in zip(stacks, laid.widths, strict=True)
+        ]
+        lines.append(line(INDENT + " " * laid.head, ("".join(parts), DIM)))
+    return [each for each in lines if each.plain.strip()]
+
+
+def _row(step: Step, row: int, cells: list[str], laid: _Laid) -> Text:
+    values = step.matrix.values[row]
+    coloured = [
+        (right(text, width), _style(step, float(value))) if text else " " * width
+        for text, value, width in zip(cells, values, laid.widths, strict=False)
+    ]
+    return line(INDENT + left(_name(step.matrix.rows.names[row]), laid.head), *coloured)
+
+
+def _style(step: Step, value: float) -> Style:
+    if step.weights:
+        return palette.sequential(value)
+    return palette.diverging(value, largest_magnitude(step.matrix.values))
+
+
+def _name(name: str) -> str:
+    return settled(printable(name))

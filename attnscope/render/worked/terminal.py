@@ -1,0 +1,104 @@
+"""A worked example from top to bottom: what is given, every step with its shape, what proves it."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.cells import DIM, HEADING
+from attnscope.render.certificate import STYLES, certificate_line
+from attnscope.render.numbers import counted, short
+from attnscope.render.worked.arithmetic import spelled_out
+from attnscope.render.worked.grid import INDENT, grid
+from attnscope.results import Provenance, Verdict
+from attnscope.results.worked import Check, Pair, Step, Worked
+from attnscope.tokens import printable
+
+
+def worked(result: Worked, width: int, decimals: int = 4) -> RenderableType:
+    """Heading, steps, proofs and notes for `width` terminal cells, with up to `decimals` per number."""
+    parts: list[RenderableType] = [*_heading(result)]
+    for step in result.steps:
+        parts += [Text(), step_line(step), *grid(step, width, decimals)]
+        if spelled := spelled_out(step, decimals):
+            parts.append(Text(INDENT + printable(spelled), style=DIM))
+    if closing := [*pair_lines(result.pairs, decimals), *proof_lines(result), *check_lines(result.checks)]:
+        parts += [Text(), *closing]
+    if result.notes:
+        parts += [Text(), *(Text(printable(f"note: {note}"), style=DIM) for note in result.notes)]
+    return Group(*parts)
+
+
+def _heading(result: Worked) -> Iterator[Text]:
+    example = f" · example {result.name}" if result.name else ""
+    yield Text.assemble((result.title, HEADING), printable(example))
+    yield Text(f"{result.formula} · {sizes(result)}")
+    if result.provenance:
+        yield Text(source(result.provenance), style=DIM)
+
+
+def source(told: Provenance) -> str:
+    """What pins a model's numbers down."""
+    return printable(f"{told.source} · {told.device} · {told.dtype} · kernel {told.kernel} · {told.route}")
+
+
+def sizes(result: Worked) -> str:
+    """`1 query, 3 keys, d_k = 3, d_v = 2`, or the way of the shapes where X is projected."""
+    found = {step.key: step.matrix for step in result.steps}
+    if "x" in found:
+        way = [found[key] for key in ("x", "q", "weights", "output", "y") if key in found]
+        symbols = (f"{each.rows.symbol} x {each.columns.symbol}" for each in way)
+        numbers = (f"{len(each.rows.names)} x {len(each.columns.names)}" for each in way)
+        return f"{' → '.join(symbols)} = {' → '.join(numbers)}"
+    if "q" not in found:
+        return counted(len(result.steps[0].matrix.rows.names), "key")
+    every = [axis for key in "qkv" for axis in (found[key].rows, found[key].columns)]
+    every.sort(key=lambda axis: axis.symbol)  # queries and keys first
+    axes = {axis.symbol or axis.word: axis for axis in every}
+    return ", ".join(
+        f"{name} = {len(axis.names)}" if axis.symbol else counted(len(axis.names), name)
+        for name, axis in axes.items()
+    )
+
+
+def step_line(step: Step) -> Text:
+    """`scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
+    made = f" = {step.formula}" if step.formula else ""
+    pairs = step.matrix.columns.word == "key"
+    axes = f" ({step.matrix.rows.plural} x {step.matrix.columns.plural})" if pairs else ""
+    meaning = f" · {step.meaning}" if step.meaning else ""
+    return Text.assemble(
+        (step.matrix.symbol, HEADING), made, "   ", (step.matrix.shape, HEADING), (axes + meaning, DIM)
+    )
+
+
+def pair_lines(pairs: tuple[Pair, ...], decimals: int) -> list[Text]:
+    """Where some pairs of words stand among all weights."""
+    names = [f"{pair.query} → {pair.key}" for pair in pairs]
+    width = max(map(len, names), default=0)
+    return [
+        Text(f"{name:{width}}  {pair.weight:.{decimals}f}, rank {pair.rank} of {pair.pairs} weights")
+        for name, pair in zip(names, pairs, strict=True)
+    ]
+
+
+def proof_lines(result: Worked) -> list[Text]:
+    """The certificates, with what the numbers were held against."""
+    return [
+        Text.assemble(certificate_line(certificate), (f" · against {against}", DIM))
+        for against, certificate in result.proofs
+    ]
+
+
+def check_lines(checks: tuple[Check, ...]) -> list[Text]:
+    """Two ways to the same numbers, and whether they met."""
+    return [Text.assemble((glyph, style), f" {words}") for glyph, style, words in map(_check, checks)]
+
+
+def _check(check: Check) -> tuple[str, str, str]:
+    verdict = Verdict.CERTIFIED if check.passed else Verdict.FAILED
+    return "✓" if check.passed else "✗", STYLES[verdict], check_words(check)
+
+
+def check_words(check: Check) -> str:
+    return f"{check.what}: off {short(check.difference)} (tolerated {short(check.tolerance)})"
