@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Bool, Float
 
+_NO_STEP = 1e-12  # in place of 0, so that a segment along an axis needs no case of its own
+
 
 def grown(boxes: Float[np.ndarray, "box 4"], by: float) -> Float[np.ndarray, "box 4"]:
     """Boxes with every edge moved outwards."""
@@ -13,9 +15,10 @@ def overlapping(
     boxes: Float[np.ndarray, "box 4"], others: Float[np.ndarray, "other 4"]
 ) -> Bool[np.ndarray, "box other"]:
     """Which boxes share more than an edge."""
-    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
-    shared: Bool[np.ndarray, "box other"] = (low < high).all(axis=-1)
+    shared = np.ones((len(boxes), len(others)), bool)
+    for low, high in ((0, 2), (1, 3)):
+        start = np.maximum(boxes[:, None, low], others[:, low])
+        shared &= start < np.minimum(boxes[:, None, high], others[:, high])
     return shared
 
 
@@ -29,14 +32,16 @@ def through(
     segments: Float[np.ndarray, "segment 4"], boxes: Float[np.ndarray, "box 4"]
 ) -> Bool[np.ndarray, "segment box"]:
     """Which segments have a point inside which boxes (the slab method)."""
-    start, step = segments[:, None, :2], segments[:, None, 2:] - segments[:, None, :2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = (boxes[:, :2] - start) / step, (boxes[:, 2:] - start) / step
-    beside = (start <= boxes[:, :2]) | (start >= boxes[:, 2:])  # of a segment that stands still on this axis
-    enters = np.where(step == 0, np.where(beside, np.inf, -np.inf), np.minimum(first, second)).max(axis=-1)
-    leaves = np.where(step == 0, np.inf, np.maximum(first, second)).min(axis=-1)
-    crossed: Bool[np.ndarray, "segment box"] = np.maximum(enters, 0.0) < np.minimum(leaves, 1.0)
-    return crossed
+    enters: Float[np.ndarray, "segment box"] = np.zeros((len(segments), len(boxes)))
+    leaves: Float[np.ndarray, "segment box"] = np.ones((len(segments), len(boxes)))
+    for low, high in ((0, 2), (1, 3)):
+        start = segments[:, None, low]
+        step = segments[:, None, high] - start
+        step = np.where(step == 0, _NO_STEP, step)
+        first, second = (boxes[:, low] - start) / step, (boxes[:, high] - start) / step
+        enters = np.maximum(enters, np.minimum(first, second))
+        leaves = np.minimum(leaves, np.maximum(first, second))
+    return enters < leaves
 
 
 def crossing(

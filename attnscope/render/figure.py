@@ -6,6 +6,7 @@ Figures are made without pyplot, on a light page that is as large as its labels 
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from matplotlib.figure import Figure
@@ -55,7 +56,9 @@ def map_figure(
     """The t-SNE map of a head: one panel, or the same map once for each of `queries` with its links."""
     chosen = list(queries) or [None]
     with drawing():
-        figure, panels = sheet([map_frame(result)] * len(chosen), _map_words(result))
+        frame = map_frame(result, titled=bool(queries))
+        further = [replace(frame, left=0.2)] * (len(chosen) - 1)
+        figure, panels = sheet([frame, *further], _map_words(result))
         for query, axes in zip(chosen, panels, strict=True):
             draw_map(result, axes, query, key, links)
     return figure
@@ -106,7 +109,7 @@ def _map_words(result: Projection) -> Words:
         certificate_words(head.certificate),
         _source(head.provenance),
     )
-    return Words(_heading(head, "t-SNE of queries and keys"), _sentence(head), foot)
+    return Words(_heading(head, "t-SNE map"), _sentence(head), foot)
 
 
 def _overview_words(result: Overview) -> Words:

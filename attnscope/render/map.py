@@ -53,7 +53,7 @@ def _named(tokens: Tokens, position: int) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int]) -> list[Text]:
-    """Columns as wide as their widest entry, those numbered in `words` from the left, others from the right."""
+    """Columns as wide as their widest entry, those numbered in `words` from the left."""
     columns = list(zip(headings, *rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
     sides = [left if i in words else right for i in range(len(columns))]

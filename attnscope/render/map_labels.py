@@ -10,7 +10,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from attnscope.render.labels import fit
+from attnscope.render.labels import LEFT_TO_RIGHT, fit, settled
 from attnscope.render.map_layout import INKS, RADII, RING, Focus, Plane
 from attnscope.render.numbers import weight_text
 from attnscope.render.placement import Placement, Surroundings, placement
@@ -20,14 +20,15 @@ from attnscope.tokens import Tokens
 
 _SIZES = (8.0, 7.0, 6.2, 5.4)  # points
 _WIDEST_NAME = 18  # cells
-_SAME_PLACE = 0.01
+_SAME_PLACE, _GAP = 0.01, 0.04
+_LEAST = 0.01  # the smallest weight that is written as a number
 _STACK_WIDTH, _MOST_LINES = 2.0, 14
 _LEADER = 0.05  # a label further than this from its marker has a line that leads to it
 
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """The label of one point, or of all points of a side that lie in one place; `bold` where it stands out."""
+    """The label of one point, or of all of a side that lie in one place; `bold` where it stands out."""
 
     side: str
     place: Float[np.ndarray, " 2"]
@@ -75,9 +76,10 @@ def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
 
 def _name(tokens: Tokens, position: int) -> str:
     """The token's label; one that has to be cut carries its position instead of its end."""
-    label = tokens.labels[position]
-    cut = fit(label, _WIDEST_NAME)
-    return cut if cut == label else f"{cut}@{position}"
+    name, label = settled(tokens.names[position]), tokens.labels[position]
+    cut = fit(name, _WIDEST_NAME)
+    number = f"@{position}" if cut != name or label != tokens.names[position] else ""
+    return (LEFT_TO_RIGHT if name.endswith(LEFT_TO_RIGHT) else "") + cut + number
 
 
 def _weight(result: Projection, focus: Focus, key: int) -> str:
@@ -86,7 +88,8 @@ def _weight(result: Projection, focus: Focus, key: int) -> str:
         return ""
     if not result.head.allowed[focus.query, key]:
         return " masked"
-    return f" {weight_text(result.head.weights[focus.query, key])}"
+    weight = float(result.head.weights[focus.query, key])
+    return f" {weight_text(weight)}" if weight >= _LEAST else f" <{weight_text(_LEAST)}"
 
 
 def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surroundings:
@@ -110,7 +113,7 @@ def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surrounding
 def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
     texts = [mark.lines(size) for mark in marks]
     sizes = [
-        (max(text_width(line, size, mark.bold) for line in lines), len(lines) * line_height(size))
+        (max(text_width(line, size, mark.bold) for line in lines) + _GAP, len(lines) * line_height(size))
         for mark, lines in zip(marks, texts, strict=True)
     ]
     anchors = np.array([mark.place for mark in marks])

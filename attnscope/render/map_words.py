@@ -2,10 +2,13 @@
 
 import math
 
-from attnscope.render.numbers import counted
+from attnscope.render.labels import fit, settled
+from attnscope.render.numbers import counted, weight_text
 from attnscope.results import Projection
+from attnscope.tokens import Tokens
 
 DISCLAIMER = "the axes have no unit, and distances in the plane are not attention"
+_WIDEST_NAME = 24
 _STRONG, _FAINT, _NONE = 0.7, 0.4, 0.2
 
 
@@ -14,14 +17,14 @@ def trust_words(result: Projection) -> str:
     if math.isnan(result.trustworthiness):
         return "trustworthiness undefined: too few points, or all in one place"
     over = f"trustworthiness {result.trustworthiness:.2f} over {counted(result.neighbours, 'neighbour')}"
-    return f"{over}: 1 where all neighbours on the map are neighbours in the full space too"
+    return f"{over} (1: neighbours on the map are neighbours in the full space)"
 
 
 def correlation_words(result: Projection) -> str:
     """Spearman's correlation, and what it means for this head."""
     if math.isnan(result.correlation):
         return "correlation of distance and score undefined: no two distances or no two scores differ"
-    named = f"correlation of distance and score {_signed(result.correlation)} (Spearman, full space)"
+    named = f"correlation of distance and score {_signed(result.correlation)} (Spearman)"
     return f"{named}: {nearness_words(result.correlation)}"
 
 
@@ -29,11 +32,11 @@ def nearness_words(correlation: float) -> str:
     """What a near key can be taken for in a head with this `correlation` of distance and score, -1 to 1."""
     size = abs(correlation)
     if size < _NONE:
-        return "in this head nearness says nothing about the score"
+        return "nearness says nothing about the score"
     if size < _FAINT:
-        return "in this head nearness says little about the score"
+        return "nearness says little about the score"
     often = "nearly always" if size >= _STRONG else "often"
-    return f"in this head near keys {often} score {'high' if correlation < 0 else 'low'}"
+    return f"near keys {often} score {'high' if correlation < 0 else 'low'}"
 
 
 def settings_words(result: Projection) -> list[str]:
@@ -43,6 +46,35 @@ def settings_words(result: Projection) -> list[str]:
         perplexity += f" (not {result.wanted_perplexity:.3g}: too few points)"
     keys = ["keys moved to the mean of the queries"] if result.centred else []
     return ["t-SNE", f"{result.metric} distance", *keys, perplexity, f"seed {result.seed}", _ending(result)]
+
+
+def title_words(result: Projection, query: int, key: int | None, linked: int) -> tuple[str, str]:
+    """Two lines: which query is looked at, or query and key; and what is shown or known of them."""
+    head = result.head
+    named = f"query {_name(head.query_tokens, query)}"
+    keys = int(head.allowed[query].sum())
+    if not keys:
+        return named, "has no valid key"
+    if key is None:
+        return (
+            named,
+            f"linked to {'its only key' if keys == 1 else f'the strongest {linked} of its {keys} keys'}",
+        )
+    distance = f"{result.metric} distance {result.distance[query, key]:.3f}"
+    rank = result.rank(query, key)
+    seen = (
+        "masked"
+        if rank is None
+        else (
+            f"weight {weight_text(head.weights[query, key], 3)} · rank {rank} of {keys}"
+            f" · scaled score {head.scaled[query, key]:.2f}"
+        )
+    )
+    return f"{named} → key {_name(head.key_tokens, key)}", f"{seen} · {distance}"
+
+
+def _name(tokens: Tokens, position: int) -> str:
+    return settled(fit(tokens.labels[position], _WIDEST_NAME))
 
 
 def _ending(result: Projection) -> str:

@@ -81,7 +81,7 @@ def sheet(frames: Sequence[Frame], words: Words) -> tuple[Figure, list[Axes]]:
 
 
 def _laid_out(frames: Sequence[Frame], words: Words, beside: float = 0.0) -> tuple[Figure, list[Inches]]:
-    """A page with `words` above and below, and the places of its axes; `beside` is kept free at their right."""
+    """A page with `words` above and below, and the places of its axes, with `beside` free at their right."""
     needed = 2 * _MARGIN
     for frame in frames:
         needed += frame.left

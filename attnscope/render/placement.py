@@ -2,8 +2,9 @@
 
 Each label has the same few hundred places to choose from, in sixteen directions around its point and
 further and further out. Labels choose in turn, the crowded ones first, and choose again until none would
-rather stand elsewhere. No random numbers and no clock: the same input gives the same places. All lengths
-are inches, from the lower left corner.
+rather stand elsewhere; then those that stand badly and their neighbours are taken off and choose anew. No
+random numbers and no clock: the same input gives the same places. All lengths are inches, from the lower
+left corner.
 """
 
 from dataclasses import dataclass
@@ -16,12 +17,18 @@ from attnscope.render.boxes import crossing, grown, holding, overlapping, throug
 _ANGLES = np.arange(16) * np.pi / 8
 _GAPS = np.array([0, 0.03, 0.07, 0.11, 0.16, 0.22, 0.3, 0.4, 0.52, 0.67, 0.85, 1.05, 1.3, 1.6, 2.0])
 _CLEAR = 0.012  # left free around each label and each marker
-_NEIGHBOURHOOD = 0.5
+_NEAR, _NEIGHBOURHOOD = 0.05, 0.5
 _FAR, _ASIDE = 8.0, 0.25  # costs of an inch between point and label, and of standing not at the right
-_COVERS, _ON_LINK = 40.0, 3.0  # of each label or marker covered, of each link
+_COVERS, _CLOSE, _ON_LINK = (
+    40.0,
+    2.0,
+    3.0,
+)  # of a label or marker covered, of another's marker close by, a link
 _ON_LEADER, _PAST_MARKER, _CROSSED = 12.0, 6.0, 6.0  # of leaders: under a label, over a marker, crossing
 _OUTSIDE = 1e6
-_MOST_SWEEPS = 12
+_MOST_SWEEPS, _ROUNDS, _PARTS = 12, 2, 10
+_BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
+_MARGIN = 0.04  # free at the edge
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,11 @@ def placement(
     Labels come most important first: where two cannot both be free, the first one is.
     """
     choices = _choices(anchors, sizes, radii, around)
-    chosen = _chosen(choices, _crowded_first(anchors, around.markers))
+    chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
+    _settle(choices, chosen, order)
+    for _ in range(_ROUNDS):
+        _rearrange(choices, chosen, anchors)
+        _settle(choices, chosen, order)
     every = np.arange(len(anchors))
     boxes, leaders = choices.boxes[every, chosen], choices.leaders[every, chosen]
     return Placement(boxes, leaders, _free(boxes, around))
@@ -92,15 +103,22 @@ def _lonely_costs(
     boxes: Float[np.ndarray, "choice 4"], leaders: Float[np.ndarray, "choice 4"], around: Surroundings
 ) -> Float[np.ndarray, " choice"]:
     """What the places of one label cost before any other label is there."""
-    outside = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > (around.width, around.height)).any(axis=1)
+    outside = ~_inside(boxes, around)
     foreign = around.markers[~holding(around.markers, leaders[0, :2])]
     costs: Float[np.ndarray, " choice"] = (
         _OUTSIDE * outside
         + _COVERS * overlapping(grown(boxes, _CLEAR), around.markers).sum(axis=1)
+        + _CLOSE * overlapping(grown(boxes, _NEAR), foreign).sum(axis=1)
         + _ON_LINK * through(around.links, boxes).sum(axis=0)
         + _PAST_MARKER * through(leaders, foreign).sum(axis=1)
     )
     return costs
+
+
+def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.ndarray, " box"]:
+    low, high = _MARGIN, np.array([around.width, around.height]) - _MARGIN
+    inside: Bool[np.ndarray, " box"] = (boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1)
+    return inside
 
 
 def _crowded_first(
@@ -111,44 +129,84 @@ def _crowded_first(
     return np.argsort(-np.array(near), kind="stable")
 
 
-def _chosen(choices: _Choices, order: Int[np.ndarray, " label"]) -> Int[np.ndarray, " label"]:
-    """The choice of every label: each takes its cheapest, again and again until nothing changes."""
-    chosen = np.full(len(order), -1)
+def _settle(choices: _Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
+    """Lets each label take its cheapest place, again and again until nothing changes."""
     for _ in range(_MOST_SWEEPS):
         before = chosen.copy()
         for label in order:
-            chosen[label] = -1
-            others = np.flatnonzero(chosen >= 0)
-            boxes = choices.boxes[others, chosen[others]]
-            leaders = choices.leaders[others, chosen[others]]
-            costs = choices.costs[label] + _shared_costs(choices, label, boxes, leaders)
-            chosen[label] = costs.round(6).argmin()
+            chosen[label] = _cheapest(choices, chosen, label)
         if (chosen == before).all():
             break
-    return chosen
 
 
-def _shared_costs(
-    choices: _Choices,
-    label: int,
-    boxes: Float[np.ndarray, "other 4"],
-    leaders: Float[np.ndarray, "other 4"],
+def _rearrange(
+    choices: _Choices, chosen: Int[np.ndarray, " label"], anchors: Float[np.ndarray, "label 2"]
+) -> None:
+    """Takes each label that stands badly off with its neighbours; they stay anew if that is better."""
+    costs = np.array([_cost(choices, chosen, label) for label in range(len(chosen))])
+    for label in np.argsort(-costs, kind="stable"):
+        if costs[label] < _BAD:
+            break
+        distances = np.hypot(*(anchors - anchors[label]).T)
+        distances[label] = -1
+        group = np.argsort(distances, kind="stable")[:_TAKEN_OFF]
+        before, now, after = chosen[group], 0.0, 0.0
+        chosen[group] = -1
+        for each, choice in zip(group, before, strict=True):
+            chosen[each] = choice
+            now += _cost(choices, chosen, each)
+        chosen[group] = -1
+        for each in group:
+            chosen[each] = _cheapest(choices, chosen, each)
+            after += _cost(choices, chosen, each)
+        if round(after, 6) >= round(now, 6):
+            chosen[group] = before
+
+
+def _cost(choices: _Choices, chosen: Int[np.ndarray, " label"], label: int) -> float:
+    """What the choice of `label` costs beside those that have chosen."""
+    choice = chosen[label : label + 1]
+    return float((choices.costs[label, choice] + _added(choices, chosen, label, choice))[0])
+
+
+def _added(
+    choices: _Choices, chosen: Int[np.ndarray, " label"], label: int, few: Int[np.ndarray, " choice"]
 ) -> Float[np.ndarray, " choice"]:
-    """What the places of one label cost where the others stand as they do."""
-    own, lines = choices.boxes[label], choices.leaders[label]
-    costs: Float[np.ndarray, " choice"] = (
+    """What the labels that have chosen add to the costs of a `few` choices of `label`."""
+    others = np.flatnonzero(chosen >= 0)
+    others = others[others != label]
+    boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
+    own, lines = choices.boxes[label, few], choices.leaders[label, few]
+    added: Float[np.ndarray, " choice"] = (
         _COVERS * overlapping(grown(own, _CLEAR), boxes).sum(axis=1)
         + _ON_LEADER * through(lines, boxes).sum(axis=1)
         + _ON_LEADER * through(leaders, own).sum(axis=0)
         + _CROSSED * crossing(lines, leaders).sum(axis=1)
     )
-    return costs
+    return added
+
+
+def _cheapest(choices: _Choices, chosen: Int[np.ndarray, " label"], label: int) -> int:
+    """The choice that costs least where the others stand as they do.
+
+    Others only add to what a choice costs alone, so most choices are out of the question from the start.
+    """
+    alone = choices.costs[label]
+    order = np.argsort(alone, kind="stable")
+    best, least = -1, np.inf
+    for few in np.array_split(order, _PARTS):
+        few = few[alone[few] < least]
+        if not few.size:
+            break
+        costs = (alone[few] + _added(choices, chosen, label, few)).round(6)
+        if costs.min() < least:
+            best, least = int(few[costs.argmin()]), float(costs.min())
+    return best
 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
     """Labels inside the axes that cover no marker and none of the free labels before them."""
-    inside = (boxes[:, :2] >= 0).all(axis=1) & (boxes[:, 2:] <= (around.width, around.height)).all(axis=1)
-    free = inside & ~overlapping(boxes, around.markers).any(axis=1)
+    free = _inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
     covered = overlapping(boxes, boxes)
     for label in range(len(boxes)):
         free[label] &= not covered[label, :label][free[:label]].any()

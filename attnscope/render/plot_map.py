@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from attnscope.render.map_labels import draw_labels
 from attnscope.render.map_layout import INKS, LEGEND, RADII, RING, Focus, focus_on, plane_on
+from attnscope.render.map_words import title_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import FAINT, INK, Frame
 from attnscope.results import Projection
@@ -21,11 +22,13 @@ _LINK_INK, _RING_INK, _EDGE_INK = "#a3a8b0", "#111111", "#c9ccd1"
 _WORDS = 7.0
 
 
-def map_frame(result: Projection) -> Frame:
-    """The size of axes on which the labels of `result` have room."""
-    points = len(result.queries) + len(result.keys)
-    width = float(np.clip(3.0 + 0.42 * np.sqrt(points), 4.4, 11.0))
-    return Frame(width=width, height=0.88 * width, left=0.0, top=0.3)
+def map_frame(result: Projection, titled: bool) -> Frame:
+    """The size of axes on which the labels of `result` have room; a map with a query is `titled`."""
+    places = np.concatenate([result.queries, result.keys])
+    width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 4.4, 11.0))
+    spread = np.ptp(places, axis=0)
+    shape = float(np.clip(spread[1] / (spread[0] or 1.0), 0.6, 1.0))
+    return Frame(width=width, height=shape * width + LEGEND, left=0.0, top=0.42 if titled else 0.06)
 
 
 def draw_map(
@@ -34,14 +37,25 @@ def draw_map(
     """Markers, labels and legend; from `query` a link to each of its `links` strongest keys; a ring at `key`.
 
     A link is as wide as its weight, `LINK_WIDTH` points for a weight of 1; the key's label tells the weight.
+    With a query, two lines above the Axes say what is shown.
     """
     focus, plane = focus_on(result, query, key, links), plane_on(axes, result)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=_EDGE_INK, linewidth=0.6)
+    _draw_title(result, axes, focus)
     _draw_links(result, axes, focus)
     for side in ("query", "key"):
         _draw_markers(result, axes, focus, side)
     _draw_legend(axes, focus, left_out=draw_labels(result, axes, focus, plane))
+
+
+def _draw_title(result: Projection, axes: Axes, focus: Focus) -> None:
+    if focus.query is None:
+        return
+    first, second = title_words(result, focus.query, focus.key, len(focus.linked))
+    axes.set_title(first, loc="left", size=9.0, weight="bold", color=INK, pad=16)
+    at = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
+    axes.annotate(second, (0, 1), (0, 5), size=7.5, color=INK, **at)  # type: ignore[arg-type]
 
 
 def _draw_links(result: Projection, axes: Axes, focus: Focus) -> None:
@@ -82,7 +96,7 @@ def _draw_legend(axes: Axes, focus: Focus, left_out: int) -> None:
         )
     axes.legend(
         handles=handles, loc="upper left", ncols=3, fontsize=_WORDS, frameon=False, borderaxespad=0.2,
-        columnspacing=1.2, handletextpad=0.4, labelcolor=INK,
+        columnspacing=1.2, handletextpad=0.6, labelcolor=INK,
     )  # fmt: skip
     if left_out:
         told = f"{counted(left_out, 'label')} left out for lack of room"
