@@ -1,7 +1,8 @@
 """Train a bundled model: `python -m attnscope.demo.train [encoder] [--out DIR] [--seed 0] [--minutes 22]`.
 
-The first word says which model, one of PROGRAMS; without one it is the encoder. What the models share is in `training`, each
-model's own part in its `train_...` module: its settings, whose fields are the options, and `run`.
+The first word says which model, one of PROGRAMS; without one it is the encoder. What the models share is in
+`training`, each model's own part in its `train_...` module: its settings, whose fields are the options, and
+`run`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
-from attnscope.demo import folder, train_causal, train_encoder, training
+from attnscope.demo import folder, train_causal, train_encoder, train_translate, training
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Program:
 PROGRAMS = {
     "encoder": Program("demo", train_encoder.Settings, train_encoder.run),
     "causal": Program("demo-causal", train_causal.Settings, train_causal.run),
+    "translate": Program("demo-translate", train_translate.Settings, train_translate.run),
 }
 
 
