@@ -11,6 +11,8 @@ from attnscope.cli.session import Request, Texts, encode, find_checkpoint, input
 if TYPE_CHECKING:
     from attnscope.model.answer import Task
     from attnscope.model.load import Model
+    from attnscope.model.target import Target
+    from attnscope.model.text import Encoded
     from attnscope.results import Prediction
 
 Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
@@ -49,27 +51,28 @@ def predicted(request: Request, texts: Texts, top: int, output: Output) -> "Pred
     with loading(checkpoint, output):
         from attnscope.model.answer import load_answering
 
-        model, task = load_answering(
-            checkpoint,
-            pair=texts.pair is not None,
-            remote_code=request.trust_remote_code,
-            device=request.device,
-            dtype=request.dtype,
-        )
-    return answer(model, task, texts.suited(read, model), texts, top, output)
+        model, task = load_answering(checkpoint, pair=texts.pair is not None, **request.loading)
+    encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
+    target = read_target(model, encoded, texts.target, output)
+    return answer(model, task, encoded, target, top, output, pair=texts.pair is not None)
 
 
 def answer(
-    model: "Model", task: "Task", read: tuple[str, ...], texts: Texts, top: int, output: Output
+    model: "Model",
+    task: "Task",
+    encoded: "Encoded",
+    target: "Target | None",
+    top: int,
+    output: Output,
+    *,
+    pair: bool,
 ) -> "Prediction":
     """What `model`, loaded for `task`, answers."""
     from attnscope.analysis import prediction
     from attnscope.capture import provenance_of
 
-    encoded = encode(model, read, output, truncate=texts.truncate)
-    target = read_target(model, encoded, texts.target, output)
     common = (model.module, inputs_of(encoded, target), encoded.tokens)
-    provenance = provenance_of(model.module, encoded.tokens, model.origin())
+    provenance = provenance_of(model.module, encoded.tokens, {**model.origin(), "route": "untouched"})
     with output.working("predicting"):
         if target is not None:
             return prediction.written(
@@ -90,5 +93,5 @@ def answer(
             mask_id=model.tokenizer.mask_token_id,
             spell=model.spell,
             top=top,
-            pair=texts.pair is not None,
+            pair=pair,
         )

@@ -14,6 +14,7 @@ from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:
     from attnscope.attention import Capture
+    from attnscope.model.answer import Task
     from attnscope.model.checkpoint import Checkpoint
     from attnscope.model.load import Model, Plan
     from attnscope.model.target import Target
@@ -36,6 +37,11 @@ class Request:
     revision: options.Revision = None
     trust_remote_code: options.RemoteCode = False
     allow_pickle: options.AllowPickle = False
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """What loading a checkpoint that was found needs to know."""
+        return {"device": self.device, "dtype": self.dtype, "remote_code": self.trust_remote_code}
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -97,7 +103,10 @@ class ArticleHead(Wanted):
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A model that is ready, the texts it will read, and the kind, layers and heads that are meant."""
+    """A model that is ready, the texts it will read, and the kind, layers and heads that are meant.
+
+    `task` is what the model can answer, where it was loaded with the head for that.
+    """
 
     model: "Model"
     encoded: "Encoded"
@@ -105,6 +114,7 @@ class Session:
     kind: "Kind"
     layers: tuple[int, ...]
     heads: tuple[int, ...]
+    task: "Task | None" = None
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -185,8 +195,13 @@ def loading(checkpoint: "Checkpoint", output: Output) -> Iterator[None]:
             gc.enable()
 
 
-def open_session(request: Request, texts: Texts, wanted: Wanted, output: Output) -> Session:
-    """The model loaded up to the last of the chosen layers, and the texts encoded for it."""
+def open_session(
+    request: Request, texts: Texts, wanted: Wanted, output: Output, *, answering: bool = False
+) -> Session:
+    """The model loaded up to the last of the chosen layers, and the texts encoded for it.
+
+    With `answering` it is loaded whole, with the head that it predicts with where it has one.
+    """
     wanted_layers, wanted_heads = (
         selection.parse(wanted.layer, "layer"),
         selection.parse(wanted.head, "head"),
@@ -200,18 +215,27 @@ def open_session(request: Request, texts: Texts, wanted: Wanted, output: Output)
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
         kind = _chosen_kind(planned, wanted.kind, output)
         layers, heads = _chosen(planned, kind, wanted_layers, wanted_heads)
-        model = load.load(
-            planned,
-            layers=max(layers) + 1,
-            device=request.device,
-            dtype=request.dtype,
-            remote_code=request.trust_remote_code,
-        )
+        model, task = _answering(checkpoint, texts, request, output) if answering else (None, None)
+        if model is None:
+            model = load.load(planned, layers=max(layers) + 1, **request.loading)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output, kind=kind)
-    return Session(model, encoded, target, kind, layers, heads)
+    return Session(model, encoded, target, kind, layers, heads, task)
+
+
+def _answering(
+    checkpoint: "Checkpoint", texts: Texts, request: Request, output: Output
+) -> "tuple[Model | None, Task | None]":
+    """The model with the head that it answers with; nothing, and a notice, where it has none."""
+    from attnscope.model.answer import NoAnswerError, load_answering
+
+    try:
+        return load_answering(checkpoint, pair=texts.pair is not None, **request.loading)
+    except NoAnswerError as error:
+        output.notice(f"no prediction: {error}")
+        return None, None
 
 
 def encode(model: "Model", texts: tuple[str, ...], output: Output, *, truncate: bool) -> "Encoded":

@@ -26,9 +26,7 @@ def verify(
         from attnscope.capture import provenance_of
         from attnscope.model.load import load_with_head
 
-        model = load_with_head(
-            checkpoint, remote_code=request.trust_remote_code, device=request.device, dtype=request.dtype
-        )
+        model = load_with_head(checkpoint, **request.loading)
     encoded = encode(model, read, output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
     with output.working("certifying every head"):

@@ -28,12 +28,16 @@ class Task(StrEnum):
     GENERATED = "generated"
 
 
+class NoAnswerError(InputError):
+    """The checkpoint has no head that predicts anything."""
+
+
 def load_answering(
     checkpoint: Checkpoint, *, pair: bool = False, remote_code: bool = False, **options: Any
 ) -> tuple[Model, Task]:
     """The model with the head that it was trained to answer with; with `pair` one that judges pairs, if any.
 
-    Raises `InputError` for a checkpoint without the weights of any such head.
+    Raises `NoAnswerError` for a checkpoint without the weights of any such head.
     """
     tried = []
     for planned, task in _candidates(checkpoint, pair, remote_code):
@@ -43,7 +47,7 @@ def load_answering(
         tried.append(planned.model_class.__name__)
     name = checkpoint.source.name
     lacks = f": it lacks weights of {', '.join(tried)}" if tried else ""
-    raise InputError(f"{name} has no head that predicts words{lacks}")
+    raise NoAnswerError(f"{name} has no head that predicts words{lacks}")
 
 
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:

@@ -3,18 +3,19 @@
 import json
 import math
 from dataclasses import asdict
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 
-from attnscope.results import Certificate, HeadAttention, Overview, Provenance, Verification
+from attnscope.results import Certificate, HeadAttention, Overview, Provenance, Result, Verification
 from attnscope.tokens import Token, Tokens
 
 Value = Any  # anything that json writes
 
 
-def as_json(result: HeadAttention | Overview | Verification) -> str:
+def as_json(result: Result) -> str:
     """Strict JSON, NaN and infinities as null; one key a line, one row of a matrix or one token a line."""
     entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in document(result).items()]
     return "{\n" + ",\n".join(entries) + "\n}\n"
@@ -30,13 +31,15 @@ def _written(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def document(result: HeadAttention | Overview | Verification, arrays: bool = True) -> dict[str, Value]:
-    """The document as plain values; without `arrays` only what describes them."""
-    if isinstance(result, HeadAttention):
-        return _head(result) | (_head_arrays(result) if arrays else {})
-    if isinstance(result, Overview):
-        return _overview(result)
-    return _verification(result)
+@singledispatch
+def document(result: Result, arrays: bool = True) -> dict[str, Value]:
+    """The document as plain values; without `arrays` only what describes them. One registration a result."""
+    raise NotImplementedError(type(result))
+
+
+@document.register
+def _(result: HeadAttention, arrays: bool = True) -> dict[str, Value]:
+    return _head(result) | (_head_arrays(result) if arrays else {})
 
 
 def _head(result: HeadAttention) -> dict[str, Value]:
@@ -64,7 +67,8 @@ def _head_arrays(result: HeadAttention) -> dict[str, Value]:
     return {"allowed": result.allowed.tolist()} | {name: numbers(getattr(result, name)) for name in names}
 
 
-def _overview(result: Overview) -> dict[str, Value]:
+@document.register
+def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
     every = [certificate for layer in result.certificates for certificate in layer]
     return {
         "schema": "attnscope.overview/1",
@@ -98,7 +102,8 @@ def _overview_head(result: Overview, i: int, j: int) -> dict[str, Value]:
     }
 
 
-def _verification(result: Verification) -> dict[str, Value]:
+@document.register
+def _(result: Verification, arrays: bool = True) -> dict[str, Value]:
     return {
         "schema": "attnscope.verification/1",
         "verdict": result.verdict.value,

@@ -2,34 +2,39 @@
 
 import io
 import json
+from functools import singledispatch
 
 import numpy as np
 from jaxtyping import Shaped
 
 from attnscope.render.file_json import document
-from attnscope.results import Certificate, HeadAttention, Overview, Verdict, Verification
+from attnscope.results import Certificate, HeadAttention, Overview, Result, Verdict, Verification
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
 
-def as_npz(result: HeadAttention | Overview | Verification) -> bytes:
+def as_npz(result: Result) -> bytes:
     """An archive that `np.load` reads without pickles; its members are all dated 1980, never now."""
     meta = json.dumps(document(result, arrays=False), ensure_ascii=False, allow_nan=False)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **_arrays(result))
+    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays_of(result))
     return buffer.getvalue()
 
 
-def _arrays(result: HeadAttention | Overview | Verification) -> Arrays:
-    if isinstance(result, HeadAttention):
-        names = ("weights", "scores", "scaled", "q", "k", "v", "output", "allowed")
-        return {name: getattr(result, name) for name in names}
-    if isinstance(result, Overview):
-        return _overview(result)
-    return _verification(result)
+@singledispatch
+def arrays_of(result: Result) -> Arrays:
+    """The arrays by name. One registration a result."""
+    raise NotImplementedError(type(result))
 
 
-def _overview(result: Overview) -> Arrays:
+@arrays_of.register
+def _(result: HeadAttention) -> Arrays:
+    names = ("weights", "scores", "scaled", "q", "k", "v", "output", "allowed")
+    return {name: getattr(result, name) for name in names}
+
+
+@arrays_of.register
+def _(result: Overview) -> Arrays:
     """Axes: layer head, and layer head query key for the weights."""
     verdicts = [[certificate.verdict.value for certificate in layer] for layer in result.certificates]
     return {
@@ -43,7 +48,8 @@ def _overview(result: Overview) -> Arrays:
     }
 
 
-def _verification(result: Verification) -> Arrays:
+@arrays_of.register
+def _(result: Verification) -> Arrays:
     """One entry per head of every layer, in order."""
     heads: list[tuple[int, int, Certificate]] = [
         (layer.layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)

@@ -4,6 +4,8 @@ A result can be rendered, or written and read again, on a machine without torch.
 project's own: layer, head, query, key, dim. Numbers are float64 as the reference arithmetic made them.
 """
 
+from typing import TypeAlias
+
 from attnscope.results.comparison import Comparison, LayerSimilarity, Side
 from attnscope.results.heads import HeadAttention, HeadScores, Overview
 from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Verdict
@@ -11,6 +13,8 @@ from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, 
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
+
+Result: TypeAlias = HeadAttention | Overview | Verification | Projection | Prediction | Report | Comparison
 
 __all__ = [
     "Blank",
@@ -32,6 +36,7 @@ __all__ = [
     "Projection",
     "Provenance",
     "Report",
+    "Result",
     "Side",
     "Verdict",
     "Verification",

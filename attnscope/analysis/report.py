@@ -1,0 +1,53 @@
+"""One query of one head, with everything that goes on its page."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnscope.measures import MEASURES, whole
+from attnscope.results import HeadAttention, HeadScores, Prediction, Projection, Report
+
+
+def report(projection: Projection, query: int, prediction: Prediction | None) -> Report:
+    """The report on `query`; the prediction is passed on as it is."""
+    head = projection.head
+    return Report(projection, query, contributions(head, query), statistics(head), prediction)
+
+
+def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
+    """What share of a query's output each key brings: weight times value, projected on the output.
+
+    output = sum of weight x value over the keys, so the shares sum to 1; a negative one pulls the output
+    back. NaN where the query has no key or its output is zero.
+    """
+    output = head.output[query]
+    length = float(output @ output)
+    if not length > 0:
+        return np.full(len(head.k), np.nan)
+    shares: Float[np.ndarray, " key"] = head.weights[query] * (head.v @ output) / length
+    return shares
+
+
+def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
+    """Every registered measure of this one head, and its mean weight on special tokens."""
+    weights = torch.from_numpy(head.weights)
+    found = [_one(head, name, each.unit, each(whole(weights))) for name, each in MEASURES.items()]
+    special = np.array([token.special for token in head.key_tokens.items], dtype=bool)
+    rows = head.weights[head.answered]
+    mass = float(rows[:, special].sum(axis=1).mean()) if len(rows) else float("nan")
+    return (*found, _one(head, "special tokens", "weight", mass))
+
+
+def default_query(head: HeadAttention, mask_id: int | None) -> int:
+    """The first mask, else the query of the text itself whose largest weight is the largest of all."""
+    items = head.query_tokens.items
+    masks = [i for i, token in enumerate(items) if token.id == mask_id]
+    if masks:
+        return masks[0]
+    spoken = [i for i, token in enumerate(items) if not token.special and head.answered[i]]
+    candidates = spoken or [i for i in range(len(items)) if head.answered[i]] or [0]
+    return max(candidates, key=lambda i: float(np.nan_to_num(head.weights[i]).max()))
+
+
+def _one(head: HeadAttention, measure: str, unit: str, value: float) -> HeadScores:
+    return HeadScores(measure, unit, (head.layer,), (head.head,), np.array([[value]]))
