@@ -15,6 +15,7 @@ from attnscope.results import (
     LayerCheck,
     OutputCheck,
     Overview,
+    Projection,
     Provenance,
     Verdict,
     Verification,
@@ -131,6 +132,21 @@ def head(
         "provenance": provenance(demo),
     }  # fmt: skip
     return HeadAttention(**(fields | changed))  # type: ignore[arg-type]
+
+
+def projection(of: HeadAttention | None = None, **changed: object) -> Projection:
+    """A map of a head with made-up places; distances are true cosine distances, figures are made up."""
+    shown = of or head()
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (shown.q, shown.k))
+    random = np.random.default_rng(13)
+    fields = {
+        "head": shown, "queries": random.normal(size=(len(q), 2)) * 40,
+        "keys": random.normal(size=(len(k), 2)) * 40, "distance": 1 - q @ k.T, "metric": "cosine",
+        "centred": False, "perplexity": 5.0, "wanted_perplexity": 5.0, "seed": 0, "max_iter": 100_000_000,
+        "iterations": 1300, "settled": True, "divergence": 0.35, "trustworthiness": 0.924,
+        "neighbours": 5, "correlation": -0.613,
+    }  # fmt: skip
+    return Projection(**(fields | changed))  # type: ignore[arg-type]
 
 
 def softmax(scaled: np.ndarray, allowed: np.ndarray) -> np.ndarray:
