@@ -65,14 +65,13 @@ def written(
     target: Tokens,
     spell: Spell,
     top: int,
-    given: bool,
     finished: bool,
-    end_ids: tuple[int, ...],
+    step_chances: Float[Tensor, "step word"] | None,
 ) -> Prediction:
     """The text that an encoder-decoder wrote, or was given, with the probability of each of its tokens.
 
-    The whole decoder input is read at once: row i decides about token i + 1. Where the model wrote
-    greedily, each of its tokens must be the likeliest there, which checks the cache that it wrote with.
+    The whole decoder input is read at once: row i decides about token i + 1. `step_chances` are the
+    probabilities under which the model wrote it, step by step with a cache: the two must agree.
     """
     logits = _run(model, inputs).logits[0]
     chances = torch.softmax(logits.double(), dim=-1)
@@ -81,10 +80,11 @@ def written(
         Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(ids)
     )
     blanks = tuple(Blank(row, best(logits[row], spell, top)) for row in range(len(target)))
-    greedy = not given and (getattr(model.generation_config, "num_beams", 1) or 1) == 1
-    likeliest = logits.argmax(-1).tolist()
-    agrees = likeliest[: len(ids)] == list(ids) and (not finished or likeliest[len(ids)] in end_ids)
-    generated = Generated(target.sentence, tokens_written, agrees if greedy else None, finished)
+    error = None
+    if step_chances is not None:
+        steps = min(len(step_chances), len(chances))
+        error = float((step_chances[:steps].to(chances.device) - chances[:steps]).abs().max())
+    generated = Generated(target.sentence, tokens_written, error, finished)
     return Prediction("generated", tokens, blanks, generated, None, provenance)
 
 

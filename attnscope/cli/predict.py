@@ -81,9 +81,8 @@ def answer(
                 target=target.tokens,
                 spell=model.spell,
                 top=top,
-                given=not target.written,
                 finished=target.finished,
-                end_ids=target.ends,
+                step_chances=target.chances,
             )
         if task == "next":
             return prediction.continued(*common, provenance, spell=model.spell, top=top)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnscope.errors import InputError
@@ -20,14 +21,15 @@ MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
 class Target:
     """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off.
 
-    `ends` are the tokens that would have ended it.
+    `chances` are the probabilities of the vocabulary at each step that it was written in, where the model
+    wrote greedily.
     """
 
-    ids: Tensor
+    ids: Int[Tensor, "1 token"]
     tokens: Tokens
     written: bool = False
     finished: bool = True
-    ends: tuple[int, ...] = ()
+    chances: Float[Tensor, "step word"] | None = None
 
 
 def opening(module: Any, tokenizer: Any) -> Target:
@@ -59,14 +61,21 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
         raise InputError(f"{name} has no language-model head and writes no text: give one with --target")
     limit = limit_of(tokenizer, module.config)
     most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
-    sequence = module.generate(**inputs, do_sample=False, max_new_tokens=most)[0].tolist()
-    told = module.generation_config.eos_token_id
-    ends = tuple(told) if isinstance(told, list) else (told,)
-    finished = sequence[-1] in ends
-    ids = sequence[:-1] if finished and len(sequence) > 1 else sequence
+    made = module.generate(
+        **inputs, do_sample=False, max_new_tokens=most, return_dict_in_generate=True, output_logits=True
+    )
+    sequence = made.sequences[0].tolist()
+    settings = module.generation_config
+    told = settings.eos_token_id
+    ended = sequence[-1] in (told if isinstance(told, list) else [told])
+    # some models are made to end at the last step whatever they would have said
+    finished = ended and not (settings.forced_eos_token_id is not None and len(sequence) > most)
+    greedy = (settings.num_beams or 1) == 1
+    chances = torch.cat(made.logits).double().softmax(-1) if greedy else None
+    ids = sequence[:-1] if ended and len(sequence) > 1 else sequence
     text = tokenizer.decode(ids, skip_special_tokens=True)
     target = _target(module, tokenizer, ids, text)
-    return Target(target.ids, target.tokens, written=True, finished=finished, ends=ends)
+    return Target(target.ids, target.tokens, written=True, finished=finished, chances=chances)
 
 
 def _start(module: Any) -> int:

@@ -11,7 +11,7 @@ from attnscope.render.bars import bar
 from attnscope.render.cells import DIM, HEADING, line
 from attnscope.render.header import model_words, quoted
 from attnscope.render.labels import left, settled
-from attnscope.render.numbers import weight_text
+from attnscope.render.numbers import short, weight_text
 from attnscope.results import Blank, Generated, Guess, Prediction
 from attnscope.tokens import printable
 
@@ -81,9 +81,11 @@ def _generated(generated: Generated, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(printable(generated.text), style="bold")]
     parts.append(Text("probability of each token, given the ones before it:", style="dim"))
     parts += _guesses(generated.tokens, width)
-    if generated.agrees is not None:
-        agrees = "each is the likeliest" if generated.agrees else "NOT each is the likeliest"
-        parts.append(Text(f"read at once, without the cache that it was written with: {agrees}", style="dim"))
+    if generated.cache_error is not None:
+        error = short(generated.cache_error)
+        parts.append(
+            Text(f"as it was written, with a cache, no probability differs by more than {error}", style="dim")
+        )
     if not generated.finished:
         parts.append(Text("cut off: the model had not come to an end", style="dim"))
     return parts

@@ -30,14 +30,14 @@ class Blank:
 class Generated:
     """What an encoder-decoder wrote, token by token, with the probability it gave to each.
 
-    `agrees` says whether each token is also the likeliest when the whole text is read at once, without
-    the cache that generation uses; None when the model does not write greedily or was given the text.
-    `finished` is False where it was cut off.
+    `cache_error` is the largest difference of any probability between the run that wrote the text step by
+    step with a cache, and the one that read it at once and gave the probabilities here; None when the model
+    does not write greedily or was given the text. `finished` is False where it was cut off.
     """
 
     text: str
     tokens: tuple[Guess, ...]
-    agrees: bool | None
+    cache_error: float | None
     finished: bool
 
 

@@ -1,0 +1,68 @@
+"""`attnscope predict` as the shell sees it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoints import tiny_bert, tiny_translator
+
+TEXT = "I was watching the door when [MASK] opened."
+
+
+def test_the_pronoun_of_the_article_is_predicted(attnscope) -> None:
+    result = attnscope("predict", TEXT, "-m", "demo", "--top", "3")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "masked words · bundled demo model"
+    assert lines[4] == "7 [MASK]"
+    assert lines[5].split()[:2] == ["it", ".998"]
+    assert len(lines) == 8
+
+
+def test_json_csv_and_npz_hold_the_same_numbers(attnscope, tmp_path: Path) -> None:
+    files = [tmp_path / f"p.{suffix}" for suffix in ("json", "csv", "npz")]
+    out = [part for file in files for part in ("-o", str(file))]
+    result = attnscope("predict", "I [MASK] a [MASK].", "--pair", "It was red.", "-m", "demo", "--json", *out)
+    document = json.loads(result.stdout)
+    assert document == json.loads(files[0].read_text())
+    assert document["schema"] == "attnscope.prediction/1"
+    assert document["provenance"]["route"] == "untouched"
+    rows = list(csv.DictReader(line for line in files[1].read_text().splitlines() if line[0] != "#"))
+    guesses = [guess for blank in document["blanks"] for guess in blank["guesses"]]
+    assert [float(row["probability"]) for row in rows[:-1]] == [guess["probability"] for guess in guesses]
+    assert float(rows[-1]["probability"]) == document["next_sentence"]["probability"]
+    arrays = np.load(files[2])
+    assert arrays["probability"].shape == (2, 5)
+    assert arrays["id"].ravel().tolist() == [guess["id"] for guess in guesses]
+
+
+def test_what_an_encoder_decoder_wrote_is_shown_with_its_check(attnscope, tmp_path: Path) -> None:
+    folder = tiny_translator(tmp_path / "m")
+    result = attnscope("predict", "the door", "-m", str(folder))
+    assert "as it was written, with a cache, no probability differs by more than" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("the door opened",), "no [MASK] to fill"),
+        (("the [MASK]", "--top", "0"), "greater than or equal to 1"),
+        (("the [MASK]", "--target", "we"), "no encoder-decoder"),
+        ((" ",), "the text is empty"),
+        (("the [MASK]", "-o", "p.png"), "cannot write 'p.png'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(attnscope, arguments, message) -> None:
+    result = attnscope("predict", *arguments, "-m", "demo")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_model_without_a_head_is_refused(attnscope, tmp_path: Path) -> None:
+    result = attnscope("predict", TEXT, "-m", str(tiny_bert(tmp_path / "m")))
+    assert result.exit_code == 2
+    assert "has no head that predicts words" in result.stderr
+    assert result.stderr.count("\n") == 1
