@@ -17,12 +17,14 @@ Row = tuple[object, ...]
 def as_csv(result: Result) -> str:
     """Long form: a row per query and key, or per layer and head; floats as Python's shortest exact form."""
     buffer = io.StringIO()
-    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(result))
+    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in comments(result))
     csv.writer(buffer, lineterminator="\n").writerows(rows(result))
     return buffer.getvalue()
 
 
-def _comments(result: Result) -> Iterator[tuple[str, object]]:
+@singledispatch
+def comments(result: Result) -> Iterator[tuple[str, object]]:
+    """What stands above the heading line: what this is, what proves it, where it comes from."""
     told = document(result, arrays=False)
     for key in ("schema", "name", "kind", "layer", "head", "module", "verdict"):
         if key in told and not isinstance(told[key], list):

@@ -8,8 +8,9 @@ from attnscope.render import file_prediction
 from attnscope.render.file_csv import as_csv
 from attnscope.render.file_json import as_json
 from attnscope.render.file_npz import as_npz
+from attnscope.render.worked import files as worked_files
 
 # modules whose import registers their result with `document`, `rows` and `arrays_of`
-REGISTERED = (file_prediction,)
+REGISTERED = (file_prediction, worked_files)
 
 __all__ = ["as_csv", "as_json", "as_npz"]

@@ -6,20 +6,33 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from typing import TypeAlias
 
-from attnscope.results.comparison import Comparison, LayerSimilarity, Side
+from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, Overview
 from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Verdict
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
+from attnscope.results.worked import ScaleStudy, Worked
 
-Result: TypeAlias = HeadAttention | Overview | Verification | Projection | Prediction | Report | Comparison
+Result: TypeAlias = (
+    HeadAttention
+    | Overview
+    | Verification
+    | Projection
+    | Prediction
+    | Report
+    | Comparison
+    | Worked
+    | ScaleStudy
+)
 
 __all__ = [
+    "Between",
     "Blank",
     "Certificate",
     "Comparison",
+    "Divergence",
     "Fault",
     "Generated",
     "Guess",
@@ -27,7 +40,6 @@ __all__ = [
     "HeadScores",
     "Kind",
     "LayerCheck",
-    "LayerSimilarity",
     "MapSettings",
     "NextSentence",
     "OutputCheck",
@@ -37,7 +49,10 @@ __all__ = [
     "Provenance",
     "Report",
     "Result",
+    "ScaleStudy",
     "Side",
+    "Similarity",
     "Verdict",
     "Verification",
+    "Worked",
 ]

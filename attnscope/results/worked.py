@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.origin import Certificate, Provenance
+from attnscope.results.origin import Certificate, Provenance, Verdict
 
 
 class Scoring(StrEnum):
@@ -142,6 +142,13 @@ class Worked:
     checks: tuple[Check, ...] = ()
     pairs: tuple[Pair, ...] = ()
     provenance: Provenance | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst verdict of the proofs, `failed` also when a check did not pass; None without a proof."""
+        if not all(check.passed for check in self.checks):
+            return Verdict.FAILED
+        return max((one.verdict for _, one in self.proofs), key=lambda verdict: verdict.rank, default=None)
 
     def step(self, key: str) -> Step:
         """The step called `key`; `KeyError` where the example has none."""

@@ -3,32 +3,31 @@
 The keys of the arrays that were given are those that `attnscope sdpa` reads.
 """
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
 
 import numpy as np
-from jaxtyping import Shaped
 
 from attnscope.render.certificate import certificate_words
-from attnscope.render.file_json import Value, certificate, number, numbers, provenance
-from attnscope.render.worked.terminal import check_words
+from attnscope.render.file_csv import Row, comments, exact, rows
+from attnscope.render.file_json import Value, certificate, document, number, numbers, provenance
+from attnscope.render.file_npz import Arrays, arrays_of
+from attnscope.render.worked.terminal import check_words, source
 from attnscope.results.worked import Check, ScaleStudy, Step, Worked
-from attnscope.tokens import printable
 
 MEASURES = ("spread", "entropy", "gradient")
-Result = Worked | ScaleStudy
 
 
-def document(result: Result, arrays: bool = True) -> dict[str, Value]:
-    """The document as plain values; without `arrays` only what describes them."""
-    if isinstance(result, ScaleStudy):
-        return _study(result) | ({key: _by_scale(result, key) for key in MEASURES} if arrays else {})
+@document.register
+def _(result: Worked, arrays: bool = True) -> dict[str, Value]:
     told = _worked(result)
     return told | {step.key: numbers(step.matrix.values) for step in result.steps} if arrays else told
+
+
+@document.register
+def _(result: ScaleStudy, arrays: bool = True) -> dict[str, Value]:
+    return _study(result) | ({key: _by_scale(result, key) for key in MEASURES} if arrays else {})
 
 
 def _worked(result: Worked) -> dict[str, Value]:
@@ -39,6 +38,7 @@ def _worked(result: Worked) -> dict[str, Value]:
         "formula": result.formula,
         "scoring": None if result.scoring is None else result.scoring.value,
         "causal": result.causal,
+        "verdict": None if result.verdict is None else result.verdict.value,
         "notes": list(result.notes),
         "warnings": list(result.warnings),
         "certificates": [{"against": against} | certificate(one) for against, one in result.proofs],
@@ -88,51 +88,49 @@ def _check(check: Check) -> dict[str, Value]:
     }
 
 
-def as_csv(result: Result) -> str:
-    """A row per number, under comment lines that say what it is and what proves it."""
-    buffer = io.StringIO()
-    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(result))
-    csv.writer(buffer, lineterminator="\n").writerows(_rows(result))
-    return buffer.getvalue()
-
-
-def _comments(result: Result) -> Iterator[tuple[str, object]]:
+@comments.register
+def _(result: Worked) -> Iterator[tuple[str, object]]:
     told = document(result, arrays=False)
-    for key in ("schema", "name", "title", "formula", "scoring", "causal", "keys", "queries", "seed"):
-        if key in told:
-            yield key, told[key]
+    yield from ((key, told[key]) for key in ("schema", "name", "title", "formula", "scoring", "causal"))
+    yield from (("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula)
+    for against, one in result.proofs:
+        yield "certificate", f"{certificate_words(one)} · against {against}"
     yield from (("check", check_words(check)) for check in result.checks)
-    if isinstance(result, Worked):
-        yield from (("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula)
-        for against, one in result.proofs:
-            yield "certificate", f"{certificate_words(one)} · against {against}"
-        yield from (("note", note) for note in result.notes + result.warnings)
-        yield from ((key, value) for key, value in (told["provenance"] or {}).items() if value is not None)
+    yield from (("note", note) for note in result.notes + result.warnings)
+    if result.provenance:
+        yield "model", result.provenance.model
+        yield "source", source(result.provenance)
 
 
-def _rows(result: Result) -> Iterator[tuple[object, ...]]:
-    if isinstance(result, ScaleStudy):
-        yield "d", *(f"{measure}_{scale}" for measure, scale in product(MEASURES, ("unscaled", "scaled")))
-        for column, dim in enumerate(result.dims):
-            values = (getattr(result, measure)[row, column] for measure, row in product(MEASURES, (0, 1)))
-            yield dim, *(repr(float(value)) for value in values)
-        return
+@comments.register
+def _(result: ScaleStudy) -> Iterator[tuple[str, object]]:
+    told = document(result, arrays=False)
+    yield from ((key, told[key]) for key in ("schema", "keys", "queries", "seed"))
+    yield from (("check", check_words(check)) for check in result.checks)
+
+
+@rows.register
+def _(result: Worked) -> Iterator[Row]:
     yield "step", "row", "row_name", "column", "column_name", "value"
     for step in result.steps:
-        rows, columns = step.matrix.rows.names, step.matrix.columns.names
+        names, columns = step.matrix.rows.names, step.matrix.columns.names
         for (row, column), value in np.ndenumerate(step.matrix.values):
-            yield step.key, row, rows[row], column, columns[column], repr(float(value))
+            yield step.key, row, names[row], column, columns[column], exact(value)
 
 
-def as_npz(result: Result) -> bytes:
-    """The arrays bit by bit by their keys, and everything else as one JSON text named `meta`."""
-    meta = json.dumps(document(result, arrays=False), ensure_ascii=False, allow_nan=False)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **_arrays(result))
-    return buffer.getvalue()
+@rows.register
+def _(result: ScaleStudy) -> Iterator[Row]:
+    measured = list(product(MEASURES, enumerate(("unscaled", "scaled"))))
+    yield "d", *(f"{measure}_{scale}" for measure, (_, scale) in measured)
+    for column, dim in enumerate(result.dims):
+        yield dim, *(exact(getattr(result, measure)[row, column]) for measure, (row, _) in measured)
 
 
-def _arrays(result: Result) -> dict[str, Shaped[np.ndarray, "..."]]:
-    if isinstance(result, ScaleStudy):
-        return {"dims": np.array(result.dims)} | {key: getattr(result, key) for key in MEASURES}
+@arrays_of.register
+def _(result: Worked) -> Arrays:
     return {step.key: step.matrix.values for step in result.steps}
+
+
+@arrays_of.register
+def _(result: ScaleStudy) -> Arrays:
+    return {"dims": np.array(result.dims)} | {key: getattr(result, key) for key in MEASURES}

@@ -27,7 +27,7 @@ def reading(result: ScaleStudy) -> tuple[str, ...]:
     (raw, scaled), most = result.gradient, math.log(result.keys)
     first, last = result.dims[0], result.dims[-1]
     return (
-        f"spread: without the scale it grows as √d (√{last} = {math.sqrt(last):.1f}), with it it stays near 1",
+        f"spread: without the scale it grows as √d (√{last} = {math.sqrt(last):.1f}), with it near 1",
         f"entropy: of at most ln {result.keys} = {most:.2f} nats; near 0 the softmax sees one key only",
         f"gradient: from d = {first} to d = {last} without the scale {raw[0]:.3f} to {raw[-1]:.3f}, "
         f"with it {scaled[0]:.3f} to {scaled[-1]:.3f}: what a saturated softmax cannot learn from",
