@@ -109,7 +109,11 @@ def _map_words(result: Projection) -> Words:
         certificate_words(head.certificate),
         _source(head.provenance),
     )
-    return Words(_heading(head, "t-SNE map"), _sentence(head), foot)
+    return Words(
+        _heading(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
+        _sentence(head),
+        foot,
+    )
 
 
 def _overview_words(result: Overview) -> Words:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from attnscope.render.labels import LEFT_TO_RIGHT, fit, settled
-from attnscope.render.map_layout import INKS, RADII, RING, Focus, Plane
+from attnscope.render.map_layout import INKS, Focus, Plane
 from attnscope.render.numbers import weight_text
 from attnscope.render.placement import Placement, Surroundings, placement
 from attnscope.render.typesetting import line_height, text_width, wrapped
@@ -23,6 +23,7 @@ _WIDEST_NAME = 18  # cells
 _SAME_PLACE, _GAP = 0.01, 0.04
 _LEAST = 0.01  # the smallest weight that is written as a number
 _STACK_WIDTH, _MOST_LINES = 2.0, 14
+_MOST_MARKS = 200  # more could not be told apart
 _LEADER = 0.05  # a label further than this from its marker has a line that leads to it
 
 
@@ -46,15 +47,14 @@ class Mark:
 
 def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
     """A label at every point, in the largest size in which all find room. Returns how many found none."""
-    marks, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
-    for size in _SIZES:
-        placed = _placed(marks, size, around)
-        if placed.free.all():
-            break
+    every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
+    marks = _roomiest(every)
+    size = next((size for size in _SIZES if _placed(marks, size, around, rough=True).free.all()), _SIZES[-1])
+    placed = _placed(marks, size, around)
     for i in np.flatnonzero(placed.free).tolist():
         _write(axes, plane, marks[i], size, placed.boxes[i])
     _draw_leaders(axes, plane, marks, placed)
-    return int((~placed.free).sum())
+    return len(every) - int(placed.free.sum())
 
 
 def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
@@ -67,11 +67,23 @@ def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
         for position, place in enumerate(plane.inches(places)):
             bold = focus.stands_out(side, position)
             spot = (side, *np.round(place / _SAME_PLACE).tolist(), position if bold else None)
-            ring = RING if position == focus.chosen(side) else 0.0
+            radius = plane.radius(side, ring=position == focus.chosen(side)) / 72
             names = found[spot].names if spot in found else ()
             name = _name(tokens, position) + (_weight(result, focus, position) if side == "key" else "")
-            found[spot] = Mark(side, place, (*names, name), bold, (RADII[side] + ring) / 72)
+            found[spot] = Mark(side, place, (*names, name), bold, radius)
     return sorted(found.values(), key=lambda mark: not mark.bold)
+
+
+def _roomiest(marks: list[Mark]) -> list[Mark]:
+    """Where there are too many marks: those that stand out, then those with the most room around them."""
+    if len(marks) <= _MOST_MARKS:
+        return marks
+    places = np.array([mark.place for mark in marks])
+    distances = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
+    np.fill_diagonal(distances, np.inf)
+    room = np.where([mark.bold for mark in marks], np.inf, distances.min(axis=1))
+    kept = np.argsort(-room, kind="stable")[:_MOST_MARKS]
+    return [marks[i] for i in sorted(kept.tolist())]
 
 
 def _name(tokens: Tokens, position: int) -> str:
@@ -95,9 +107,8 @@ def _weight(result: Projection, focus: Focus, key: int) -> str:
 def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surroundings:
     markers = []
     for side, places in (("query", result.queries), ("key", result.keys)):
-        radii = np.full((len(places), 1), RADII[side] / 72)
-        if (chosen := focus.chosen(side)) is not None:
-            radii[chosen] += RING / 72
+        chosen = np.arange(len(places)) == focus.chosen(side)
+        radii = np.where(chosen, plane.radius(side, ring=True), plane.radius(side))[:, None] / 72
         centres = plane.inches(places)
         markers.append(np.concatenate([centres - radii, centres + radii], axis=1))
     ends = plane.inches(result.keys[list(focus.linked)])
@@ -110,14 +121,14 @@ def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surrounding
     return Surroundings(plane.width, plane.height, np.concatenate(markers), links)
 
 
-def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
+def _placed(marks: list[Mark], size: float, around: Surroundings, rough: bool = False) -> Placement:
     texts = [mark.lines(size) for mark in marks]
     sizes = [
         (max(text_width(line, size, mark.bold) for line in lines) + _GAP, len(lines) * line_height(size))
         for mark, lines in zip(marks, texts, strict=True)
     ]
     anchors = np.array([mark.place for mark in marks])
-    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around)
+    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around, rough)
 
 
 def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndarray, " 4"]) -> None:

@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 from attnscope.results import Projection
 
 INKS = {"query": "#b23a00", "key": "#0a559c"}
-RADII = {"query": 3.2, "key": 2.2}  # points, from the middle of a marker to its edge
-RING = 2.0  # points that a ring adds to that
 LEGEND = 0.28  # height of the strip above the map
 _EDGE = 0.16
+_RADII = {"query": 3.4, "key": 1.9}  # points, from the middle of a marker to its edge, where there is room
+_RING = 2.0  # points between a marker and the ring around it
+_ROOM, _SMALLEST = 0.3, 0.6  # square inches a point needs for that, and the share of the size left without
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,17 @@ def focus_on(result: Projection, query: int | None, key: int | None, links: int)
 
 @dataclass(frozen=True)
 class Plane:
-    """The map takes `width` by `height` of the Axes; `scale` units of the map are an inch."""
+    """`width` by `height` of the Axes, `scale` units of the map to the inch, markers a `share` of their size."""
 
     width: float
     height: float
     origin: Float[np.ndarray, " 2"]
     scale: float
+    share: float
+
+    def radius(self, side: str, ring: bool = False) -> float:
+        """From the middle of a marker to its edge, or to the ring around it, in points."""
+        return self.share * _RADII[side] + (_RING if ring else 0.0)
 
     def inches(self, places: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
         return (places - self.origin) / self.scale
@@ -70,4 +76,5 @@ def plane_on(axes: Axes, result: Projection) -> Plane:
     axes.set_xlim(origin[0], origin[0] + width * scale)
     axes.set_ylim(origin[1], origin[1] + (height + LEGEND) * scale)
     axes.set_aspect("equal", adjustable="box")
-    return Plane(width, height, origin, scale)
+    share = float(np.clip(np.sqrt(width * height / len(points) / _ROOM), _SMALLEST, 1.0))
+    return Plane(width, height, origin, scale, share)

@@ -52,10 +52,14 @@ class Placement:
 
 @dataclass(frozen=True)
 class _Choices:
-    """The places that every label may take, and what each would cost without the other labels."""
+    """The places that every label may take, and what each would cost without the other labels.
+
+    A hull is the box around a label's box and its leader.
+    """
 
     boxes: Float[np.ndarray, "label choice 4"]
     leaders: Float[np.ndarray, "label choice 4"]
+    hulls: Float[np.ndarray, "label choice 4"]
     costs: Float[np.ndarray, "label choice"]
 
 
@@ -64,15 +68,17 @@ def placement(
     sizes: Float[np.ndarray, "label 2"],
     radii: Float[np.ndarray, " label"],
     around: Surroundings,
+    rough: bool = False,
 ) -> Placement:
     """Places for labels of `sizes` beside the points `anchors`, whose markers reach `radii` far.
 
-    Labels come most important first: where two cannot both be free, the first one is.
+    Labels come most important first: where two cannot both be free, the first one is. A `rough` placement
+    leaves out the second thoughts; it tells whether the labels find room.
     """
     choices = _choices(anchors, sizes, radii, around)
     chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
     _settle(choices, chosen, order)
-    for _ in range(_ROUNDS):
+    for _ in range(0 if rough else _ROUNDS):
         _rearrange(choices, chosen, anchors)
         _settle(choices, chosen, order)
     every = np.arange(len(anchors))
@@ -94,9 +100,10 @@ def _choices(
     boxes = np.concatenate([centres - sizes[:, None] / 2, centres + sizes[:, None] / 2], axis=-1)
     starts = np.broadcast_to(anchors[:, None], centres.shape)
     leaders = np.concatenate([starts, np.clip(starts, boxes[..., :2], boxes[..., 2:])], axis=-1)
+    hulls = np.concatenate([np.minimum(boxes[..., :2], starts), np.maximum(boxes[..., 2:], starts)], axis=-1)
     costs = np.stack([_lonely_costs(*pair, around) for pair in zip(boxes, leaders, strict=True)])
     slanted = np.abs(directions).min(axis=-1)
-    return _Choices(boxes, leaders, costs + _FAR * gaps + _ASIDE * (1 - directions[:, 0] + slanted))
+    return _Choices(boxes, leaders, hulls, costs + _FAR * gaps + _ASIDE * (1 - directions[:, 0] + slanted))
 
 
 def _lonely_costs(
@@ -175,6 +182,9 @@ def _added(
     """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
+    hulls = choices.hulls[label, few]
+    reach = np.concatenate([hulls[:, :2].min(axis=0), hulls[:, 2:].max(axis=0)])[None]
+    others = others[overlapping(grown(reach, _CLEAR), choices.hulls[others, chosen[others]])[0]]
     boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
     own, lines = choices.boxes[label, few], choices.leaders[label, few]
     added: Float[np.ndarray, " choice"] = (

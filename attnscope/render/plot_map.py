@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
 from attnscope.render.map_labels import draw_labels
-from attnscope.render.map_layout import INKS, LEGEND, RADII, RING, Focus, focus_on, plane_on
+from attnscope.render.map_layout import INKS, LEGEND, Focus, Plane, focus_on, plane_on
 from attnscope.render.map_words import title_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import FAINT, INK, Frame
@@ -25,7 +25,7 @@ _WORDS = 7.0
 def map_frame(result: Projection, titled: bool) -> Frame:
     """The size of axes on which the labels of `result` have room; a map with a query is `titled`."""
     places = np.concatenate([result.queries, result.keys])
-    width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 4.4, 11.0))
+    width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 5.0, 11.0))
     spread = np.ptp(places, axis=0)
     shape = float(np.clip(spread[1] / (spread[0] or 1.0), 0.6, 1.0))
     return Frame(width=width, height=shape * width + LEGEND, left=0.0, top=0.42 if titled else 0.06)
@@ -45,8 +45,8 @@ def draw_map(
     _draw_title(result, axes, focus)
     _draw_links(result, axes, focus)
     for side in ("query", "key"):
-        _draw_markers(result, axes, focus, side)
-    _draw_legend(axes, focus, left_out=draw_labels(result, axes, focus, plane))
+        _draw_markers(result, axes, focus, plane, side)
+    _draw_legend(axes, focus, plane, left_out=draw_labels(result, axes, focus, plane))
 
 
 def _draw_title(result: Projection, axes: Axes, focus: Focus) -> None:
@@ -74,32 +74,35 @@ def _draw_links(result: Projection, axes: Axes, focus: Focus) -> None:
     )
 
 
-def _draw_markers(result: Projection, axes: Axes, focus: Focus, side: str) -> None:
+def _draw_markers(result: Projection, axes: Axes, focus: Focus, plane: Plane, side: str) -> None:
     """The points of one side, and a ring around the chosen one."""
     places = result.queries if side == "query" else result.keys
-    style = {"markersize": 2 * RADII[side], "markeredgecolor": "white", "markeredgewidth": 0.4, "zorder": 3}
+    style = {
+        "markersize": 2 * plane.radius(side),
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.4,
+        "zorder": 3,
+    }
     axes.plot(*places.T, _MARKERS[side], color=INKS[side], label=side, **style)  # type: ignore[arg-type]
     if (chosen := focus.chosen(side)) is not None:
-        ring = {"markersize": 2 * (RADII[side] + RING), "markeredgewidth": 1.1, "zorder": 4}
+        ring = {"markersize": 2 * plane.radius(side, ring=True), "markeredgewidth": 1.1, "zorder": 4}
         axes.plot(*places[chosen], "o", mfc="none", mec=_RING_INK, label=f"chosen {side}", **ring)  # type: ignore[arg-type]
 
 
-def _draw_legend(axes: Axes, focus: Focus, left_out: int) -> None:
+def _draw_legend(axes: Axes, focus: Focus, plane: Plane, left_out: int) -> None:
     """In the strip above the map."""
     handles = [
-        Line2D([], [], ls="", marker=_MARKERS[side], color=INKS[side], ms=2 * RADII[side], label=side)
+        Line2D([], [], ls="", marker=_MARKERS[side], color=INKS[side], ms=2 * plane.radius(side), label=side)
         for side in ("query", "key")
     ]
     if focus.query is not None:
-        handles.append(
-            Line2D([], [], color=_LINK_INK, linewidth=2.5, label="attention, as wide as its weight")
-        )
+        handles.append(Line2D([], [], color=_LINK_INK, linewidth=2.5, label="link, as wide as its weight"))
     axes.legend(
         handles=handles, loc="upper left", ncols=3, fontsize=_WORDS, frameon=False, borderaxespad=0.2,
         columnspacing=1.2, handletextpad=0.6, labelcolor=INK,
     )  # fmt: skip
     if left_out:
-        told = f"{counted(left_out, 'label')} left out for lack of room"
+        told = f"{counted(left_out, 'label')} left out"
         at = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right", "va": "center"}
         place = (-5, -36 * LEGEND)
         axes.annotate(told, (1, 1), place, size=_WORDS, color=FAINT, **at)  # type: ignore[arg-type]
