@@ -24,7 +24,8 @@ _SAME_PLACE, _GAP = 0.01, 0.04
 _LEAST = 0.01  # the smallest weight that is written as a number
 _STACK_WIDTH, _MOST_LINES = 2.0, 14
 _MOST_MARKS = 200  # more could not be told apart
-_LEADER = 0.05  # a label further than this from its marker has a line that leads to it
+_LEADER = 0.07  # a label further than this from its marker has a line that leads to it
+_FAR = 0.16  # a mean distance of labels from their markers above which a smaller size is better
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,8 @@ def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> i
     """A label at every point, in the largest size in which all find room. Returns how many found none."""
     every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
     marks = _roomiest(every)
-    size = next((size for size in _SIZES if _placed(marks, size, around, rough=True).free.all()), _SIZES[-1])
+    fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
+    size = next(fitting, _SIZES[-1])
     placed = _placed(marks, size, around)
     for i in np.flatnonzero(placed.free).tolist():
         _write(axes, plane, marks[i], size, placed.boxes[i])
@@ -131,6 +133,17 @@ def _placed(marks: list[Mark], size: float, around: Surroundings, rough: bool = 
     return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around, rough)
 
 
+def _roomy(marks: list[Mark], placed: Placement) -> bool:
+    """Whether all labels are free and, on the whole, near their markers."""
+    return bool(placed.free.all() and _distances(marks, placed).mean() < _FAR)
+
+
+def _distances(marks: list[Mark], placed: Placement) -> Float[np.ndarray, " label"]:
+    """From the edge of each marker to its label."""
+    lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
+    return lengths - [mark.radius for mark in marks]
+
+
 def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndarray, " 4"]) -> None:
     middle = plane.places((box[:2] + box[2:]) / 2)
     axes.text(
@@ -140,8 +153,7 @@ def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndar
 
 
 def _draw_leaders(axes: Axes, plane: Plane, marks: list[Mark], placed: Placement) -> None:
-    lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
-    far = placed.free & (lengths > [mark.radius + _LEADER for mark in marks])
+    far = placed.free & (_distances(marks, placed) > _LEADER)
     lines = [plane.places(leader.reshape(2, 2)) for leader in placed.leaders[far]]
     inks = [INKS[mark.side] for mark, led in zip(marks, far, strict=True) if led]
     leaders = LineCollection(lines, colors=inks, linewidths=0.5, alpha=0.55, zorder=2, label="leaders")

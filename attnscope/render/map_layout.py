@@ -14,9 +14,9 @@ from attnscope.results import Projection
 INKS = {"query": "#b23a00", "key": "#0a559c"}
 LEGEND = 0.28  # height of the strip above the map
 _EDGE = 0.16
-_RADII = {"query": 3.4, "key": 1.9}  # points, from the middle of a marker to its edge, where there is room
+_RADII = {"query": 3.4, "key": 2.0}  # points, from the middle of a marker to its edge, where there is room
 _RING = 2.0  # points between a marker and the ring around it
-_ROOM, _SMALLEST = 0.3, 0.6  # square inches a point needs for that, and the share of the size left without
+_ROOM, _SMALLEST = 0.3, 0.7  # square inches a point needs for that, and the share of the size left without
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def focus_on(result: Projection, query: int | None, key: int | None, links: int)
 
 @dataclass(frozen=True)
 class Plane:
-    """`width` by `height` of the Axes, `scale` units of the map to the inch, markers a `share` of their size."""
+    """`width` by `height` of the Axes, `scale` units of the map to an inch, markers `share` of their size."""
 
     width: float
     height: float
