@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
@@ -54,7 +55,7 @@ def map_figure(
     result: Projection, queries: Sequence[int] = (), key: int | None = None, links: int = 5
 ) -> Figure:
     """The t-SNE map of a head: one panel, or the same map once for each of `queries` with its links."""
-    chosen = list(queries) or [None]
+    chosen: list[int | None] = [*queries] or [None]
     with drawing():
         frame = map_frame(result, titled=bool(queries))
         further = [replace(frame, left=0.2)] * (len(chosen) - 1)
@@ -64,11 +65,19 @@ def map_figure(
     return figure
 
 
-def figure_bytes(figure: Figure, format: Format) -> bytes:
-    """The file of `figure`: the same bytes for the same result, without any time or random name in it."""
+def figure_bytes(figure: Figure | Sequence[Figure], format: Format) -> bytes:
+    """The file of `figure`: the same bytes for the same result, without any time or random name in it.
+
+    Several figures are the pages of one PDF.
+    """
     buffer = io.BytesIO()
     with drawing():
-        figure.savefig(buffer, format=format, dpi=DPI, metadata=_NO_TIME[format])
+        if isinstance(figure, Figure):
+            figure.savefig(buffer, format=format, dpi=DPI, metadata=_NO_TIME[format])
+        else:
+            with PdfPages(buffer, metadata=_NO_TIME["pdf"]) as pages:
+                for page_figure in figure:
+                    pages.savefig(page_figure, dpi=DPI)
     return buffer.getvalue()
 
 
@@ -80,11 +89,11 @@ def _head_words(result: HeadAttention, shown: Panel) -> Words:
     if shown.show == "weights" and result.sink is not None:
         told.append("rows sum to less than 1, the sink takes the rest")
     told += feature_words(result)
-    foot = [certificate_words(result.certificate), _source(result.provenance)]
-    return Words(_heading(result), _sentence(result), tuple([" · ".join(told), *foot] if told else foot))
+    foot = [certificate_words(result.certificate), source_words(result.provenance)]
+    return Words(heading_words(result), _sentence(result), tuple([" · ".join(told), *foot] if told else foot))
 
 
-def _heading(result: HeadAttention, shown: str = "") -> str:
+def heading_words(result: HeadAttention, shown: str = "") -> str:
     """Model, head, kind, what is `shown` of it, and the verdict where it is not the best."""
     parts = [model_words(result.provenance), result.name, attention_words(result.kind)]
     parts += [shown] if shown else []
@@ -107,10 +116,10 @@ def _map_words(result: Projection) -> Words:
         *trust,
         " · ".join(settings_words(result)),
         certificate_words(head.certificate),
-        _source(head.provenance),
+        source_words(head.provenance),
     )
     return Words(
-        _heading(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
+        heading_words(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
         _sentence(head),
         foot,
     )
@@ -125,10 +134,10 @@ def _overview_words(result: Overview) -> Words:
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    return Words(heading, sentence, (legend(result), verdicts, _source(result.provenance)))
+    return Words(heading, sentence, (legend(result), verdicts, source_words(result.provenance)))
 
 
-def _source(provenance: Provenance) -> str:
+def source_words(provenance: Provenance) -> str:
     """What pins the numbers down, for the small print."""
     versions = " ".join(f"{name} {version}" for name, version in sorted(provenance.versions.items()))
     how = (provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)

@@ -43,8 +43,8 @@ class Grid:
 
 def grid(shown: Panel) -> Grid:
     """The layout that keeps every label of `shown` legible."""
-    rows = _labels(shown.row_tokens)
-    columns = _labels(shown.column_tokens) if shown.column_tokens else _dimensions(shown.values.shape[1])
+    rows = token_labels(shown.row_tokens)
+    columns = token_labels(shown.column_tokens) if shown.column_tokens else _dimensions(shown.values.shape[1])
     high = _side(max(len(rows), len(columns) if shown.column_tokens else 0))
     wide = high if shown.column_tokens else min(0.44, 9 / len(columns))
     size = min(max(high * 72 * 0.7, _LEAST_SIZE), 9.0)
@@ -58,7 +58,7 @@ def _side(cells: int) -> float:
     return 0.44 if cells <= _MOST_NUMBERS else 0.25 if cells <= 30 else 0.17 if cells <= 64 else 11 / cells
 
 
-def _labels(tokens: Tokens) -> list[str]:
+def token_labels(tokens: Tokens) -> list[str]:
     """Unique labels; one that has to be cut carries its position instead of its end."""
     cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
     whole = zip(cut, tokens.labels, strict=True)
@@ -83,9 +83,12 @@ def head_frame(shown: Panel) -> Frame:
     )
 
 
-def draw_head(shown: Panel, axes: Axes) -> QuadMesh:
-    """Colour map, labels, axis words and, where they fit, numbers. Returns what a colour bar is made for."""
-    laid = grid(shown)
+def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
+    """Colour map, labels, axis words and, where they fit, numbers. Returns what a colour bar is made for.
+
+    `laid` is the layout where it is not that of `grid`.
+    """
+    laid = laid or grid(shown)
     _background(shown, axes)
     mesh = _mesh(shown, axes)
     _ticks(axes, laid)
