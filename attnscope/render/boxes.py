@@ -8,7 +8,7 @@ _NO_STEP = 1e-12  # in place of 0, so that a segment along an axis needs no case
 
 def grown(boxes: Float[np.ndarray, "box 4"], by: float) -> Float[np.ndarray, "box 4"]:
     """Boxes with every edge moved outwards."""
-    return boxes + np.array([-by, -by, by, by])
+    return np.asarray(boxes + np.array([-by, -by, by, by]))
 
 
 def overlapping(
@@ -24,8 +24,7 @@ def overlapping(
 
 def holding(boxes: Float[np.ndarray, "box 4"], point: Float[np.ndarray, " 2"]) -> Bool[np.ndarray, " box"]:
     """Which boxes hold `point`."""
-    held: Bool[np.ndarray, " box"] = ((boxes[:, :2] <= point) & (point <= boxes[:, 2:])).all(axis=-1)
-    return held
+    return np.asarray(((boxes[:, :2] <= point) & (point <= boxes[:, 2:])).all(axis=1))
 
 
 def through(

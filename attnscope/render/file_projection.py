@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from attnscope.render.file_csv import Row, exact, rows
+from attnscope.render.certificate import certificate_words
+from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, document, number, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
 from attnscope.results import Projection
@@ -46,3 +47,11 @@ def _(result: Projection) -> Arrays:
     names = ("scores", "scaled", "weights", "allowed", "q", "k")
     places = {"query_places": result.queries, "key_places": result.keys, "distance": result.distance}
     return places | {name: getattr(result.head, name) for name in names}
+
+
+@comments.register
+def _(result: Projection) -> Iterator[tuple[str, object]]:
+    """The comments that any result has, then certificate, settings and honesty figures."""
+    yield from comments.dispatch(object)(result)
+    yield "certificate", certificate_words(result.head.certificate)
+    yield from ((name, getattr(result, name)) for name in _SETTINGS + _FIGURES)

@@ -13,7 +13,8 @@ from matplotlib.collections import LineCollection
 from attnscope.render.labels import LEFT_TO_RIGHT, fit, settled
 from attnscope.render.map_layout import INKS, Focus, Plane
 from attnscope.render.numbers import weight_text
-from attnscope.render.placement import Placement, Surroundings, placement
+from attnscope.render.placement import Placement, placement
+from attnscope.render.places import Surroundings
 from attnscope.render.typesetting import line_height, text_width, wrapped
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
@@ -141,13 +142,13 @@ def _roomy(marks: list[Mark], placed: Placement) -> bool:
 def _distances(marks: list[Mark], placed: Placement) -> Float[np.ndarray, " label"]:
     """From the edge of each marker to its label."""
     lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
-    return lengths - [mark.radius for mark in marks]
+    return np.asarray(lengths - [mark.radius for mark in marks])
 
 
 def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndarray, " 4"]) -> None:
-    middle = plane.places((box[:2] + box[2:]) / 2)
+    x, y = plane.places((box[:2] + box[2:]) / 2).tolist()
     axes.text(
-        *middle, "\n".join(mark.lines(size)), size=size, color=INKS[mark.side], ha="center", va="center",
+        x, y, "\n".join(mark.lines(size)), size=size, color=INKS[mark.side], ha="center", va="center",
         weight="bold" if mark.bold else "normal", zorder=5, parse_math=False,
     )  # fmt: skip
 

@@ -39,7 +39,7 @@ def focus_on(result: Projection, query: int | None, key: int | None, links: int)
     if query is None:
         return Focus(None, (), key)
     ranked = result.ranked_keys(query).tolist()
-    further = [key] if key in ranked[links:] else []
+    further = [position for position in ranked[links:] if position == key]
     return Focus(query, (*ranked[:links], *further), key)
 
 
@@ -58,10 +58,10 @@ class Plane:
         return self.share * _RADII[side] + (_RING if ring else 0.0)
 
     def inches(self, places: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
-        return (places - self.origin) / self.scale
+        return np.asarray((places - self.origin) / self.scale)
 
     def places(self, inches: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
-        return self.origin + inches * self.scale
+        return np.asarray(self.origin + inches * self.scale)
 
 
 def plane_on(axes: Axes, result: Projection) -> Plane:

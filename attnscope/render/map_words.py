@@ -24,7 +24,7 @@ def correlation_words(result: Projection) -> str:
     """Spearman's correlation, and what it means for this head."""
     if math.isnan(result.correlation):
         return "correlation of distance and score undefined: no two distances or no two scores differ"
-    named = f"correlation of distance and score {_signed(result.correlation)} (Spearman)"
+    named = f"correlation of full-space distance and score {_signed(result.correlation)} (Spearman)"
     return f"{named}: {nearness_words(result.correlation)}"
 
 

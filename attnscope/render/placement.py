@@ -1,10 +1,8 @@
 """Where the labels of a map go: near their points, off every marker and every other label.
 
-Each label has the same few hundred places to choose from, in sixteen directions around its point and
-further and further out. Labels choose in turn, the crowded ones first, and choose again until none would
-rather stand elsewhere; then those that stand badly and their neighbours are taken off and choose anew. No
-random numbers and no clock: the same input gives the same places. All lengths are inches, from the lower
-left corner.
+Labels choose in turn, the crowded ones first, and choose again until none would rather stand elsewhere;
+then those that stand badly and their neighbours are taken off and choose anew. No random numbers and no
+clock: the same input gives the same places. All lengths are inches, from the lower left corner.
 """
 
 from dataclasses import dataclass
@@ -13,32 +11,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.render.boxes import crossing, grown, holding, overlapping, through
+from attnscope.render.places import CLEAR, COVERS, Choices, Surroundings, choices_of, inside
 
-_ANGLES = np.arange(16) * np.pi / 8
-_GAPS = np.array([0, 0.03, 0.07, 0.11, 0.16, 0.22, 0.3, 0.4, 0.52, 0.67, 0.85, 1.05, 1.3, 1.6, 2.0])
-_CLEAR = 0.012  # left free around each label and each marker
-_NEAR, _NEIGHBOURHOOD = 0.05, 0.5
-_FAR, _ASIDE = 8.0, 0.25  # costs of an inch between point and label, and of standing not at the right
-_COVERS, _CLOSE, _ON_LINK = (
-    40.0,
-    2.0,
-    3.0,
-)  # of a label or marker covered, of another's marker close by, a link
-_ON_LEADER, _PAST_MARKER, _CROSSED = 12.0, 6.0, 6.0  # of leaders: under a label, over a marker, crossing
-_OUTSIDE = 1e6
-_MOST_SWEEPS, _ROUNDS, _PARTS = 12, 2, 10
+_ON_LEADER, _CROSSED = 12.0, 6.0  # costs of a leader under a label, and of two that cross
+_NEIGHBOURHOOD = 0.5
 _BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
-_MARGIN = 0.04  # free at the edge
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What labels keep clear of: the edge of the axes, the boxes of markers, and, if possible, the links."""
-
-    width: float
-    height: float
-    markers: Float[np.ndarray, "marker 4"]
-    links: Float[np.ndarray, "link 4"]
+_MOST_SWEEPS, _ROUNDS, _PARTS = 12, 2, 10
 
 
 @dataclass(frozen=True)
@@ -48,19 +26,6 @@ class Placement:
     boxes: Float[np.ndarray, "label 4"]
     leaders: Float[np.ndarray, "label 4"]
     free: Bool[np.ndarray, " label"]
-
-
-@dataclass(frozen=True)
-class _Choices:
-    """The places that every label may take, and what each would cost without the other labels.
-
-    A hull is the box around a label's box and its leader.
-    """
-
-    boxes: Float[np.ndarray, "label choice 4"]
-    leaders: Float[np.ndarray, "label choice 4"]
-    hulls: Float[np.ndarray, "label choice 4"]
-    costs: Float[np.ndarray, "label choice"]
 
 
 def placement(
@@ -75,7 +40,7 @@ def placement(
     Labels come most important first: where two cannot both be free, the first one is. A `rough` placement
     leaves out the second thoughts; it tells whether the labels find room.
     """
-    choices = _choices(anchors, sizes, radii, around)
+    choices = choices_of(anchors, sizes, radii, around)
     chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
     _settle(choices, chosen, order)
     for _ in range(0 if rough else _ROUNDS):
@@ -86,48 +51,6 @@ def placement(
     return Placement(boxes, leaders, _free(boxes, around))
 
 
-def _choices(
-    anchors: Float[np.ndarray, "label 2"],
-    sizes: Float[np.ndarray, "label 2"],
-    radii: Float[np.ndarray, " label"],
-    around: Surroundings,
-) -> _Choices:
-    angles, gaps = (axis.ravel() for axis in np.meshgrid(_ANGLES, _GAPS, indexing="ij"))
-    directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    inwards = np.clip(np.sqrt(2) * directions, -1, 1)  # from the edge of a box to its centre, in half sizes
-    reach = 1.45 * (radii[:, None, None] + _CLEAR) + gaps[:, None]  # 1.45: round markers have square boxes
-    centres = anchors[:, None] + directions * reach + inwards * sizes[:, None] / 2
-    boxes = np.concatenate([centres - sizes[:, None] / 2, centres + sizes[:, None] / 2], axis=-1)
-    starts = np.broadcast_to(anchors[:, None], centres.shape)
-    leaders = np.concatenate([starts, np.clip(starts, boxes[..., :2], boxes[..., 2:])], axis=-1)
-    hulls = np.concatenate([np.minimum(boxes[..., :2], starts), np.maximum(boxes[..., 2:], starts)], axis=-1)
-    costs = np.stack([_lonely_costs(*pair, around) for pair in zip(boxes, leaders, strict=True)])
-    slanted = np.abs(directions).min(axis=-1)
-    return _Choices(boxes, leaders, hulls, costs + _FAR * gaps + _ASIDE * (1 - directions[:, 0] + slanted))
-
-
-def _lonely_costs(
-    boxes: Float[np.ndarray, "choice 4"], leaders: Float[np.ndarray, "choice 4"], around: Surroundings
-) -> Float[np.ndarray, " choice"]:
-    """What the places of one label cost before any other label is there."""
-    outside = ~_inside(boxes, around)
-    foreign = around.markers[~holding(around.markers, leaders[0, :2])]
-    costs: Float[np.ndarray, " choice"] = (
-        _OUTSIDE * outside
-        + _COVERS * overlapping(grown(boxes, _CLEAR), around.markers).sum(axis=1)
-        + _CLOSE * overlapping(grown(boxes, _NEAR), foreign).sum(axis=1)
-        + _ON_LINK * through(around.links, boxes).sum(axis=0)
-        + _PAST_MARKER * through(leaders, foreign).sum(axis=1)
-    )
-    return costs
-
-
-def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.ndarray, " box"]:
-    low, high = _MARGIN, np.array([around.width, around.height]) - _MARGIN
-    inside: Bool[np.ndarray, " box"] = (boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1)
-    return inside
-
-
 def _crowded_first(
     anchors: Float[np.ndarray, "label 2"], markers: Float[np.ndarray, "marker 4"]
 ) -> Int[np.ndarray, " label"]:
@@ -136,7 +59,7 @@ def _crowded_first(
     return np.argsort(-np.array(near), kind="stable")
 
 
-def _settle(choices: _Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
+def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
     """Lets each label take its cheapest place, again and again until nothing changes."""
     for _ in range(_MOST_SWEEPS):
         before = chosen.copy()
@@ -147,7 +70,7 @@ def _settle(choices: _Choices, chosen: Int[np.ndarray, " label"], order: Int[np.
 
 
 def _rearrange(
-    choices: _Choices, chosen: Int[np.ndarray, " label"], anchors: Float[np.ndarray, "label 2"]
+    choices: Choices, chosen: Int[np.ndarray, " label"], anchors: Float[np.ndarray, "label 2"]
 ) -> None:
     """Takes each label that stands badly off with its neighbours; they stay anew if that is better."""
     costs = np.array([_cost(choices, chosen, label) for label in range(len(chosen))])
@@ -170,25 +93,25 @@ def _rearrange(
             chosen[group] = before
 
 
-def _cost(choices: _Choices, chosen: Int[np.ndarray, " label"], label: int) -> float:
+def _cost(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> float:
     """What the choice of `label` costs beside those that have chosen."""
     choice = chosen[label : label + 1]
     return float((choices.costs[label, choice] + _added(choices, chosen, label, choice))[0])
 
 
 def _added(
-    choices: _Choices, chosen: Int[np.ndarray, " label"], label: int, few: Int[np.ndarray, " choice"]
+    choices: Choices, chosen: Int[np.ndarray, " label"], label: int, few: Int[np.ndarray, " choice"]
 ) -> Float[np.ndarray, " choice"]:
     """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
     hulls = choices.hulls[label, few]
     reach = np.concatenate([hulls[:, :2].min(axis=0), hulls[:, 2:].max(axis=0)])[None]
-    others = others[overlapping(grown(reach, _CLEAR), choices.hulls[others, chosen[others]])[0]]
+    others = others[overlapping(grown(reach, CLEAR), choices.hulls[others, chosen[others]])[0]]
     boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
     own, lines = choices.boxes[label, few], choices.leaders[label, few]
     added: Float[np.ndarray, " choice"] = (
-        _COVERS * overlapping(grown(own, _CLEAR), boxes).sum(axis=1)
+        COVERS * overlapping(grown(own, CLEAR), boxes).sum(axis=1)
         + _ON_LEADER * through(lines, boxes).sum(axis=1)
         + _ON_LEADER * through(leaders, own).sum(axis=0)
         + _CROSSED * crossing(lines, leaders).sum(axis=1)
@@ -196,7 +119,7 @@ def _added(
     return added
 
 
-def _cheapest(choices: _Choices, chosen: Int[np.ndarray, " label"], label: int) -> int:
+def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> int:
     """The choice that costs least where the others stand as they do.
 
     Others only add to what a choice costs alone, so most choices are out of the question from the start.
@@ -216,7 +139,7 @@ def _cheapest(choices: _Choices, chosen: Int[np.ndarray, " label"], label: int) 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
     """Labels inside the axes that cover no marker and none of the free labels before them."""
-    free = _inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
+    free = inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
     covered = overlapping(boxes, boxes)
     for label in range(len(boxes)):
         free[label] &= not covered[label, :label][free[:label]].any()
