@@ -40,7 +40,7 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
             Step(
                 "answer",
                 Matrix("answer", answers, queries, value),
-                "the value where the match is 1",
+                "the value of the match",
                 "certain, or not to be had",
             ),
         ),

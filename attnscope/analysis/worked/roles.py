@@ -45,7 +45,7 @@ ADDITIVE = {
     "additive_wk": Role("Ak", "d_k", "d_a"),
     "additive_v": Role("a", "one", "d_a"),
 }
-ROLES = VECTORS | PROJECTIONS | OPTIONAL | BACK | ADDITIVE
+ROLES = VECTORS | PROJECTIONS | BACK | OPTIONAL | ADDITIVE
 NAMES = {"query_names": "query", "key_names": "key", "token_names": "T", "dims": "d_k", "value_dims": "d_v"}
 
 
@@ -66,7 +66,7 @@ def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
             f"additive scoring has no {', '.join(missing)}: it is a · tanh(q Aq + k Ak) with "
             "additive_wq = Aq (d_q x d_a), additive_wk = Ak (d_k x d_a), additive_v = a (1 x d_a)"
         )
-    there = {key: role for key, role in (start | OPTIONAL | BACK | additive).items() if key in given}
+    there = {key: role for key, role in (start | BACK | OPTIONAL | additive).items() if key in given}
     if scoring is not Scoring.ADDITIVE:
         return there
     own = {"q": Role("Q", "query", "d_q"), "wq": Role("Wq", "d", "d_q"), "bq": Role("bq", "one", "d_q")}

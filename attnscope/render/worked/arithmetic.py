@@ -36,6 +36,12 @@ def _unsigned_zero(text: str) -> str:
     return text[1:] if text.startswith("-") and not text.strip("-0.") else text
 
 
+def shape_words(step: Step) -> str:
+    """`3 x d_k=2`, with the words of both axes where it is about pairs: `1 x 3 (queries x keys)`."""
+    rows, columns = step.matrix.rows, step.matrix.columns
+    return step.matrix.shape + (f" ({rows.plural} x {columns.plural})" if columns.word == "key" else "")
+
+
 def spelled_out(step: Step, decimals: int) -> str:
     """`fruit, apple: 0.8·0.9 + 0.2·0.1 + 0.1·0.2 = 0.76`; of many terms the first two and their number."""
     cell = step.cell

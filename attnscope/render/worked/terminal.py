@@ -8,7 +8,7 @@ from rich.text import Text
 from attnscope.render.cells import DIM, HEADING
 from attnscope.render.certificate import STYLES, certificate_line
 from attnscope.render.numbers import counted, short
-from attnscope.render.worked.arithmetic import spelled_out
+from attnscope.render.worked.arithmetic import shape_words, spelled_out
 from attnscope.render.worked.grid import INDENT, grid
 from attnscope.results import Provenance, Verdict
 from attnscope.results.worked import Check, Pair, Step, Worked
@@ -64,11 +64,9 @@ def sizes(result: Worked) -> str:
 def step_line(step: Step) -> Text:
     """`scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
     made = f" = {step.formula}" if step.formula else ""
-    pairs = step.matrix.columns.word == "key"
-    axes = f" ({step.matrix.rows.plural} x {step.matrix.columns.plural})" if pairs else ""
     meaning = f" · {step.meaning}" if step.meaning else ""
     return Text.assemble(
-        (step.matrix.symbol, HEADING), made, "   ", (step.matrix.shape, HEADING), (axes + meaning, DIM)
+        (step.matrix.symbol, HEADING), made, "   ", (shape_words(step), HEADING), (meaning, DIM)
     )
 
 

@@ -1,0 +1,168 @@
+"""One step of a worked example drawn on an Axes: its title, its shape, and its numbers as a heat map."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.patches import Rectangle
+
+from attnscope.render.labels import fit
+from attnscope.render.numbers import largest_magnitude
+from attnscope.render.page import FAINT, INK, ink_on
+from attnscope.render.typesetting import line_height, text_width
+from attnscope.render.worked.arithmetic import shape_words, texts
+from attnscope.results.worked import Axis, Step
+from attnscope.tokens import printable
+
+TITLE, SMALL = 9.0, 7.0
+_MOST_CELLS, _ROOMY = 16, 6  # cells of an axis that still have numbers and labels; few enough to be large
+_WIDEST_LABEL = 24
+_LONGEST_SIDE = 2.6
+_PAD = 0.06
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A step laid out in inches: one cell, the room left of the cells and above them, and the whole.
+
+    Only a `detailed` block has a number in every cell. Column labels stand upright where `rotated`.
+    """
+
+    step: Step
+    detailed: bool
+    cell: tuple[float, float]
+    left: float
+    top: float
+    rotated: bool
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the cells together."""
+        rows, columns = self.step.matrix.values.shape
+        return columns * self.cell[0], rows * self.cell[1]
+
+    @property
+    def width(self) -> float:
+        lines = [(title(self.step), TITLE, True), (subtitle(self), SMALL, False)]
+        return max(self.left + self.size[0], *(text_width(*each) for each in lines))
+
+
+def block(step: Step) -> Block:
+    """The layout of `step` in which everything on it can be read."""
+    rows, columns = step.matrix.values.shape
+    detailed = max(rows, columns) <= _MOST_CELLS
+    if detailed:
+        cell = (0.5, 0.3) if max(rows, columns) <= _ROOMY else (0.36, 0.21)
+    else:
+        cell = (_side(columns), _side(rows))
+    left = max((text_width(name, SMALL) for name in labels(step.matrix.rows)), default=0.0) + _PAD
+    widest = max((text_width(name, SMALL) for name in labels(step.matrix.columns)), default=0.0)
+    rotated = widest > cell[0] - 0.04
+    above = widest if rotated else line_height(SMALL)
+    top = line_height(TITLE) + line_height(SMALL) + (above if widest else 0.0) + 2 * _PAD
+    return Block(step, detailed, cell, left, top, rotated)
+
+
+def _side(cells: int) -> float:
+    return 0.16 if cells <= _MOST_CELLS else min(0.16, _LONGEST_SIDE / cells)
+
+
+def labels(axis: Axis) -> list[str]:
+    """Names along an axis, none along a long one."""
+    if len(axis.names) > _MOST_CELLS:
+        return []
+    return [fit(printable(name), _WIDEST_LABEL) for name in axis.names]
+
+
+def title(step: Step) -> str:
+    return printable(f"{step.matrix.symbol} = {step.formula}" if step.formula else step.matrix.symbol)
+
+
+def subtitle(laid: Block) -> str:
+    """The shape, and the range of the numbers where these are not written out."""
+    shape = shape_words(laid.step)
+    values = laid.step.matrix.values[np.isfinite(laid.step.matrix.values)]
+    if laid.detailed or not values.size:
+        return shape
+    return f"{shape}, {values.min():.2f} to {values.max():.2f}"
+
+
+def axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:
+    """New axes upon `canvas`, which is only a place: left, top (downwards), width and height in inches."""
+    canvas.set_axis_off()
+    figure = canvas.get_figure(root=True)
+    assert figure is not None
+    (wide, high), corner = figure.get_size_inches(), canvas.get_position()
+    left, top, width, height = inches
+    bottom = corner.y1 - (top + height) / high
+    return figure.add_axes((corner.x0 + left / wide, bottom, width / wide, height / high))
+
+
+def draw_step(laid: Block, axes: Axes) -> QuadMesh:
+    """Heat map, names, numbers and the two lines above; `axes` are as large as `laid.size`."""
+    step = laid.step
+    rows, columns = step.matrix.values.shape
+    shown = np.isfinite(step.matrix.values) if step.allowed is None else step.allowed
+    axes.add_patch(
+        Rectangle((0, 0), columns, rows, facecolor="#f3f3f3", edgecolor="#d8d8d8", hatch="/////", lw=0)
+    )
+    extent = 1.0 if step.weights else largest_magnitude(step.matrix.values) or 1.0
+    outlined = laid.detailed
+    mesh = axes.pcolormesh(
+        np.ma.masked_where(~shown, step.matrix.values),
+        cmap="Blues" if step.weights else "RdBu",
+        vmin=0.0 if step.weights else -extent,
+        vmax=extent,
+        edgecolors="white" if outlined else "none",
+        linewidth=0.5 if outlined else 0.0,
+        rasterized=not outlined,
+    )
+    axes.set_xlim(0, columns)
+    axes.set_ylim(rows, 0)
+    _ticks(laid, axes)
+    _title(laid, axes)
+    if laid.detailed:
+        _numbers(laid, axes, mesh, shown)
+    return mesh
+
+
+def _ticks(laid: Block, axes: Axes) -> None:
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
+    rows, columns = labels(laid.step.matrix.rows), labels(laid.step.matrix.columns)
+    axes.set_yticks([i + 0.5 for i in range(len(rows))], rows, size=SMALL, parse_math=False)
+    rotation = 90 if laid.rotated else 0
+    axes.set_xticks(
+        [i + 0.5 for i in range(len(columns))], columns, size=SMALL, rotation=rotation, parse_math=False
+    )
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _title(laid: Block, axes: Axes) -> None:
+    """Title and shape, flush with the left edge of the row names."""
+    wide, high = laid.size
+    lines = ((title(laid.step), TITLE, "bold", INK), (subtitle(laid), SMALL, "normal", FAINT))
+    above = laid.top
+    for text, size, weight, colour in lines:
+        above -= line_height(size)
+        place = (-laid.left / wide, 1 + (above + 0.25 * line_height(size)) / high)
+        axes.text(
+            *place, text, size=size, weight=weight, color=colour, transform=axes.transAxes, parse_math=False
+        )
+
+
+def _numbers(laid: Block, axes: Axes, mesh: QuadMesh, shown: np.ndarray) -> None:
+    """The number of each cell in black or white, whichever is easier to read on its colour."""
+    values = laid.step.matrix.values
+    written = texts(values, 4 if max(values.shape) <= _ROOMY else 2)
+    widest = max((text_width(text, 1.0) for text in written[shown]), default=1.0) or 1.0
+    size = min(0.84 * laid.cell[0] / widest, 8.0)
+    for row, column in np.argwhere(shown):
+        colour = ink_on(mesh, values[row, column])
+        text = written[row, column]
+        axes.text(
+            column + 0.5, row + 0.5, text, ha="center", va="center", size=size, color=colour, parse_math=False
+        )
+    for row, column in np.argwhere(~shown & np.isnan(values)):
+        axes.text(column + 0.5, row + 0.5, "none", ha="center", va="center", size=size, color=FAINT)
