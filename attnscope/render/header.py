@@ -20,7 +20,7 @@ def header(result: HeadAttention | Overview | Verification | Projection) -> Rend
     A map is introduced by its head.
     """
     result = result.head if isinstance(result, Projection) else result
-    lines = [_subject(result), _reading(result.provenance)]
+    lines = [_subject(result), reading(result.provenance)]
     if isinstance(result, HeadAttention) and (features := feature_words(result)):
         lines.append(Text(" · ".join(features)))
     lines.append(_sentence(result))
@@ -53,7 +53,7 @@ def _subject(result: HeadAttention | Overview | Verification) -> Text:
     return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
 
 
-def _reading(provenance: Provenance) -> Text:
+def reading(provenance: Provenance) -> Text:
     """What pins the weights down, and on what and by which way they were run."""
     source = f"revision {provenance.source}" if provenance.revision else provenance.source
     parts = (source, provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)

@@ -5,6 +5,7 @@ No function here makes a console or prints. Text of the model or the user never 
 
 from attnscope.render.bars import query_bars
 from attnscope.render.certificate import certificate_line, verdict_words
+from attnscope.render.comparison import comparison, comparison_header
 from attnscope.render.header import header
 from attnscope.render.map import projection
 from attnscope.render.matrix import matrix
@@ -17,6 +18,8 @@ __all__ = [
     "SHOWS",
     "Show",
     "certificate_line",
+    "comparison",
+    "comparison_header",
     "header",
     "matrix",
     "overview",
