@@ -1,0 +1,119 @@
+"""`attnscope tsne` as the shell sees it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoints import tiny_translator
+
+ARTICLE = "I was watching the door when [MASK] opened."
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def document(result) -> dict:
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_with_nothing_given_it_maps_the_articles_head_into_outputs(attnscope, tmp_path: Path) -> None:
+    result = attnscope("tsne", "-m", "demo")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "L3 H11 encoder self-attention · bundled demo model"
+    assert ARTICLE in result.stdout
+    assert [file.name for file in (tmp_path / "outputs").iterdir()] == ["tsne-demo-L3-H11.png"]
+
+
+def test_the_same_map_has_the_same_bytes_every_time(attnscope, tmp_path: Path) -> None:
+    for suffix in ("png", "svg", "json", "npz"):
+        first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+        attnscope("tsne", "-m", "demo", "--query", "[MASK]", "-o", str(first))
+        attnscope("tsne", "-m", "demo", "--query", "[MASK]", "-o", str(second))
+        assert first.read_bytes() == second.read_bytes(), suffix
+
+
+def test_another_seed_or_distance_or_centre_gives_another_map(attnscope) -> None:
+    def places(*options: str) -> list:
+        return document(attnscope("tsne", "the door opened", "-m", "demo", "--json", *options))["key_places"]
+
+    maps = [places(), places("--seed", "1"), places("--metric", "euclidean"), places("--center-keys")]
+    for i, one in enumerate(maps):
+        assert all(one != other for other in maps[i + 1 :])
+
+
+def test_json_and_nothing_else_writes_no_picture(attnscope, tmp_path: Path) -> None:
+    document(attnscope("tsne", "-m", "demo", "--json"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_queries_and_keys_of_cross_attention_come_from_two_texts(attnscope, tmp_path: Path) -> None:
+    folder = tiny_translator(tmp_path / "m")
+    head = ("--layer", "1", "--head", "2", "--kind", "cross", "--target", "we saw it")
+    arguments = ("tsne", "I was watching the door", "-m", str(folder), *head, "-o", "map.npz")
+    assert attnscope(*arguments).exit_code == 0
+    arrays = np.load("map.npz")
+    assert (arrays["query_places"].shape, arrays["key_places"].shape) == ((5, 2), (7, 2))
+
+
+def test_a_text_of_one_token_and_special_ones_works(attnscope) -> None:
+    result = attnscope("tsne", "door", "-m", "demo")
+    assert result.exit_code == 0
+    assert "perplexity 1.67, a third of the 6 points less one" in result.stderr
+
+
+def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None:
+    pair = ("--query", "[MASK]", "--compare-query", "watching", "--key", "door")
+    result = attnscope("tsne", "-m", "demo", *pair, width=100)
+    found = document(attnscope("tsne", "-m", "demo", "--json"))
+    head = document(attnscope("heads", ARTICLE, "-m", "demo", "--layer", "3", "--head", "11", "--json"))
+    for name, query in (("[MASK]", 7), ("watching", 3)):
+        row = next(line for line in result.stdout.splitlines() if line.strip().startswith(f"{query} {name}"))
+        q, k = np.array(head["q"][query]), np.array(head["k"][5])
+        cosine = 1 - q @ k / np.linalg.norm(q) / np.linalg.norm(k)
+        rank = 1 + sum(weight > head["weights"][query][5] for weight in head["weights"][query])
+        assert f"{rank} of 11" in row
+        assert f"{cosine:.3f}" in row
+        assert found["distance"][query][5] == pytest.approx(cosine)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--key", "door"), "name a query"),
+        (("--compare-query", "door"), "name a query"),
+        (("--query", "dog"), "no token 'dog' in the input"),
+        (("--query", "door", "--key", "dog"), "no token 'dog' in the input"),
+        (("--perplexity", "0"), "perplexity is 0.0: it must be above 0"),
+        (("--perplexity", "nan"), "perplexity is nan"),
+        (("--metric", "dot"), "unknown metric 'dot': cosine, euclidean"),
+        (("--max-iter", "10"), "max-iter is 10: it must be from 250"),
+        (("--seed", "-1"), "the seed is -1"),
+        (("--head", "0,1"), "this needs one head"),
+        (("--head", "12"), "no head 12"),
+        (("-o", "map.gif"), "cannot write 'map.gif'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(attnscope, tmp_path, arguments, message) -> None:
+    result = attnscope("tsne", "-m", "demo", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_a_mask_reads_the_articles_sentence_without_one(attnscope, tmp_path: Path) -> None:
+    from checkpoints import save, vocabulary_size
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(vocab_size=vocabulary_size(), n_embd=24, n_layer=4, n_head=12, n_positions=32)
+    folder = save(GPT2LMHeadModel(config), tmp_path / "m")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("mask_token", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    result = attnscope("tsne", "-m", str(folder))
+    assert result.exit_code == 0, result.stderr
+    assert "I was watching the door when it opened." in result.stdout
