@@ -44,7 +44,7 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         for source, said in figures["examples"].items()
     )
     return (Path(__file__).parent / "card_translate.md").read_text().format(
-        **settings, **{**record, "minutes_taken": record["seconds"] / 60}, **model, **flat,
+        **{**settings, **record, **model, **flat, "minutes_taken": record["seconds"] / 60},
         cpu=record["cpu_seconds"] / 60 / settings["threads"], share=HELD_OUT_SHARE, pairs=len(pairs),
         pair_list=", ".join(f"{adjective.english} {noun.english}" for adjective, noun in pairs),
         selection=2 * figures["heads"]["sentences"], heads_sentences=figures["heads"]["sentences"],
