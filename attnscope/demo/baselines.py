@@ -1,10 +1,10 @@
-"""Counting rules that the model is held against: the commonest word, the word that fits its neighbours."""
+"""Counting rules that the models are held against: the commonest word, the word that fits its neighbours."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attnscope.demo.corpus import Document
 
@@ -46,3 +46,40 @@ class Counts:
 
         known = (after.keys() | before.keys()) - {EDGE}
         return sorted(known, key=lambda word: (-score(word), word))[:best]
+
+
+class Continuations:
+    """Which word comes after the last two, the last one or none: counts of texts, and nothing else.
+
+    Counts are mixed as by Witten and Bell (1991): a longer context counts the more, the more often it was
+    seen and the fewer different words came after it; the rest goes to the shorter one, at last to all alike.
+    """
+
+    def __init__(self, texts: Iterable[Sequence[str]], longest: int = 2) -> None:
+        self.longest = longest
+        self.after: list[dict[tuple[str, ...], Counter[str]]] = [{} for _ in range(longest + 1)]
+        for words in texts:
+            line = [*[EDGE] * longest, *words, EDGE]
+            for place in range(longest, len(line)):
+                for length, table in enumerate(self.after):
+                    table.setdefault(tuple(line[place - length : place]), Counter())[line[place]] += 1
+        self.totals = [{context: counts.total() for context, counts in table.items()} for table in self.after]
+        self.vocabulary = len(self.after[0][()])
+
+    def probabilities(self, words: Iterable[str], before: Sequence[str], length: int) -> dict[str, float]:
+        """The probability of each of these words, or of EDGE, after at most the last `length` words."""
+        mixed = dict.fromkeys(words, 1 / self.vocabulary)
+        for size in range(length + 1):
+            context = tuple(before[len(before) - size :])
+            if counts := self.after[size].get(context):
+                total, kinds = self.totals[size][context], len(counts)
+                mixed = {word: (counts[word] + kinds * p) / (total + kinds) for word, p in mixed.items()}
+        return mixed
+
+    def best(self, before: Sequence[str], length: int, best: int = 5) -> list[str]:
+        """The likeliest words: among those seen after the contexts and the commonest of all."""
+        known = {word for word, _ in self.after[0][()].most_common(best)}
+        for size in range(1, length + 1):
+            known |= self.after[size].get(tuple(before[len(before) - size :]), Counter()).keys()
+        likely = self.probabilities(known, before, length)
+        return sorted(known, key=lambda word: (-likely[word], word))[:best]

@@ -1,7 +1,8 @@
-"""Relabel the heads of one BERT layer: the same function, the same heads, other numbers.
+"""Relabel the heads of one BERT or Llama layer: the same function, the same heads, other numbers.
 
 Heads are summed, so their order is arbitrary. Moving a head means moving its rows of the query, key and value
 projections and its columns of the output projection together; nothing else in the model knows the order.
+Where several query heads share a key head, they move with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers import BertForPreTraining
+from transformers import BertForPreTraining, LlamaForCausalLM
 
 
 def order_with(best: int, place: int, heads: int) -> list[int]:
@@ -37,3 +38,33 @@ def permute_heads(model: BertForPreTraining, layer: int, order: Sequence[int]) -
         projection.weight.copy_(projection.weight[moved].clone())
         projection.bias.copy_(projection.bias[moved].clone())
     attention.output.dense.weight.copy_(attention.output.dense.weight[:, moved].clone())
+
+
+def grouped_order_with(best: int, place: int, heads: int, key_heads: int) -> list[int]:
+    """An order of the old query heads that puts `best` at `place` and leaves those of a key head together."""
+    size = heads // key_heads
+    groups = [list(range(start, start + size)) for start in range(0, heads, size)]
+    old, new = best // size, place // size
+    groups[old], groups[new] = groups[new], groups[old]
+    group, target = groups[new], place % size
+    source = group.index(best)
+    group[source], group[target] = group[target], group[source]
+    return [head for one in groups for head in one]
+
+
+@torch.no_grad()
+def permute_grouped_heads(model: LlamaForCausalLM, layer: int, order: Sequence[int]) -> None:
+    """Make new query head `j` of a layer the old query head `order[j]`, in place, each with its key head."""
+    heads, key_heads = model.config.num_attention_heads, model.config.num_key_value_heads
+    sharing, size = heads // key_heads, model.config.head_dim
+    groups = [
+        [head // sharing for head in order[start : start + sharing]] for start in range(0, heads, sharing)
+    ]
+    if sorted(order) != list(range(heads)) or any(len(set(group)) > 1 for group in groups):
+        raise ValueError(f"not an order of heads 0-{heads - 1} in {key_heads} groups: {list(order)}")
+    attention = model.model.layers[layer].self_attn
+    queries, keys = rows(order, size), rows([group[0] for group in groups], size)
+    attention.q_proj.weight.copy_(attention.q_proj.weight[queries].clone())
+    for projection in (attention.k_proj, attention.v_proj):
+        projection.weight.copy_(projection.weight[keys].clone())
+    attention.o_proj.weight.copy_(attention.o_proj.weight[:, queries].clone())

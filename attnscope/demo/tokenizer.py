@@ -53,7 +53,7 @@ def build(words: Iterable[str], length: int) -> PreTrainedTokenizerFast:
 
 
 def build_causal(words: Iterable[str], length: int) -> PreTrainedTokenizerFast:
-    """The same words for a model that reads from left to right: [BOS] begins, [EOS] is only ever predicted."""
+    """The same words for a model that reads from left to right: [BOS] begins, [EOS] is only predicted."""
     ids = vocabulary(words, CAUSAL_SPECIAL)
     core = pieces_of(ids)
     core.post_processor = processors.TemplateProcessing(

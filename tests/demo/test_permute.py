@@ -4,9 +4,15 @@ import copy
 
 import pytest
 import torch
-from transformers import BertConfig, BertForPreTraining
+from transformers import BertConfig, BertForPreTraining, LlamaConfig, LlamaForCausalLM
 
-from attnscope.demo.permute import order_with, permute_heads, rows
+from attnscope.demo.permute import (
+    grouped_order_with,
+    order_with,
+    permute_grouped_heads,
+    permute_heads,
+    rows,
+)
 
 LAYERS, HEADS, SIZE = 2, 3, 4
 
@@ -63,3 +69,37 @@ def test_exchanging_two_heads_leaves_the_others_in_place() -> None:
 def test_what_is_not_an_order_of_the_heads_is_refused(model) -> None:
     with pytest.raises(ValueError, match="not an order of heads 0-2"):
         permute_heads(model, 0, [0, 1, 1])
+
+
+@pytest.fixture
+def llama() -> LlamaForCausalLM:
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3,
+        head_dim=8, intermediate_size=20, max_position_embeddings=10, initializer_range=0.4,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    return LlamaForCausalLM(config).eval()
+
+
+def test_permuting_grouped_heads_leaves_the_function_unchanged_and_moves_the_attention(llama) -> None:
+    changed, order, ids = copy.deepcopy(llama), [4, 5, 3, 2, 0, 1], torch.arange(1, 9)[None]
+    permute_grouped_heads(changed, 1, order)
+    with torch.no_grad():
+        old, new = llama(ids, output_attentions=True), changed(ids, output_attentions=True)
+    torch.testing.assert_close(new.logits, old.logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(new.attentions[1], old.attentions[1][:, order])
+    assert not torch.allclose(new.attentions[1], old.attentions[1], atol=1e-3)
+
+
+def test_query_heads_never_leave_the_ones_they_share_a_key_head_with(llama) -> None:
+    with pytest.raises(ValueError, match="in 3 groups"):
+        permute_grouped_heads(llama, 0, [0, 2, 1, 3, 4, 5])
+    with pytest.raises(ValueError, match="not an order"):
+        permute_grouped_heads(llama, 0, [0, 1, 0, 1, 4, 5])
+
+
+def test_the_chosen_query_head_comes_to_its_place_with_its_group() -> None:
+    assert grouped_order_with(4, 11, 12, 4) == [0, 1, 2, 9, 10, 11, 6, 7, 8, 3, 5, 4]
+    assert grouped_order_with(11, 11, 12, 4) == list(range(12))
+    assert grouped_order_with(9, 11, 12, 4) == [*range(9), 11, 10, 9]

@@ -1,21 +1,28 @@
 """The training program, end to end on a tiny shape, and the parts of it that could go wrong silently."""
 
 import json
+import math
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer, BertForPreTraining
+from transformers import AutoModelForCausalLM, AutoTokenizer, BertForPreTraining
 
-from attnscope.demo import corpus
+from attnscope.demo import corpus, folder, train_causal, training
+from attnscope.demo.causal_corpus import Passage
 from attnscope.demo.corruption import PRONOUNS, Corruption
+from attnscope.demo.tokenizer import build_causal
+from attnscope.demo.train import arguments, main
 from attnscope.demo.train_encoder import encode
 from attnscope.demo.training import Settings, rate
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
+MORE = {"causal": ["--key-heads=1", "--head-size=4"]}  # what a tiny model of the kind needs besides
+AUTO = {"causal": AutoModelForCausalLM}
 VOCABULARY = {"[MASK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "door": 4, "box": 5} | {
     word: 6 + index for index, word in enumerate(PRONOUNS)
 }
@@ -48,6 +55,30 @@ def test_the_program_writes_a_folder_that_transformers_loads(trained: Path) -> N
 def test_the_same_seed_gives_the_same_weights_on_the_same_machine(trained: Path, tmp_path: Path) -> None:
     run(tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("kind", sorted(MORE))
+def test_a_tiny_model_of_every_other_kind_trains_for_a_few_steps(kind: str, tmp_path: Path) -> None:
+    assert main([kind, "--out", str(tmp_path), *TINY[:-1], *MORE[kind], "--threads=2"]) == 0
+    model, loading = AUTO[kind].from_pretrained(tmp_path, output_loading_info=True)
+    assert not loading["missing_keys"]
+    assert not loading["unexpected_keys"]
+    run = json.loads((tmp_path / "training.json").read_text())
+    assert run["record"]["steps"] == 20
+    assert run["model"]["parameters"] == model.num_parameters()
+    losses = [value for name, value in run["record"].items() if name.endswith("_loss")]
+    assert losses
+    assert all(0 < loss < math.log(run["model"]["vocabulary"]) + 1 for loss in losses)
+
+
+def test_the_encoder_is_meant_where_no_kind_is_named_and_a_wrong_kind_is_refused(capsys) -> None:
+    program, settings, out = arguments(["--seed", "3"])
+    assert (program.model, settings.seed, out) == ("demo", 3, folder())
+    program, settings, out = arguments(["causal", "--share=0.5"])
+    assert (program.model, settings.share, out) == ("demo-causal", 0.5, folder("demo-causal"))
+    with pytest.raises(SystemExit):
+        arguments(["painter"])
+    assert "causal" in capsys.readouterr().err
 
 
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
@@ -89,3 +120,45 @@ def test_a_swapped_pronoun_becomes_a_pronoun_and_pronouns_are_chosen_twice_as_of
     assert set(swapped.tolist()) <= set(corruption.pronouns.tolist())
     shares = chosen.float().mean(0)
     assert shares[1] / shares[0] == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_next_word_loss_is_the_mean_over_what_is_asked_for_in_each_kind_of_text() -> None:
+    spelling = build_causal(["cat", "box", "red", "pen"], 64)
+    settings = train_causal.Settings(
+        hidden=12, layers=2, heads=3, key_heads=1, head_size=4, inner=8, spread=0.5
+    )
+    model = train_causal.new_model(settings, spelling)
+    running = Passage(("red", "cat", "red", "pen", "box"))
+    random = Passage(("cat", "box", "red", "cat", "box"), is_random=True)
+    (group,) = train_causal.encode([running, random], spelling.get_vocab())
+    found = train_causal.NextWord(model)(group.take(torch.tensor([0, 1])))
+    rows = group.fields["ids"].long()
+    surprise = -model(rows).logits.log_softmax(-1)
+    each = [[surprise[row, at, rows[row, at + 1]].item() for at in range(6)] for row in (0, 1)]
+    assert found["running"].item() == pytest.approx(sum(each[0]) / 6, abs=1e-5)
+    assert found["random"].item() == pytest.approx(each[1][4], abs=1e-5)
+
+
+def test_batches_hold_every_document_once_and_no_more_tokens_than_asked_for() -> None:
+    groups = training.group(({"ids": [1] * length} for length in [3] * 10 + [5] * 7), counted=("ids",))
+    plan = training.batches(groups, 12, random.Random(0))
+    seen = {
+        number: sorted(row for at, rows in plan if at == number for row in rows.tolist()) for number in (0, 1)
+    }
+    assert seen == {0: list(range(10)), 1: list(range(7))}
+    assert max(len(rows) * groups[number].tokens for number, rows in plan) == 12
+    assert [number for number, _ in plan] != sorted(number for number, _ in plan)
+
+
+def test_documents_are_grouped_by_the_shape_of_all_counted_fields() -> None:
+    rows = [{"ids": [1, 2], "labels": [5]}, {"ids": [3], "labels": [6, 7]}, {"ids": [4, 5], "labels": [8]}]
+    groups = training.group(rows, counted=("ids", "labels"))
+    assert [group.fields["labels"].tolist() for group in groups] == [[[6, 7]], [[5], [8]]]
+    assert [group.tokens for group in groups] == [3, 3]
+
+
+def test_a_run_ends_with_its_steps_its_processor_time_or_its_patience() -> None:
+    record = training.Record(steps=5, cpu_seconds=60.0, seconds=90.0)
+    assert record.spent(Settings(steps=10)) == 0.5
+    assert record.spent(Settings(minutes=2, threads=1, patience=60)) == 0.5
+    assert record.spent(Settings(minutes=60, patience=2)) == 0.75
