@@ -88,9 +88,9 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import compare, heads, options, predict, tsne, verify
+    from attnscope.cli import compare, heads, options, predict, report, tsne, verify
 
-    for command in (heads.heads, tsne.tsne, predict.predict, compare.compare, verify.verify):
+    for command in (heads.heads, tsne.tsne, predict.predict, compare.compare, report.report, verify.verify):
         app.command(command.__name__)(options.grouped(command))
 
 

@@ -12,6 +12,7 @@ from attnscope.render.matrix import matrix
 from attnscope.render.overview import overview
 from attnscope.render.panels import SHOWS, Show
 from attnscope.render.prediction import prediction, prediction_header
+from attnscope.render.report import report_lines
 from attnscope.render.verification import verification
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "prediction_header",
     "projection",
     "query_bars",
+    "report_lines",
     "verdict_words",
     "verification",
 ]

@@ -1,0 +1,81 @@
+"""What each key adds to one query's output, as bars: filled forward, hollow where a key pulls back.
+
+`draw_contributions` may be used on any Axes.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from attnscope.render.map_layout import INKS
+from attnscope.render.numbers import weight_text
+from attnscope.render.page import FAINT, INK
+from attnscope.render.report_text import Share, percent
+
+ROW = 0.19  # inches for one bar
+NUMBERS = 1.15  # inches that the two columns of numbers take at the right of the axes
+_BAR, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
+_DOT = "#111111"
+_SIZE, _HEADING = 8.0, 7.5
+_WEIGHT_AT, _SHARE_AT = 80.0, 42.0  # points from the right edge of the axes to the end of each column
+
+
+def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
+    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it."""
+    rows = np.arange(len(listed))
+    inks = [_REST if each.key is None else _BAR for each in listed]
+    axes.barh(
+        rows,
+        [each.share for each in listed],
+        height=0.62,
+        color=[ink if each.share >= 0 else _BACK for ink, each in zip(inks, listed, strict=True)],
+        edgecolor=inks,
+        linewidth=0.9,
+        label="share",
+        zorder=2,
+    )
+    axes.plot(
+        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0,
+        label="weight", zorder=3, clip_on=False,
+    )  # fmt: skip
+    _scale(listed, axes)
+    _labels(listed, axes)
+    _numbers(listed, axes)
+
+
+def _scale(listed: Sequence[Share], axes: Axes) -> None:
+    """Limits that hold every bar and every dot, and a few ticks in percent."""
+    ends = [end for each in listed for end in (each.share, each.weight)]
+    low, high = min(0.0, *ends), max(ends)
+    room = 0.03 * (high - low)
+    axes.set_xlim(low - (room if low < 0 else 0), high + room)
+    axes.set_ylim(len(listed) - 0.4, -0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(5, min_n_ticks=2))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
+    axes.tick_params(axis="x", labelsize=7, length=0, pad=3, colors=FAINT)
+    axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
+    axes.spines[:].set_visible(False)
+
+
+def _labels(listed: Sequence[Share], axes: Axes) -> None:
+    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=_SIZE, parse_math=False)
+    axes.tick_params(axis="y", length=0, pad=4)
+    for each, label in zip(listed, axes.get_yticklabels(), strict=True):
+        label.set_color(FAINT if each.key is None else _BAR)
+
+
+def _numbers(listed: Sequence[Share], axes: Axes) -> None:
+    """Two columns at the right, under a heading that is also the legend."""
+    at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
+    for row, each in enumerate(listed):
+        ink = FAINT if each.key is None else INK
+        for text, place, weight in (
+            (percent(each.share), _SHARE_AT, "bold"),
+            (weight_text(each.weight, 3), _WEIGHT_AT, "normal"),
+        ):
+            axes.annotate(text, (1, row), (place, 0), size=_SIZE, color=ink, weight=weight, **at)  # type: ignore[arg-type]
+    for text, place, ink in (("■ share", _SHARE_AT, _BAR), ("● weight", _WEIGHT_AT, _DOT)):
+        axes.annotate(text, (1, -0.6), (place, 7), size=_HEADING, color=ink, **at)  # type: ignore[arg-type]

@@ -1,0 +1,48 @@
+"""A report in a terminal: what each key adds to the query's output, and the head in numbers."""
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render.bars import bar
+from attnscope.render.cells import DIM, HEADING, line
+from attnscope.render.labels import left, right
+from attnscope.render.map_words import DISCLAIMER
+from attnscope.render.numbers import weight_text
+from attnscope.render.report_text import Fact, Share, facts, percent, query_name, shares, shares_remark
+from attnscope.results import Report
+
+MOST_KEYS = 25
+_FORWARD, _BACK = Style(color="blue"), Style(color="red")
+_LONGEST_BAR = 40
+
+
+def report_lines(result: Report, width: int) -> RenderableType:
+    """The query's keys by what they add to its output, then the head's statistics, in `width` cells."""
+    title = line(("query ", DIM), (f"{result.query} {query_name(result)}", HEADING))
+    listed, remark = shares(result, MOST_KEYS), shares_remark(result)
+    rows = _shares(listed, width) if listed else []
+    remarks = [line((remark, DIM))] if remark else []
+    return Group(title, *rows, *remarks, "", line(("the head in numbers", HEADING)), *_facts(facts(result)))
+
+
+def _shares(listed: list[Share], width: int) -> list[Text]:
+    """One line per key; a full bar is the largest share, whichever way it points."""
+    label = max(cell_len("key"), *(cell_len(each.name) for each in listed))
+    largest = max(abs(each.share) for each in listed)
+    room = min(max(width - label - 19, 8), _LONGEST_BAR)
+    heading = line((f"{left('key', label)}  weight   share of the output", DIM))
+    return [heading, *(_row(each, label, bar(abs(each.share) / largest, room)) for each in listed)]
+
+
+def _row(each: Share, label: int, drawn: str) -> Text:
+    numbers = f"  {weight_text(each.weight, 3):>6}  {right(percent(each.share), 6)}  "
+    return line(left(each.name, label), numbers, (drawn, _FORWARD if each.share >= 0 else _BACK))
+
+
+def _facts(listed: list[Fact]) -> list[Text]:
+    name = max(cell_len(each.name) for each in listed)
+    value = max(cell_len(each.value) for each in listed)
+    lines = [line(f"{left(each.name, name)}  {left(each.value, value)}  {each.meaning}") for each in listed]
+    return [*lines, line((DISCLAIMER, DIM))]

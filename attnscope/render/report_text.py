@@ -1,0 +1,168 @@
+"""What a report says, the same for a terminal and for a picture: shares, statistics, what is predicted."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnscope.render.labels import fit, settled
+from attnscope.render.map_words import nearness_words
+from attnscope.render.numbers import counted, weight_text
+from attnscope.render.prediction import verdict_words
+from attnscope.results import Guess, HeadScores, Kind, Report
+from attnscope.tokens import Tokens, printable
+
+_WIDEST_NAME = 24  # cells
+_NAMES = {"confidence": "largest weight", "special tokens": "weight on specials"}
+_MEANINGS = {
+    "confidence": "that a query gives, on average",
+    "special tokens": "of what a query gives, on average",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """One key of the query, or the rest of them together (`key` None), with its weight and its share."""
+
+    key: int | None
+    name: str
+    weight: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure of the head or of its map: what it is called, its value, and what that means."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model says to the text: likeliest tokens, best first, or a `text`."""
+
+    title: str
+    guesses: Sequence[Guess]
+    text: str
+
+
+def query_name(result: Report) -> str:
+    return token_name(result.head.query_tokens, result.query)
+
+
+def token_name(tokens: Tokens, position: int) -> str:
+    """The token's label, at most `_WIDEST_NAME` cells of it."""
+    return settled(fit(tokens.labels[position], _WIDEST_NAME))
+
+
+def shares(result: Report, most: int) -> list[Share]:
+    """The query's allowed keys by falling share; where they are more than `most`, the rest as one.
+
+    Those that move the output most are listed, whichever way. Empty where there is nothing to share out.
+    """
+    head, given = result.head, result.contributions
+    allowed = np.flatnonzero(head.allowed[result.query])
+    if not np.isfinite(given[allowed]).all():
+        return []
+    strongest = allowed[np.argsort(-np.abs(given[allowed]), kind="stable")]
+    listed = strongest if len(strongest) <= most else strongest[: most - 1]
+    found = [
+        Share(
+            key, token_name(head.key_tokens, key), float(head.weights[result.query, key]), float(given[key])
+        )
+        for key in sorted(listed.tolist(), key=lambda key: -given[key])
+    ]
+    rest = strongest[len(listed) :]
+    if not rest.size:
+        return found
+    weight, share = head.weights[result.query, rest].sum(), given[rest].sum()
+    return [*found, Share(None, f"and {counted(len(rest), 'more key')}", float(weight), float(share))]
+
+
+def shares_remark(result: Report) -> str:
+    """Why there is nothing to share out, or what the shares leave out; empty where that is nothing."""
+    head, query = result.head, result.query
+    if not head.answered[query]:
+        return "has no valid key"
+    if not np.isfinite(result.contributions[head.allowed[query]]).all():
+        return "the output is zero: there is nothing to share out"
+    remarks = []
+    if masked := int((~head.allowed[query]).sum()):
+        remarks.append(f"{counted(masked, 'key')} masked")
+    if head.sink is not None:
+        rest = float(1 - head.weights[query, head.allowed[query]].sum())
+        remarks.append(f"the sink takes {weight_text(rest)} of the weight and adds nothing")
+    return " · ".join(remarks)
+
+
+def percent(share: float) -> str:
+    """`41 %`, `-3 %`, `0.4 %`: a whole number unless that would be nought."""
+    value = 100 * share
+    text = f"{value:.1f}" if 0.05 <= abs(value) < 0.95 else f"{value:.0f}"
+    return f"{text.replace('-0', '0') if text == '-0' else text} %"
+
+
+def facts(result: Report) -> list[Fact]:
+    """The statistics of the head, then how far its map can be trusted."""
+    found = [_statistic(result, one) for one in result.statistics]
+    made = result.projection
+    over = f"of the map, over {counted(made.neighbours, 'neighbour')}"
+    trust = "of the map: too few points, or all in one place" if math.isnan(made.trustworthiness) else over
+    found.append(Fact("trustworthiness", _two_decimals(made.trustworthiness), trust))
+    means = "no two distances or scores differ"
+    if not math.isnan(made.correlation):
+        means = nearness_words(made.correlation)
+    found.append(Fact("distance ~ score", _signed(made.correlation), means))
+    return found
+
+
+def _statistic(result: Report, one: HeadScores) -> Fact:
+    value = float(one.values[0, 0])
+    name = _NAMES.get(one.measure, one.measure)
+    if one.unit == "weight":
+        return Fact(name, weight_text(value) if math.isfinite(value) else "–", _MEANINGS.get(one.measure, ""))
+    shown = f"{value:.2f} {one.unit}" if math.isfinite(value) else "–"
+    return Fact(name, shown, _entropy_words(result, value) if one.measure == "entropy" else "")
+
+
+def _entropy_words(result: Report, entropy: float) -> str:
+    """Entropy beside its largest value: every query with the same weight on each key it may look at."""
+    head = result.head
+    if not head.answered.any():
+        return "no query has a valid key"
+    most = float(np.log(head.allowed[head.answered].sum(axis=1)).mean())
+    if most == 0:
+        return "no query has a choice"
+    return f"{percent(entropy / most)} of the {most:.2f} of even weights"
+
+
+def answer(result: Report) -> Answer | None:
+    """What the page says of the prediction; None where there is none."""
+    made = result.prediction
+    if made is None:
+        return None
+    further = verdict_words(made)
+    if made.generated is not None and result.head.kind is Kind.ENCODER:
+        return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
+    blank = next((each for each in made.blanks if each.position == result.query), None)
+    if blank is None and made.blanks:
+        blank = made.blanks[0]
+    if blank is None:
+        return Answer("the model says", (), further) if further else None
+    if made.generated is not None:
+        title = f"after {token_name(result.head.query_tokens, blank.position)} the model writes"
+    else:
+        place = token_name(made.tokens, blank.position)
+        title = f"the model fills {place} with" if made.task == "masked" else "the model goes on with"
+    return Answer(title, blank.guesses, further)
+
+
+def _two_decimals(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "–"
+
+
+def _signed(value: float) -> str:
+    return (f"{value:+.2f}" if round(value, 2) else "0.00") if math.isfinite(value) else "–"
