@@ -123,7 +123,12 @@ Key = Annotated[
 Perplexity = Annotated[
     float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the t-SNE map.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", metavar="N", help="Seed of t-SNE, which starts from a PCA, so that it seldom matters."
+    ),
+]
 Metric = Annotated[
     str,
     typer.Option(
