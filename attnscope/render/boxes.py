@@ -3,12 +3,15 @@
 import numpy as np
 from jaxtyping import Bool, Float
 
-_NO_STEP = 1e-12  # in place of 0, so that a segment along an axis needs no case of its own
-
 
 def grown(boxes: Float[np.ndarray, "box 4"], by: float) -> Float[np.ndarray, "box 4"]:
     """Boxes with every edge moved outwards."""
     return np.asarray(boxes + np.array([-by, -by, by, by]))
+
+
+def hull(boxes: Float[np.ndarray, "box 4"]) -> Float[np.ndarray, "1 4"]:
+    """The smallest box around all."""
+    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])[None]
 
 
 def overlapping(
@@ -36,8 +39,8 @@ def through(
     for low, high in ((0, 2), (1, 3)):
         start = segments[:, None, low]
         step = segments[:, None, high] - start
-        step = np.where(step == 0, _NO_STEP, step)
-        first, second = (boxes[:, low] - start) / step, (boxes[:, high] - start) / step
+        with np.errstate(divide="ignore", invalid="ignore"):  # along an axis the infinities come out right
+            first, second = (boxes[:, low] - start) / step, (boxes[:, high] - start) / step
         enters = np.maximum(enters, np.minimum(first, second))
         leaves = np.minimum(leaves, np.maximum(first, second))
     return enters < leaves

@@ -24,7 +24,7 @@ _WIDEST_NAME = 18  # cells
 _SAME_PLACE, _GAP = 0.01, 0.04
 _LEAST = 0.01  # the smallest weight that is written as a number
 _STACK_WIDTH, _MOST_LINES = 2.0, 14
-_MOST_MARKS = 200  # more could not be told apart
+_MOST_MARKS, _CROWD = 200, 10  # labels of one map, and of a square inch: more could not be told apart
 _LEADER = 0.07  # a label further than this from its marker has a line that leads to it
 _FAR = 0.16  # a mean distance of labels from their markers above which a smaller size is better
 
@@ -50,7 +50,7 @@ class Mark:
 def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
     """A label at every point, in the largest size in which all find room. Returns how many found none."""
     every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
-    marks = _roomiest(every)
+    marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
     size = next(fitting, _SIZES[-1])
     placed = _placed(marks, size, around)
@@ -77,15 +77,15 @@ def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
     return sorted(found.values(), key=lambda mark: not mark.bold)
 
 
-def _roomiest(marks: list[Mark]) -> list[Mark]:
-    """Where there are too many marks: those that stand out, then those with the most room around them."""
-    if len(marks) <= _MOST_MARKS:
+def _roomiest(marks: list[Mark], most: int) -> list[Mark]:
+    """Where there are more than `most` marks: those that stand out, then those with most room around them."""
+    if len(marks) <= most:
         return marks
     places = np.array([mark.place for mark in marks])
     distances = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
     np.fill_diagonal(distances, np.inf)
     room = np.where([mark.bold for mark in marks], np.inf, distances.min(axis=1))
-    kept = np.argsort(-room, kind="stable")[:_MOST_MARKS]
+    kept = np.argsort(-room, kind="stable")[:most]
     return [marks[i] for i in sorted(kept.tolist())]
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.render.boxes import crossing, grown, holding, overlapping, through
+from attnscope.render.boxes import crossing, grown, holding, hull, overlapping, through
 from attnscope.render.places import CLEAR, COVERS, Choices, Surroundings, choices_of, inside
 
 _ON_LEADER, _CROSSED = 12.0, 6.0  # costs of a leader under a label, and of two that cross
 _NEIGHBOURHOOD = 0.5
 _BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
-_MOST_SWEEPS, _ROUNDS, _PARTS = 12, 2, 10
+_SWEEPS, _ROUNDS, _PARTS = 4, 2, 10
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def _crowded_first(
 
 
 def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
-    """Lets each label take its cheapest place, again and again until nothing changes."""
-    for _ in range(_MOST_SWEEPS):
+    """Lets each label take its cheapest place, again and again until nothing or little changes."""
+    for _ in range(_SWEEPS):
         before = chosen.copy()
         for label in order:
             chosen[label] = _cheapest(choices, chosen, label)
@@ -105,9 +105,8 @@ def _added(
     """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
-    hulls = choices.hulls[label, few]
-    reach = np.concatenate([hulls[:, :2].min(axis=0), hulls[:, 2:].max(axis=0)])[None]
-    others = others[overlapping(grown(reach, CLEAR), choices.hulls[others, chosen[others]])[0]]
+    reach = grown(hull(choices.hulls[label, few]), CLEAR)
+    others = others[overlapping(reach, choices.hulls[others, chosen[others]])[0]]
     boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
     own, lines = choices.boxes[label, few], choices.leaders[label, few]
     added: Float[np.ndarray, " choice"] = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.render.boxes import grown, holding, overlapping, through
+from attnscope.render.boxes import grown, holding, hull, overlapping, through
 
 CLEAR = 0.012  # left free around each label and each marker
 COVERS = 40.0  # cost of each marker or label that is covered
@@ -73,10 +73,11 @@ def _lonely_costs(
 ) -> Float[np.ndarray, " choice"]:
     """What the places of one label cost before any other label is there."""
     outside = ~inside(boxes, around)
-    foreign = around.markers[~holding(around.markers, leaders[0, :2])]
+    markers = around.markers[overlapping(grown(hull(boxes), _NEAR), around.markers)[0]]
+    foreign = markers[~holding(markers, leaders[0, :2])]
     costs: Float[np.ndarray, " choice"] = (
         _OUTSIDE * outside
-        + COVERS * overlapping(grown(boxes, CLEAR), around.markers).sum(axis=1)
+        + COVERS * overlapping(grown(boxes, CLEAR), markers).sum(axis=1)
         + _CLOSE * overlapping(grown(boxes, _NEAR), foreign).sum(axis=1)
         + _ON_LINK * through(around.links, boxes).sum(axis=0)
         + _PAST_MARKER * through(leaders, foreign).sum(axis=1)
