@@ -28,6 +28,8 @@ class Settings(training.Settings):
     """The defaults are the run that is bundled."""
 
     documents: int = translation.DOCUMENTS
+    steps: int = 6000
+    threads: int = 1
     hidden: int = 84
     inner: int = 224  # width of the feed-forward layers
 
@@ -79,7 +81,7 @@ def new_model(settings: Settings, ids: dict[str, int]) -> BartForConditionalGene
         eos_token_id=end,
         pad_token_id=pad,
         decoder_start_token_id=start,
-        max_length=translation.LENGTH,
+        max_new_tokens=translation.LENGTH - 1,
         num_beams=1,
         do_sample=False,
     )

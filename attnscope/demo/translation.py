@@ -2,16 +2,18 @@
 
 1. The example sentences below, wherever in a document they might stand, and those of `corpus.ARTICLES`.
 2. Both words of a held-out pair of adjective and noun, in any form, in either language, in one document.
-3. A held-out sentence: one English sentence in 25, by the checksum of `corpus.is_held_out`.
+3. A held-out sentence: one English sentence in 25, by the checksum of `corpus.is_held_out`; short
+   forms count as full ones.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from attnscope.demo import bilingual, corpus, french
@@ -23,6 +25,7 @@ from attnscope.demo.translation_grammar import sentence
 
 DOCUMENTS = 300_000
 AGREEMENTS = [Agreement(feminine, plural) for feminine in (False, True) for plural in (False, True)]
+SHORT = {("do does did is are was were", "not"): "n't", ("i", "am"): "'m", ("we they", "are"): "'re"}
 LENGTH = 48  # the longest document in tokens, in either language
 
 EXAMPLES = {
@@ -75,9 +78,25 @@ def pair_of(said: bilingual.Phrase) -> Pair:
     )
 
 
+def shortened(pair: Pair) -> Pair:
+    """The same pair with "n't", "'m" and "'re" wherever they are possible; no word changes its place."""
+    words = list(pair.english)
+    for place in range(1, len(words)):
+        for (before, full), short in SHORT.items():
+            if words[place - 1] in before.split() and words[place] == full:
+                words[place] = short
+    return replace(pair, english=tuple(words))
+
+
+def in_full(words: Iterable[str]) -> tuple[str, ...]:
+    """English words with every short form written out."""
+    full = {short: whole for (_, whole), short in SHORT.items()}
+    return tuple(full.get(word, word) for word in words)
+
+
 def written(words: Iterable[str]) -> str:
     """Words as ordinary text: "l' homme dort ." becomes "l'homme dort."."""
-    text = " ".join(words).replace("' ", "'").replace(" 's", "'s")
+    text = re.sub(r" (n't|'s|'m|'re)\b", r"\1", " ".join(words)).replace("' ", "'")
     return text.replace(" .", ".").replace(" ,", ",")
 
 
@@ -158,12 +177,12 @@ def _examples() -> tuple[str, ...]:
 
 def is_allowed(document: Pair) -> bool:
     """Whether a document may be trained on."""
-    text = " ".join(document.english)
+    text = " ".join(in_full(document.english))
     if corpus.ARTICLES.search(text) or any(example in f" {text} " for example in _examples()):
         return False
     if has_held_out_pair(document):
         return False
-    return not any(corpus.is_held_out(one) for one in sentences(document.english))
+    return not any(corpus.is_held_out(one) for one in sentences(in_full(document.english)))
 
 
 def document(s: Speaker) -> Pair:
@@ -189,7 +208,7 @@ def documents(seed: int = 0, count: int = DOCUMENTS) -> Iterator[Pair]:
         one = document(s)
         if one.length < LENGTH and is_allowed(one):
             made += 1
-            yield one
+            yield shortened(one) if s.chance(0.25) else one
 
 
 def digest(stream: Iterable[Pair]) -> str:

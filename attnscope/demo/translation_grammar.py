@@ -359,6 +359,19 @@ def when_then(s: Speaker) -> Phrase:
     return join(start, COMMA, rest)
 
 
+def two_clauses(s: Speaker) -> Phrase:
+    """The king laughed and we cried. The dog barks because the cat is sleeping."""
+    (first, one), (second, two) = ((somebody(s), None) if s.chance(0.6) else anything(s) for _ in range(2))
+    now, link = s.chance(0.3), s.pick(tuple(LINKS))
+    start = verb_phrase(first.agreement, can_do(s, one), "present" if now else s.pick(("past", "was")))
+    if s.chance(0.3):
+        rest = predicate(s, second.agreement, two, "present" if now else "past")
+    else:
+        tense = s.pick(("present", "progressive")) if now else "was" if link == "while" else "past"
+        rest = verb_phrase(second.agreement, can_do(s, two), tense, negated=s.chance(0.1))
+    return join(first.said, start, phrase(link, LINKS[link]), second.said, rest)
+
+
 def it_is(s: Speaker) -> Phrase:
     """She is tired. It was red. They were sleeping."""
     who, kind = (
@@ -383,7 +396,8 @@ def two_sentences(s: Speaker) -> Phrase:
 Pattern = Callable[[Speaker], Phrase]
 PATTERNS: dict[Pattern, int] = {
     happens: 14, acts: 14, acts_not: 6, is_so: 12, exists: 6, watched: 14, was_there: 6, because: 5, twice: 5,
-    met: 3, gave: 6, goes: 5, relative: 6, when_then: 6, it_is: 5, two_sentences: 4,
+    met: 3, gave: 6, goes: 5, relative: 6, when_then: 6, two_clauses: 8,
+    it_is: 5, two_sentences: 4,
 }  # fmt: skip
 _DRAW = tuple(pattern for pattern, weight in PATTERNS.items() for _ in range(weight))
 

@@ -1,4 +1,4 @@
-"""One tokenizer for English and French: a word is a token, and so are an elided one ("l'") and "'s".
+"""One tokenizer for both languages: a word is a token, and so are an elided one ("l'"), "'s" and "n't".
 
 Upper case is lowered and accents are kept. A word that is not known is one [UNK]. Text ends with [EOS].
 """
@@ -11,7 +11,10 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import PreTrainedTokenizerFast
 
 PAD, UNK, BOS, EOS = SPECIAL = ("[PAD]", "[UNK]", "[BOS]", "[EOS]")
-PIECE = Regex(r"\b(?:[cdjlmnst]|qu)'(?=\p{L})|'s\b|\[UNK\]|[\p{L}\p{N}]+|[^\s\p{L}\p{N}]")
+PIECE = Regex(
+    r"\b(?:[cdjlmnst]|qu)'(?=\p{L})|'(?:s|m|re)\b|n't\b|[\p{L}\p{N}]+?(?=n't\b)"
+    r"|\[UNK\]|[\p{L}\p{N}]+|[^\s\p{L}\p{N}]"
+)
 
 
 def vocabulary(words: Iterable[str]) -> dict[str, int]:

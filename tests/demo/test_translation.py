@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from attnscope.demo import corpus, translation, translation_tokenizer
-from attnscope.demo.translation import EXAMPLES, Pair, sentences, written
+from attnscope.demo.translation import EXAMPLES, Pair, in_full, sentences, shortened, written
 from attnscope.demo.translation_grammar import PATTERNS
 
 
@@ -39,8 +39,17 @@ def test_every_pattern_makes_sentences() -> None:
         assert len(said) > 30, pattern.__name__
 
 
-def test_no_training_document_holds_a_held_out_sentence(stream) -> None:
-    assert not any(corpus.is_held_out(text) for pair in stream for text in sentences(pair.english))
+def test_no_training_document_holds_a_held_out_sentence_short_forms_written_out(stream) -> None:
+    assert not any(corpus.is_held_out(text) for pair in stream for text in sentences(in_full(pair.english)))
+    assert any("n't" in pair.english for pair in stream)
+
+
+def test_short_forms_take_the_place_of_the_full_ones() -> None:
+    words = ("i", "am", "not", "sad", "and", "they", "did", "not", "see", "that", "we", "are", "not", "here")
+    pair = Pair(words, (), (), ())
+    short = shortened(pair).english
+    assert written(short) == "i'm not sad and they didn't see that we're not here"
+    assert in_full(short) == words
 
 
 def test_the_rule_about_sentences_would_be_noticed_if_it_were_broken() -> None:
@@ -112,6 +121,15 @@ def test_elided_words_and_the_english_genitive_are_tokens_with_their_own_charact
     assert tokenizer.decode(encoded["input_ids"], skip_special_tokens=True) == (
         "l'œuf n'a pas d'eau, the king's dog."
     )
+
+
+def test_short_forms_are_tokens_with_their_own_characters(tokenizer) -> None:
+    text = "I'm tired but it didn't open, they’re not"
+    encoded = tokenizer(text, return_offsets_mapping=True)
+    words = ["i", "'m", "tired", "but", "it", "did", "n't", "open", ",", "they", "'re", "not", "[EOS]"]
+    assert tokenizer.convert_ids_to_tokens(encoded["input_ids"]) == words
+    cut = [text[start:end] for start, end in encoded["offset_mapping"]]
+    assert cut == ["I", "'m", "tired", "but", "it", "did", "n't", "open", ",", "they", "’re", "not", ""]
 
 
 def test_a_decomposed_accent_is_the_same_letter(tokenizer) -> None:
