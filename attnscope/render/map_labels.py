@@ -48,16 +48,17 @@ class Mark:
 
 
 def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
-    """A label at every point, in the largest size in which all find room. Returns how many found none."""
+    """A label at every point, in the largest size in which all find room. Returns how many points have none."""
     every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
     size = next(fitting, _SIZES[-1])
     placed = _placed(marks, size, around)
-    for i in np.flatnonzero(placed.free).tolist():
+    shown = np.flatnonzero(placed.free).tolist()
+    for i in shown:
         _write(axes, plane, marks[i], size, placed.boxes[i])
     _draw_leaders(axes, plane, marks, placed)
-    return len(every) - int(placed.free.sum())
+    return sum(len(mark.names) for mark in every) - sum(len(marks[i].names) for i in shown)
 
 
 def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
