@@ -8,16 +8,15 @@ from attnscope.demo.bilingual import (
     NounPhrase,
     Phrase,
     again,
-    is_like,
     join,
     noun_phrase,
     of,
     owned,
     phrase,
     pronoun,
-    verb_phrase,
     without,
 )
+from attnscope.demo.bilingual_verbs import is_like, verb_phrase
 from attnscope.demo.french import Agreement
 from attnscope.demo.translation import Pair, pair_of, written
 
