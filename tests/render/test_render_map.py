@@ -300,7 +300,8 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
         "trustworthiness 0.92 over 5 neighbours",
         "distance and score -0.61 (Spearman): near keys often score high",
         "the axes have no unit, and distances in the plane are not attention",
-        "cosine distance", "perplexity 5", "seed 0", "settled after 1300 iterations", "✓ certified", "86b5e09344", "torch 2.9.0",
+        "cosine distance", "perplexity 5", "seed 0", "settled after 1300 iterations",
+        "✓ certified", "86b5e09344", "torch 2.9.0",
     ):  # fmt: skip
         assert phrase in told.replace("\n", " ")
 
