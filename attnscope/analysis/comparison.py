@@ -185,7 +185,7 @@ def jensen_shannon(
 ) -> Float[np.ndarray, " head"]:
     """Mean divergence of each row and its counterpart from their mean, in nats (Lin 1991)."""
     found: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _from_mean(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TextB = Annotated[
     str | None,
-    typer.Argument(metavar="[TEXT_B]", help="A second text with the word.", show_default=False),
+    typer.Argument(metavar="TEXT_B", help="A second text with the word.", show_default=False),
 ]
 Word = Annotated[
     str, typer.Option("--word", metavar="TOKEN", help="The word: a token's text or its position.")
@@ -188,6 +188,6 @@ def _position(session: Session, word: str, where: str = "") -> int:
 
 
 def _figure(result: "Comparison") -> "Figure":
-    from attnscope.render.plot_comparison import comparison_figure
+    from attnscope.render.figure import comparison_figure
 
     return comparison_figure(result)

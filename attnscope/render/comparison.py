@@ -14,6 +14,7 @@ from attnscope.render.bars import bar
 from attnscope.render.cells import DIM, HEADING, line
 from attnscope.render.certificate import GLYPHS, STYLES, certificate_line
 from attnscope.render.comparison_words import (
+    attended_words,
     cosine_text,
     kinds,
     models,
@@ -21,8 +22,8 @@ from attnscope.render.comparison_words import (
     sentence,
     shown_words,
     side_words,
-    source_words,
     subject,
+    table_remarks,
     verdict_counts,
 )
 from attnscope.render.header import reading
@@ -43,14 +44,18 @@ def comparison_header(result: Comparison) -> RenderableType:
     for told in dict.fromkeys(reading(side.head.provenance).plain for side in result.sides):
         lines.append(Text(told, style=DIM))
     for name, side in zip("AB", result.sides, strict=True):
-        told = " · ".join(filter(None, (side_words(result, side), sentence(side), source_words(side))))
+        told = " · ".join(filter(None, (side_words(result, side), sentence(side), attended_words(side))))
         lines.append(Text.assemble((f"{name} ", "bold"), told))
     return Group(*lines)
 
 
 def comparison(result: Comparison, width: int) -> RenderableType:
     """The table of layers or heads, what it means, both rows of weights, and the certificates."""
-    parts: list[RenderableType] = [*_table(result), *(Text(told, style=DIM) for told in remarks(result)), ""]
+    parts: list[RenderableType] = [
+        *_table(result),
+        *(Text(told, style=DIM) for told in [*table_remarks(result), *remarks(result)]),
+        "",
+    ]
     parts += [Text(shown_words(result), style="bold"), *_rows(result, width), ""]
     return Group(*parts, *_certificates(result))
 

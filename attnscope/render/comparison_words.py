@@ -54,7 +54,7 @@ def sentence(side: Side) -> str:
     return " | ".join(f"“{printable(part)}”" for part in parts)
 
 
-def source_words(side: Side) -> str:
+def attended_words(side: Side) -> str:
     """In cross-attention the text whose tokens are the keys; else nothing."""
     if side.head.kind is not Kind.CROSS:
         return ""
@@ -76,6 +76,31 @@ def shown_words(result: Comparison) -> str:
     return f"{heads(result)}{why}: {', '.join(told)}" if told else heads(result)
 
 
+def curves(result: Comparison) -> str:
+    """What is drawn layer by layer."""
+    if len(result.heads) == 1:
+        return f"by layer: H{result.heads[0]}; circle: the head whose rows are shown"
+    dots = "the output of each head" if result.similarities else "each head"
+    told = f"dots: {dots}; circle: the head whose rows are shown"
+    return f"lines: all heads of a layer together; {told}" if result.similarities else told
+
+
+def table_remarks(result: Comparison) -> list[str]:
+    """What the last columns of the table by layer hold."""
+    several = len(result.heads) > 1
+    told = ["least alike: the head whose outputs have the smallest cosine"]
+    if not (several and result.similarities):
+        told = []
+    if result.divergence is not None and len(result.layers) > 1:
+        rows = (
+            "furthest apart: the head whose rows differ most"
+            if several
+            else "rows apart: how far they differ"
+        )
+        told.append(f"{rows}, by Jensen-Shannon divergence in nats, 0 to 0.693")
+    return told
+
+
 def remarks(result: Comparison) -> list[str]:
     """What must be known to read the numbers, one sentence each."""
     return [*_of_vectors(result), *_of_positions(result), *_of_rows(result)]
@@ -84,16 +109,14 @@ def remarks(result: Comparison) -> list[str]:
 def _of_vectors(result: Comparison) -> list[str]:
     if result.similarities:
         told = ["output: of the head, before the output projection"]
-        if len(result.heads) > 1:
-            told.append("least alike: the head whose outputs have the smallest cosine")
         if result.similarity("value") is None:
             told.append("key and value: none, in cross-attention the word is a query only")
         if result.between is Between.MODELS:
             told.append("cosines mean something only where one model was trained from the other")
         return told
     if result.between is Between.LAYERS:
-        told = "no cosines: the vectors of two layers do not live in one space"
-        return [f"{told}, and heads of one number have only that in common"]
+        apart = "no cosines: the vectors of two layers do not live in one space"
+        return [f"{apart}, and heads of one number have only that in common"]
     return ["no cosines: the vectors of these two models do not live in one space"]
 
 
@@ -120,14 +143,6 @@ def _of_positions(result: Comparison) -> list[str]:
 
 def _of_rows(result: Comparison) -> list[str]:
     told = []
-    if result.divergence is not None and len(result.layers) > 1:
-        several = len(result.heads) > 1
-        rows = (
-            "furthest apart: the head whose rows differ most"
-            if several
-            else "rows apart: how far they differ"
-        )
-        told.append(f"{rows}, by Jensen-Shannon divergence in nats, 0 to 0.693")
     if result.between is Between.MODELS and result.divergence is None:
         told.append(
             "the models read the text as different tokens: their rows are not held against each other"

@@ -12,20 +12,38 @@ from typing import Literal
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
+from attnscope.render import comparison_words
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
 from attnscope.render.header import attention_words, feature_words, model_words
 from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
 from attnscope.render.panels import Panel, Show, panel
+from attnscope.render.plot_comparison import (
+    draw_layers,
+    draw_row,
+    has_layers,
+    layers_frame,
+    row_frame,
+    title_lines,
+)
 from attnscope.render.plot_head import draw_head, head_frame
 from attnscope.render.plot_map import draw_map, map_frame
 from attnscope.render.plot_overview import draw_overview, legend, overview_frame
 from attnscope.render.typesetting import drawing, missing_glyphs
-from attnscope.results import HeadAttention, Overview, Projection, Provenance, Verdict
+from attnscope.results import Comparison, HeadAttention, Overview, Projection, Provenance, Verdict
 from attnscope.tokens import printable
 
-__all__ = ["FORMATS", "Format", "figure_bytes", "heatmap", "map_figure", "missing_glyphs", "overview_figure"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "comparison_figure",
+    "figure_bytes",
+    "heatmap",
+    "map_figure",
+    "missing_glyphs",
+    "overview_figure",
+]
 
 Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
@@ -62,6 +80,21 @@ def map_figure(
         figure, panels = sheet([frame, *further], _map_words(result))
         for query, axes in zip(chosen, panels, strict=True):
             draw_map(result, axes, query, key, links)
+    return figure
+
+
+def comparison_figure(result: Comparison) -> Figure:
+    """What the word attends to on both sides, and beside it how alike its vectors are, layer by layer."""
+    with drawing():
+        titled = title_lines(result)
+        frames = [row_frame(result, side, titled=titled) for side in result.sides]
+        if has_layers(result):
+            frames.append(layers_frame(result, max(frame.height for frame in frames)))
+        figure, panels = sheet(frames, _comparison_words(result))
+        for side, axes in zip(result.sides, panels, strict=False):
+            draw_row(result, side, axes, titled=titled)
+        if has_layers(result):
+            draw_layers(result, panels[-1])
     return figure
 
 
@@ -123,6 +156,26 @@ def _map_words(result: Projection) -> Words:
         _sentence(head),
         foot,
     )
+
+
+def _comparison_words(result: Comparison) -> Words:
+    heading = f"{comparison_words.models(result)} · {comparison_words.subject(result)}"
+    heading += f" · {comparison_words.kinds(result)}"
+    if result.verdict is not Verdict.CERTIFIED:
+        heading += f" · {verdict_words(result.verdict)}"
+    told = comparison_words.remarks(result)
+    if has_layers(result):
+        told.insert(0, comparison_words.curves(result))
+    if any((~side.head.allowed[side.position]).any() for side in result.sides):
+        told.insert(0, "grey: masked")
+    verdicts = [f"{GLYPHS[verdict]} {words}" for verdict, words in comparison_words.verdict_counts(result)]
+    heads = [
+        f"{letter} {side.head.name} {certificate_words(side.head.certificate)}"
+        for letter, side in zip("AB", result.sides, strict=True)
+    ]
+    sources = dict.fromkeys(source_words(side.head.provenance) for side in result.sides)
+    foot = (" · ".join(told), " · ".join(verdicts), *heads, *sources)
+    return Words(heading, comparison_words.shown_words(result), foot)
 
 
 def _overview_words(result: Overview) -> Words:

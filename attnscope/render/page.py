@@ -30,12 +30,13 @@ Inches: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, he
 
 @dataclass(frozen=True)
 class Frame:
-    """Width and height of the axes, and the room for tick labels and axis words left of and above them."""
+    """Width and height of the axes, and the room for tick labels and axis words around them."""
 
     width: float
     height: float
     left: float
     top: float
+    bottom: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,10 @@ def _laid_out(frames: Sequence[Frame], words: Words, beside: float = 0.0) -> tup
     foot = [line for paragraph in words.foot for line in wrapped(paragraph, inner, _FOOT)]
     below = [(line, _FOOT, "normal", FAINT) for line in foot]
     head = sum(line_height(size) for _, size, *_ in above) + _GAP
-    top, block = max(frame.top for frame in frames), max(_LEAST_BAR, *(frame.height for frame in frames))
+    top, block = (
+        max(frame.top for frame in frames),
+        max(_LEAST_BAR, *(frame.height + frame.bottom for frame in frames)),
+    )
     height = 2 * _MARGIN + head + top + block + _GAP + len(below) * line_height(_FOOT)
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
     _write(figure, above, height - _MARGIN)

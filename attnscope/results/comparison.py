@@ -36,7 +36,7 @@ class Side:
     @property
     def weights(self) -> Float[np.ndarray, " key"]:
         """What the word attends to."""
-        return self.head.weights[self.position]
+        return np.asarray(self.head.weights[self.position])
 
     @property
     def every_certificate(self) -> tuple[Certificate, ...]:

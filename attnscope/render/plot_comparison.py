@@ -1,0 +1,203 @@
+"""A comparison drawn on Axes: the word's row of weights on one side, and its cosines layer by layer.
+
+`draw_row` and `draw_layers` may be used on any Axes; how large these should be is `row_frame`'s and
+`layers_frame`'s answer. The rows of both sides share one scale, so that their bars can be compared.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from attnscope.render.comparison_words import attended_words, sentence, side_words
+from attnscope.render.labels import fit, settled
+from attnscope.render.numbers import weight_text
+from attnscope.render.page import FAINT, INK, Frame
+from attnscope.render.typesetting import line_height, text_width, wrapped
+from attnscope.results import Comparison, Side
+
+_WIDE = 2.5  # inches of the bars, and of the curves
+_WIDEST_LABEL = 20
+_LETTER = 0.16  # inches of the letter before a text
+_TITLE, _WORD, _LEGEND = 8.0, 8.0, 7.0
+_FEW, _MANY = 16, 64
+_BAR, _WORD_BAR = "#4292c6", "#084594"
+MASKED = "#aaaaaa"
+_CURVES = {
+    "query": ("#0072b2", "o"),
+    "key": ("#d55e00", "s"),
+    "unrotated key": ("#e69f00", "v"),
+    "value": ("#009e73", "^"),
+    "output": ("#cc3377", "D"),
+}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One row of weights: the height of each key's bar in inches, the names, and their size in points."""
+
+    high: float
+    names: list[str]
+    size: float
+    title: list[str]
+
+
+def strip(result: Comparison, side: Side) -> Strip:
+    """The layout that keeps every key of `side` legible; the keys stand as they do in the text."""
+    names = [fit(settled(name), _WIDEST_LABEL) for name in side.head.key_tokens.names]
+    most = max(len(each.head.key_tokens) for each in result.sides)
+    high = 0.19 if most <= _FEW else 0.15 if most <= _MANY else max(9.6 / most, 0.03)
+    size = min(max(high * 72 * 0.72, 4.0), 8.0)
+    label = max(text_width(name, size, bold=True) for name in names)
+    told = [side_words(result, side), sentence(side), attended_words(side)]
+    width = _WIDE + label - _LETTER
+    return Strip(high, names, size, [line for each in told if each for line in wrapped(each, width, _TITLE)])
+
+
+def row_frame(result: Comparison, side: Side, *, titled: int) -> Frame:
+    """The size of the axes and the room for names at their left and `titled` lines of text above."""
+    laid = strip(result, side)
+    label = max(text_width(name, laid.size, bold=True) for name in laid.names)
+    return Frame(_WIDE, laid.high * len(laid.names), label + 0.3, titled * line_height(_TITLE) + 0.46)
+
+
+def draw_row(result: Comparison, side: Side, axes: Axes, *, titled: int) -> None:
+    """One bar per key in the order of the text, the word itself darker; masked keys are greyed."""
+    laid, weights = strip(result, side), side.weights
+    allowed = side.head.allowed[side.position]
+    own = side.position if side.head.query_tokens is side.head.key_tokens else -1
+    places = np.arange(len(weights))
+    colours = [_WORD_BAR if key == own else _BAR for key in places]
+    axes.barh(places, np.where(allowed, np.nan_to_num(weights), 0.0), height=0.72, color=colours)
+    axes.set_ylim(len(weights) - 0.5, -0.5)
+    full = max(float(np.nan_to_num(each.weights).max()) for each in result.sides) or 1.0
+    axes.set_xlim(0, 1.16 * full)
+    _names(axes, laid, allowed, own)
+    for key in np.flatnonzero(allowed & (np.nan_to_num(weights) >= 0.05 * full)).tolist():
+        text = f" {weight_text(float(weights[key]))}"
+        axes.text(weights[key], key, text, va="center", size=min(laid.size, 7.0), color=INK)
+    if not allowed.any():
+        axes.text(0.05 * full, (len(weights) - 1) / 2, "no valid key", va="center", size=_TITLE, color=FAINT)
+    _title(axes, result, side, laid, titled)
+
+
+def _names(axes: Axes, laid: Strip, allowed: Bool[np.ndarray, " key"], own: int) -> None:
+    """The names of the keys; of bars that are thinner than letters only some, but always the word's own."""
+    step = max(1, math.ceil(line_height(laid.size) * 0.8 / laid.high))
+    shown = [
+        key for key in range(0, len(laid.names), step) if own < 0 or key == own or abs(key - own) >= step
+    ]
+    shown = sorted({*shown, own} - {-1})
+    axes.set_yticks(shown, [laid.names[key] for key in shown], size=laid.size, parse_math=False)
+    for key, label in zip(shown, axes.get_yticklabels(), strict=True):
+        label.set_color(INK if allowed[key] else MASKED)
+        label.set_fontweight("bold" if key == own else "normal")
+    axes.tick_params(axis="y", length=0, pad=3)
+    axes.tick_params(axis="x", labelsize=6.5, length=2, colors=INK)
+    axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False)
+    axes.locator_params(axis="x", nbins=4)
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("attention weight", size=_LEGEND, color=INK, labelpad=3)
+    _spines(axes, "left")
+
+
+def _spines(axes: Axes, *kept: str) -> None:
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in kept)
+        spine.set_color(FAINT)
+
+
+def _title(axes: Axes, result: Comparison, side: Side, laid: Strip, titled: int) -> None:
+    """`A` and the text with the word marked, above the axes, from the left edge of the names on."""
+    frame = row_frame(result, side, titled=titled)
+
+    def write(line: str, left: float, number: int, weight: str) -> None:
+        place = (left / frame.width, 1 + (frame.top - (number + 1) * line_height(_TITLE)) / frame.height)
+        axes.text(
+            *place, line, size=_TITLE, weight=weight, color=INK, transform=axes.transAxes, parse_math=False
+        )
+
+    left = 0.12 - frame.left
+    write("A" if side is result.a else "B", left, 0, "bold")
+    for number, line in enumerate(laid.title):
+        write(line, left + _LETTER, number, "normal")
+
+
+def title_lines(result: Comparison) -> int:
+    """How many lines stand above the rows: those of the longer of both texts."""
+    return max(len(strip(result, side).title) for side in result.sides)
+
+
+def has_layers(result: Comparison) -> bool:
+    """Whether there is something to draw layer by layer."""
+    return len(result.layers) > 1 and bool(result.similarities or result.divergence)
+
+
+def layers_frame(result: Comparison, height: float) -> Frame:
+    """The size of the axes for the curves, beside rows of `height`."""
+    entries = len(result.similarities) or 1
+    return Frame(
+        _WIDE, min(max(height, 1.8), 2.8), 0.75, 0.25 + math.ceil(entries / 2) * line_height(_LEGEND)
+    )
+
+
+def draw_layers(result: Comparison, axes: Axes) -> None:
+    """Cosines of the vectors layer by layer, or where there are none how far the rows are apart.
+
+    Dots are the single heads, of outputs or rows; the circle is the head whose rows are shown.
+    """
+    i, j = result.shown
+    layers = np.array([layer for layer, _ in result.layers])
+    if result.similarities:
+        for each in result.similarities:
+            _curve(axes, layers, each.vector, each.together, *_CURVES[each.vector])
+        dots, colour, label = result.similarities[-1].heads, _CURVES["output"][0], "cosine between A and B"
+        axes.axhline(0, color=FAINT, linewidth=0.5)
+        lowest = min(float(np.nanmin(each, initial=0.0)) for each in (dots, *_together(result)))
+        axes.set_ylim(lowest - 0.07, 1.05)
+    else:
+        assert result.divergence is not None, "drawn only where there is something to draw"
+        dots, colour, label = result.divergence.jensen_shannon, _BAR, "Jensen-Shannon divergence in nats"
+        if len(result.heads) == 1:
+            _curve(axes, layers, "rows", dots[:, 0], _BAR, "o")
+        axes.set_ylim(-0.02, math.log(2) + 0.02)
+    if len(result.heads) > 1:
+        axes.scatter(
+            np.repeat(layers[:, None], len(result.heads), axis=1),
+            dots,
+            s=7,
+            color=colour,
+            alpha=0.35,
+            linewidths=0,
+            zorder=1,
+        )
+    axes.scatter(layers[i], dots[i, j], s=42, facecolors="none", edgecolors=INK, linewidths=1.0, zorder=4)
+    axes.set_xlim(layers[0] - 0.3, layers[-1] + 0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.set_xlabel("layer", size=_WORD, color=INK)
+    axes.set_ylabel(label, size=_WORD, color=INK)
+    axes.tick_params(labelsize=6.5, length=2, colors=INK)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(
+        loc="lower left", bbox_to_anchor=(-0.08, 1.0), ncols=2, fontsize=_LEGEND, frameon=False,
+        borderaxespad=0.2, handlelength=1.6, columnspacing=1.0, labelspacing=0.2,
+    )  # fmt: skip
+    _spines(axes, "left", "bottom")
+
+
+def _together(result: Comparison) -> list[Float[np.ndarray, " layer"]]:
+    return [each.together for each in result.similarities]
+
+
+def _curve(
+    axes: Axes,
+    layers: Int[np.ndarray, " layer"],
+    name: str,
+    values: Float[np.ndarray, " layer"],
+    colour: str,
+    marker: str,
+) -> None:
+    axes.plot(layers, values, color=colour, marker=marker, markersize=4, linewidth=1.3, label=name, zorder=3)
