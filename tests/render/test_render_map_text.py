@@ -61,7 +61,7 @@ def rows(text: str, heading: str) -> list[list[str]]:
     """The words of the lines below the one that starts with `heading`, up to a line of another shape."""
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.split() and line.split()[0] == heading)
-    below = [line.split() for line in lines[start + 1 :] if "." in line]
+    below = [line.split() for line in lines[start + 1 :] if "." in line and " more " not in line]
     return [words for words in below if words[0].isdigit()]
 
 
