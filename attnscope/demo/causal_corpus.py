@@ -17,6 +17,7 @@ from attnscope.demo.corpus import FOREIGN, LENGTH, Document, is_allowed, vocabul
 ROOM = LENGTH - 2  # words between the token that begins a passage and the one that ends it
 SHORTEST = 3  # words of the shortest repeated stretch
 LONGEST_GAP = 12
+MOST_COPIES = 4
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ def prose(document: Document) -> Passage:
 def echo(words: Sequence[str], generator: random.Random) -> Passage:
     """Random words: some to begin with, then a stretch that comes again at once or after other words.
 
-    All words but the repeated ones differ, so that what follows is never ambiguous. One in four has a third
-    copy if there is room for it.
+    All words but the repeated ones differ, so that what follows is never ambiguous. Short stretches are
+    likelier than long ones; a stretch comes two to four times, as often as there is room for it.
     """
     before, gap = generator.randint(0, 8), generator.choice((0, generator.randint(1, LONGEST_GAP)))
-    copies = 3 if generator.random() < 0.25 else 2
-    longest = (ROOM - before - gap * (copies - 1)) // copies
-    size = generator.randint(SHORTEST, longest)
+    room = ROOM - before
+    size = min(generator.randint(SHORTEST, (room - gap) // 2) for _ in range(2))
+    copies = generator.randint(2, min(MOST_COPIES, (room + gap) // (size + gap)))
     drawn = generator.sample(words, before + size + gap * (copies - 1))
     start, stretch, rest = drawn[:before], drawn[before : before + size], drawn[before + size :]
     text = start + stretch

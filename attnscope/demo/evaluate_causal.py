@@ -64,7 +64,7 @@ class Bundle:
 
     @torch.no_grad()
     def goes_on(self, text: str, longest: int = 16) -> str:
-        """The text with the likeliest words behind it until the model ends it, or `longest` words are said."""
+        """The text with the likeliest words behind it, until the model ends it or `longest` are said."""
         ids = self.model.generate(**self.tokenizer(text, return_tensors="pt"), max_new_tokens=longest)[0]
         told: str = self.tokenizer.decode(ids, skip_special_tokens=True)
         return told

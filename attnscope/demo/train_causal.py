@@ -29,8 +29,10 @@ class Settings(training.Settings):
     key_heads: int = 4
     head_size: int = 16
     inner: int = 256
-    rotation: float = 1000.0  # base of the rotary angles: short texts need no slower ones
+    rotation: float = 100.0  # base of the rotary angles: short texts need no slower ones
+    tokens_per_batch: int = 1024
     peak_rate: float = 3e-3
+    threads: int = 1  # two bring little to matrices of this size
 
 
 def encode(passages: Iterable[causal_corpus.Passage], ids: dict[str, int]) -> list[training.Group]:
