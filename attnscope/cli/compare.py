@@ -116,7 +116,10 @@ def _texts(sides: Sides, wanted: Wanted, request: Request, output: Output) -> "C
     encoded = encode(session.model, read, output, truncate=second.truncate)
     target = read_target(session.model, encoded, second.target, output, kind=session.kind)
     other = replace(session, encoded=encoded, target=target)
-    positions = _position(session, sides.words[0]), _position(other, sides.words[1], "the second text")
+    positions = (
+        _position(session, sides.words[0], "the first text"),
+        _position(other, sides.words[1], "the second text"),
+    )
     with output.working("comparing"):
         from attnscope.analysis.comparison import compare_texts
 

@@ -20,10 +20,12 @@ from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
 from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.plot_comparison import (
+    MOST_KEYS,
     draw_layers,
     draw_row,
     has_layers,
     layers_frame,
+    leaves_out,
     row_frame,
     title_lines,
 )
@@ -168,6 +170,8 @@ def _comparison_words(result: Comparison) -> Words:
         told.insert(0, comparison_words.curves(result))
     if any((~side.head.allowed[side.position]).any() for side in result.sides):
         told.insert(0, "grey: masked")
+    if leaves_out(result):
+        told.insert(0, f"of longer texts the {MOST_KEYS} strongest keys, in the order of the text")
     verdicts = [f"{GLYPHS[verdict]} {words}" for verdict, words in comparison_words.verdict_counts(result)]
     heads = [
         f"{letter} {side.head.name} {certificate_words(side.head.certificate)}"

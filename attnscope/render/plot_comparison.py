@@ -16,14 +16,17 @@ from attnscope.render.comparison_words import attended_words, sentence, side_wor
 from attnscope.render.labels import fit, settled
 from attnscope.render.numbers import weight_text
 from attnscope.render.page import FAINT, INK, Frame
+from attnscope.render.strongest import descending
 from attnscope.render.typesetting import line_height, text_width, wrapped
 from attnscope.results import Comparison, Side
 
 _WIDE = 2.5  # inches of the bars, and of the curves
 _WIDEST_LABEL = 20
+_AXIS = 0.4  # inches of numbers and word below the curves
 _LETTER = 0.16  # inches of the letter before a text
 _TITLE, _WORD, _LEGEND = 8.0, 8.0, 7.0
-_FEW, _MANY = 16, 64
+MOST_KEYS = 48  # that are drawn
+_FEW, _HIGH, _LOW = 16, 0.19, 0.15  # keys, and inches of a bar for up to so many and for more
 _BAR, _WORD_BAR = "#4292c6", "#084594"
 MASKED = "#aaaaaa"
 _CURVES = {
@@ -37,64 +40,79 @@ _CURVES = {
 
 @dataclass(frozen=True)
 class Strip:
-    """One row of weights: the height of each key's bar in inches, the names, and their size in points."""
+    """One row of weights: the keys that are shown, in the order of the text, and their names.
 
-    high: float
+    `high` is the height of each bar in inches, `size` that of the names in points.
+    """
+
+    keys: list[int]
     names: list[str]
+    high: float
     size: float
     title: list[str]
 
 
 def strip(result: Comparison, side: Side) -> Strip:
-    """The layout that keeps every key of `side` legible; the keys stand as they do in the text."""
-    names = [fit(settled(name), _WIDEST_LABEL) for name in side.head.key_tokens.names]
-    most = max(len(each.head.key_tokens) for each in result.sides)
-    high = 0.19 if most <= _FEW else 0.15 if most <= _MANY else max(9.6 / most, 0.03)
-    size = min(max(high * 72 * 0.72, 4.0), 8.0)
-    label = max(text_width(name, size, bold=True) for name in names)
+    """The layout that keeps every key of `side` legible: of many keys only the strongest, and the word."""
+    tokens = side.head.key_tokens
+    keys = sorted({*descending(side.weights)[:MOST_KEYS], *_own(side)})
+    names = tokens.names if len(keys) == len(tokens) else tokens.labels
+    high = _HIGH if max(len(each.head.key_tokens) for each in result.sides) <= _FEW else _LOW
+    size = min(high * 72 * 0.72, 8.0)
+    shown = [fit(settled(names[key]), _WIDEST_LABEL) for key in keys]
+    width = _WIDE + _widest(shown, size) - _LETTER
     told = [side_words(result, side), sentence(side), attended_words(side)]
-    width = _WIDE + label - _LETTER
-    return Strip(high, names, size, [line for each in told if each for line in wrapped(each, width, _TITLE)])
+    title = [line for each in told if each for line in wrapped(each, width, _TITLE)]
+    return Strip(keys, shown, high, size, title)
+
+
+def leaves_out(result: Comparison) -> bool:
+    """Whether a row has more keys than are drawn."""
+    return any(len(strip(result, side).keys) < len(side.weights) for side in result.sides)
+
+
+def _own(side: Side) -> list[int]:
+    """The word itself among the keys; in cross-attention it is none of them."""
+    return [side.position] if side.head.query_tokens is side.head.key_tokens else []
+
+
+def _widest(names: list[str], size: float) -> float:
+    return max(text_width(name, size, bold=True) for name in names)
 
 
 def row_frame(result: Comparison, side: Side, *, titled: int) -> Frame:
     """The size of the axes and the room for names at their left and `titled` lines of text above."""
     laid = strip(result, side)
-    label = max(text_width(name, laid.size, bold=True) for name in laid.names)
-    return Frame(_WIDE, laid.high * len(laid.names), label + 0.3, titled * line_height(_TITLE) + 0.46)
+    above = titled * line_height(_TITLE) + 0.46
+    return Frame(_WIDE, laid.high * len(laid.keys), _widest(laid.names, laid.size) + 0.3, above)
 
 
 def draw_row(result: Comparison, side: Side, axes: Axes, *, titled: int) -> None:
     """One bar per key in the order of the text, the word itself darker; masked keys are greyed."""
-    laid, weights = strip(result, side), side.weights
-    allowed = side.head.allowed[side.position]
-    own = side.position if side.head.query_tokens is side.head.key_tokens else -1
-    places = np.arange(len(weights))
-    colours = [_WORD_BAR if key == own else _BAR for key in places]
-    axes.barh(places, np.where(allowed, np.nan_to_num(weights), 0.0), height=0.72, color=colours)
-    axes.set_ylim(len(weights) - 0.5, -0.5)
+    laid = strip(result, side)
+    allowed = side.head.allowed[side.position, laid.keys]
+    weights = np.where(allowed, np.nan_to_num(side.weights[laid.keys]), 0.0)
+    own = [key in _own(side) for key in laid.keys]
+    places = np.arange(len(laid.keys))
+    axes.barh(places, weights, height=0.72, color=[_WORD_BAR if word else _BAR for word in own])
+    axes.set_ylim(len(laid.keys) - 0.5, -0.5)
     full = max(float(np.nan_to_num(each.weights).max()) for each in result.sides) or 1.0
     axes.set_xlim(0, 1.16 * full)
-    _names(axes, laid, allowed, own)
-    for key in np.flatnonzero(allowed & (np.nan_to_num(weights) >= 0.05 * full)).tolist():
-        text = f" {weight_text(float(weights[key]))}"
-        axes.text(weights[key], key, text, va="center", size=min(laid.size, 7.0), color=INK)
+    for place in np.flatnonzero(weights >= 0.05 * full).tolist() if allowed.any() else []:
+        text = f" {weight_text(float(weights[place]))}"
+        axes.text(weights[place], place, text, va="center", size=min(laid.size, 7.0), color=INK)
     if not allowed.any():
-        axes.text(0.05 * full, (len(weights) - 1) / 2, "no valid key", va="center", size=_TITLE, color=FAINT)
+        axes.text(0.05 * full, (len(places) - 1) / 2, "no valid key", va="center", size=_TITLE, color=FAINT)
+    _names(axes, laid, allowed, own)
     _title(axes, result, side, laid, titled)
 
 
-def _names(axes: Axes, laid: Strip, allowed: Bool[np.ndarray, " key"], own: int) -> None:
-    """The names of the keys; of bars that are thinner than letters only some, but always the word's own."""
-    step = max(1, math.ceil(line_height(laid.size) * 0.8 / laid.high))
-    shown = [
-        key for key in range(0, len(laid.names), step) if own < 0 or key == own or abs(key - own) >= step
-    ]
-    shown = sorted({*shown, own} - {-1})
-    axes.set_yticks(shown, [laid.names[key] for key in shown], size=laid.size, parse_math=False)
-    for key, label in zip(shown, axes.get_yticklabels(), strict=True):
-        label.set_color(INK if allowed[key] else MASKED)
-        label.set_fontweight("bold" if key == own else "normal")
+def _names(axes: Axes, laid: Strip, allowed: Bool[np.ndarray, " key"], own: list[bool]) -> None:
+    """The names of the keys, that of the word in bold, and the scale of the weights above."""
+    axes.set_yticks(range(len(laid.keys)), laid.names, size=laid.size, parse_math=False)
+    for label, visible, word in zip(axes.get_yticklabels(), allowed, own, strict=True):
+        label.set_color(INK if visible else MASKED)
+        label.set_fontweight("bold" if word else "normal")
     axes.tick_params(axis="y", length=0, pad=3)
     axes.tick_params(axis="x", labelsize=6.5, length=2, colors=INK)
     axes.tick_params(axis="x", top=True, bottom=False, labeltop=True, labelbottom=False)
@@ -120,7 +138,7 @@ def _title(axes: Axes, result: Comparison, side: Side, laid: Strip, titled: int)
             *place, line, size=_TITLE, weight=weight, color=INK, transform=axes.transAxes, parse_math=False
         )
 
-    left = 0.12 - frame.left
+    left = -frame.left
     write("A" if side is result.a else "B", left, 0, "bold")
     for number, line in enumerate(laid.title):
         write(line, left + _LETTER, number, "normal")
@@ -138,10 +156,8 @@ def has_layers(result: Comparison) -> bool:
 
 def layers_frame(result: Comparison, height: float) -> Frame:
     """The size of the axes for the curves, beside rows of `height`."""
-    entries = len(result.similarities) or 1
-    return Frame(
-        _WIDE, min(max(height, 1.8), 2.8), 0.75, 0.25 + math.ceil(entries / 2) * line_height(_LEGEND)
-    )
+    legend = math.ceil((len(result.similarities) or 1) / 2) * line_height(_LEGEND)
+    return Frame(_WIDE, min(max(height - _AXIS, 1.6), 2.6), left=0.75, top=0.2 + legend, bottom=_AXIS)
 
 
 def draw_layers(result: Comparison, axes: Axes) -> None:
