@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
 from attnscope.render.palette import readable_on
-from attnscope.render.typesetting import line_height, text_width, wrapped
+from attnscope.render.typesetting import line_height, shortened, wrapped
 
 DPI = 200
 INK, FAINT = "#222222", "#666666"
@@ -55,17 +55,6 @@ class Page:
     bar: Axes
 
 
-def _sentence_lines(sentence: str, width: float) -> list[str]:
-    """The sentence in at most `_MOST_LINES` lines, the last one ending in an ellipsis where more follows."""
-    lines = wrapped(sentence, width, _SENTENCE)
-    if len(lines) <= _MOST_LINES:
-        return lines
-    last = lines[_MOST_LINES - 1]
-    while last and text_width(f"{last} …", _SENTENCE) > width:
-        last = last[:-1]
-    return [*lines[: _MOST_LINES - 1], f"{last.rstrip()} …"]
-
-
 def page(frame: Frame, words: Words) -> Page:
     """An empty page; the axes are `frame.width` by `frame.height`, the colour bar stands at their right."""
     figure, (place,) = _laid_out([frame], words, beside=_BAR_ROOM)
@@ -91,7 +80,8 @@ def _laid_out(frames: Sequence[Frame], words: Words, beside: float = 0.0) -> tup
     width = max(needed, _LEAST_WIDTH)
     inner = 0.99 * (width - 2 * _MARGIN)
     above = [(line, _HEADING, "bold", INK) for line in wrapped(words.heading, inner, _HEADING, bold=True)]
-    above += [(line, _SENTENCE, "normal", INK) for line in _sentence_lines(words.sentence, inner)]
+    sentence = shortened(words.sentence, inner, _SENTENCE, _MOST_LINES)
+    above += [(line, _SENTENCE, "normal", INK) for line in sentence]
     foot = [line for paragraph in words.foot for line in wrapped(paragraph, inner, _FOOT)]
     below = [(line, _FOOT, "normal", FAINT) for line in foot]
     head = sum(line_height(size) for _, size, *_ in above) + _GAP

@@ -82,6 +82,17 @@ def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[st
     return [line for line in lines if line]
 
 
+def shortened(text: str, width: float, size: float, most: int) -> list[str]:
+    """`text` wrapped in at most `most` lines, the last one ending in an ellipsis where more follows."""
+    lines = wrapped(text, width, size)
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    while last and text_width(f"{last} …", size) > width:
+        last = last[:-1]
+    return [*lines[: most - 1], f"{last.rstrip()} …"]
+
+
 def _broken(word: str, width: float, size: float, bold: bool) -> list[str]:
     lines = [""]
     if text_width(word, size, bold) <= width:
