@@ -72,7 +72,8 @@ def shown_words(result: Comparison) -> str:
         nats, moved = (float(each[i, j]) for each in (rows.jensen_shannon, rows.total_variation))
         told.append(f"rows apart by {cosine_text(nats)} nats (Jensen-Shannon, 0 to 0.693)")
         told.append(f"{cosine_text(moved)} of the weight moved (total variation)")
-    why = ", the head whose {} differ most".format("outputs" if output else "rows") if result.chosen else ""
+    what = "outputs" if output else "rows"
+    why = f", of the heads asked for the one whose {what} differ most" if result.chosen else ""
     return f"{heads(result)}{why}: {', '.join(told)}" if told else heads(result)
 
 
