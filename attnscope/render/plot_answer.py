@@ -1,4 +1,4 @@
-"""What the model predicts, as bars for the margin of a page. `draw_answer` may be used on any Axes."""
+"""What the model predicts, as a row of words with their probabilities. `draw_answer` takes any wide Axes."""
 
 from collections.abc import Sequence
 
@@ -6,31 +6,34 @@ from matplotlib.axes import Axes
 
 from attnscope.render.labels import fit, settled
 from attnscope.render.numbers import weight_text
-from attnscope.render.page import INK
-from attnscope.render.typesetting import text_width
+from attnscope.render.page import FAINT, INK
 from attnscope.results import Guess
 
-ROW = 0.19  # inches for one word
-_BAR, _TRACK = "#4a4f57", "#eeeff1"
-_SIZE, _WIDEST_NAME = 9.0, 18
-_GAP, _NUMBER = 0.08, 0.42  # inches
+HEIGHT = 0.34  # inches
+_BAR, _TRACK = "#4a4f57", "#e9eaec"
+_SIZE, _WIDEST_NAME = 10.5, 14
+_GAP = 0.3  # inches between two words
+_FULL_ROW = 5  # words that fill the row
+_BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # inches from the bottom
 
 
-def draw_answer(guesses: Sequence[Guess], axes: Axes) -> None:
-    """One line for each word, the first one bold: the word, a bar that is full at 1, the probability."""
-    names = [settled(fit(guess.text, _WIDEST_NAME)) for guess in guesses]
-    width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    left = max(text_width(name, _SIZE, True) for name in names) + _GAP
-    bar = max(width - left - _NUMBER, 0.3)
-    axes.set(xlim=(0, width), ylim=(len(names) - 0.5, -0.5))
+def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None:
+    """Side by side, the likeliest first and bold: a word, its probability, and a bar that is full at 1.
+
+    The Axes are `zoom` times `HEIGHT` high, and everything on them is that much larger.
+    """
+    box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    pitch = (box.width / dpi + _GAP) / max(len(guesses), _FULL_ROW)
+    bar = pitch - _GAP
+    axes.set(xlim=(0, box.width / dpi), ylim=(0, HEIGHT))
     axes.set_axis_off()
-    for row, (guess, name) in enumerate(zip(guesses, names, strict=True)):
-        weight = "normal" if row else "bold"
-        style = {"size": _SIZE, "va": "center_baseline", "weight": weight, "color": INK, "parse_math": False}
-        axes.text(left - _GAP, row, name, ha="right", **style)  # type: ignore[arg-type]
-        axes.text(width, row, weight_text(guess.probability), ha="right", **style)  # type: ignore[arg-type]
-    rows = range(len(names))
-    axes.barh(rows, [bar] * len(names), left=left, height=0.42, color=_TRACK)
-    axes.barh(
-        rows, [bar * g.probability for g in guesses], left=left, height=0.42, color=_BAR, label="probability"
-    )
+    for i, guess in enumerate(guesses):
+        left, weight = i * pitch, "normal" if i else "bold"
+        style = {"size": zoom * _SIZE, "weight": weight, "parse_math": False}
+        axes.text(left, _BASE, settled(fit(guess.text, _WIDEST_NAME)), color=INK, **style)  # type: ignore[arg-type]
+        number = {**style, "ha": "right", "color": FAINT if i else INK}
+        axes.text(left + bar, _BASE, weight_text(guess.probability, 3), **number)  # type: ignore[arg-type]
+    starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
+    chances = [bar * guess.probability for guess in guesses]
+    axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=_TRACK)
+    axes.barh([middle] * len(starts), chances, _BAR_HEIGHT, starts, color=_BAR, label="probability")

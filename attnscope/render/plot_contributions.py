@@ -13,17 +13,30 @@ from attnscope.render.map_layout import INKS
 from attnscope.render.numbers import weight_text
 from attnscope.render.page import FAINT, INK
 from attnscope.render.report_text import Share, percent
+from attnscope.render.typesetting import text_width
 
 ROW = 0.19  # inches for one bar
-NUMBERS = 1.15  # inches that the two columns of numbers take at the right of the axes
 _BAR, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
 _DOT = "#111111"
-_SIZE, _HEADING = 8.0, 7.5
-_WEIGHT_AT, _SHARE_AT = 80.0, 42.0  # points from the right edge of the axes to the end of each column
+_SIZE, _HEADING, _TICKS = 8.0, 7.5, 7.0
+_WEIGHT_AT, _SHARE_AT = 92.0, 48.0  # points from the right edge of the axes to the end of each column
 
 
-def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
-    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it."""
+def numbers_width(zoom: float = 1.0) -> float:
+    """Inches that the two columns of numbers take at the right of the axes."""
+    return zoom * (_WEIGHT_AT + 1.5) / 72
+
+
+def label_width(listed: Sequence[Share], zoom: float = 1.0) -> float:
+    """Inches that the labels take at the left of the axes."""
+    return max((text_width(each.name, zoom * _SIZE) for each in listed), default=0.0) + 0.06
+
+
+def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -> None:
+    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it.
+
+    Letters are `zoom` times as large as on a page with other panels.
+    """
     rows = np.arange(len(listed))
     inks = [_REST if each.key is None else _BAR for each in listed]
     axes.barh(
@@ -40,34 +53,34 @@ def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
         [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0,
         label="weight", zorder=3, clip_on=False,
     )  # fmt: skip
-    _scale(listed, axes)
-    _labels(listed, axes)
-    _numbers(listed, axes)
+    _scale(listed, axes, zoom)
+    _labels(listed, axes, zoom)
+    _numbers(listed, axes, zoom)
 
 
-def _scale(listed: Sequence[Share], axes: Axes) -> None:
+def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     """Limits that hold every bar and every dot, and a few ticks in percent."""
     ends = [end for each in listed for end in (each.share, each.weight)]
     low, high = min(0.0, *ends), max(ends)
     room = 0.03 * (high - low)
-    axes.set_xlim(low - (room if low < 0 else 0), high + room)
+    axes.set_xlim(low - (room if low < -room else 0), high + room)
     axes.set_ylim(len(listed) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(5, min_n_ticks=2))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
-    axes.tick_params(axis="x", labelsize=7, length=0, pad=3, colors=FAINT)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
     axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
     axes.spines[:].set_visible(False)
 
 
-def _labels(listed: Sequence[Share], axes: Axes) -> None:
-    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=_SIZE, parse_math=False)
+def _labels(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=zoom * _SIZE, parse_math=False)
     axes.tick_params(axis="y", length=0, pad=4)
     for each, label in zip(listed, axes.get_yticklabels(), strict=True):
         label.set_color(FAINT if each.key is None else _BAR)
 
 
-def _numbers(listed: Sequence[Share], axes: Axes) -> None:
+def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     """Two columns at the right, under a heading that is also the legend."""
     at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
     for row, each in enumerate(listed):
@@ -76,6 +89,7 @@ def _numbers(listed: Sequence[Share], axes: Axes) -> None:
             (percent(each.share), _SHARE_AT, "bold"),
             (weight_text(each.weight, 3), _WEIGHT_AT, "normal"),
         ):
-            axes.annotate(text, (1, row), (place, 0), size=_SIZE, color=ink, weight=weight, **at)  # type: ignore[arg-type]
+            style = {"size": zoom * _SIZE, "color": ink, "weight": weight}
+            axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
     for text, place, ink in (("■ share", _SHARE_AT, _BAR), ("● weight", _WEIGHT_AT, _DOT)):
-        axes.annotate(text, (1, -0.6), (place, 7), size=_HEADING, color=ink, **at)  # type: ignore[arg-type]
+        axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]

@@ -14,31 +14,30 @@ _NAME, _VALUE, _MEANING = 8.0, 10.5, 7.5  # points
 _GAP = 0.14
 
 
-def facts_width(listed: Sequence[Fact]) -> float:
+def facts_width(listed: Sequence[Fact], zoom: float = 1.0) -> float:
     """Inches that the table needs."""
-    first, second = _columns(listed)
-    return first + second + 2 * _GAP + max(text_width(each.meaning, _MEANING) for each in listed)
+    meaning = max(text_width(each.meaning, zoom * _MEANING) for each in listed)
+    return _second_column(listed, zoom) + zoom * _GAP + meaning
 
 
-def draw_facts(listed: Sequence[Fact], axes: Axes) -> None:
-    """One line for each fact, with thin rules between them."""
+def draw_facts(listed: Sequence[Fact], axes: Axes, zoom: float = 1.0) -> None:
+    """One line for each fact, with thin rules between them, the letters `zoom` times as large as usual."""
     width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    first, second = _columns(listed)
+    values = _second_column(listed, zoom)
     axes.set(xlim=(0, width), ylim=(len(listed), 0))
     axes.set_axis_off()
     for row, each in enumerate(listed):
-        style = {"va": "center_baseline", "parse_math": False}
-        axes.text(0, row + 0.5, each.name, size=_NAME, color=INK, **style)  # type: ignore[arg-type]
-        value = {**style, "ha": "right", "weight": "bold"}
-        axes.text(first + _GAP + second, row + 0.5, each.value, size=_VALUE, color=INK, **value)  # type: ignore[arg-type]
-        place = first + second + 2 * _GAP
-        axes.text(place, row + 0.5, each.meaning, size=_MEANING, color=FAINT, **style)  # type: ignore[arg-type]
+        for place, text, size, style in (
+            (0.0, each.name, _NAME, {"color": INK}),
+            (values, each.value, _VALUE, {"color": INK, "weight": "bold", "ha": "right"}),
+            (values + zoom * _GAP, each.meaning, _MEANING, {"color": FAINT}),
+        ):
+            at = {"size": zoom * size, "va": "center_baseline", "parse_math": False}
+            axes.text(place, row + 0.5, text, **at, **style)  # type: ignore[arg-type]
     axes.hlines(range(len(listed) + 1), 0, width, colors=RULE, linewidth=0.7)
 
 
-def _columns(listed: Sequence[Fact]) -> tuple[float, float]:
-    """Widths of names and values."""
-    return (
-        max(text_width(each.name, _NAME) for each in listed),
-        max(text_width(each.value, _VALUE, True) for each in listed),
-    )
+def _second_column(listed: Sequence[Fact], zoom: float) -> float:
+    """Where the values end, which stand behind the names."""
+    name = max(text_width(each.name, zoom * _NAME) for each in listed)
+    return name + zoom * _GAP + max(text_width(each.value, zoom * _VALUE, True) for each in listed)

@@ -13,12 +13,31 @@ from attnscope.render.panels import Panel
 from attnscope.render.plot_head import Grid, draw_head, token_labels
 from attnscope.render.typesetting import line_height, text_width
 
-BAR = 0.07  # inches, the height of a colour bar
-_LEAST_SIZE, _MOST_SIZE = 4.5, 8.5
-_LEAST_WIDTH = 2.5  # inches of a heat map, so that its title has room
-_LARGEST, _SMALLEST = 0.6, 0.07  # inches of a cell
-_MOST = 7.0  # inches of a heat map whose cells are smaller still
+_LEAST_SIZE = 4.5  # points of a label
 _WORD = 0.2  # inches for the word of an axis
+
+
+@dataclass(frozen=True)
+class Room:
+    """Inches that a dozen rows and columns take; more of them may take up to `further` inches more.
+
+    Cells are at most `largest` inches, and at least `smallest` unless the heat map would pass `most`. A
+    heat map is at least `narrowest` inches wide, so that its title has room. `size` is in points, for the
+    labels of large cells.
+    """
+
+    wide: float
+    high: float
+    further: float
+    largest: float
+    size: float
+    smallest: float = 0.07
+    most: float = 7.0
+    narrowest: float = 2.5
+
+
+ON_PAGE = Room(wide=3.2, high=2.85, further=1.5, largest=0.6, size=8.5)
+ON_SLIDE = Room(wide=11.0, high=4.1, further=0.0, largest=1.2, size=11.0, most=10.0, narrowest=4.0)
 
 
 @dataclass(frozen=True)
@@ -46,34 +65,33 @@ class Cells:
     @property
     def above(self) -> float:
         """Room for column labels and their word."""
-        tall = line_height(self.grid.size)
+        tall = line_height(self.grid.size) + 0.05
         if self.grid.rotated:
             tall = max(text_width(label, self.grid.size) for label in self.grid.columns)
         return tall + 0.08 + _WORD
 
 
-def cells(shown: Panel, size: float = 1.0) -> Cells:
-    """Cells for both heat maps of a head, `size` times as large as on a page that they share."""
+def cells(shown: Panel, room: Room) -> Cells:
+    """Cells and labels for the heat maps of a head."""
     assert shown.column_tokens is not None
     rows, columns = token_labels(shown.row_tokens), token_labels(shown.column_tokens)
-    high = _side(len(rows), size)
-    wide = max(_side(len(columns), size), _LEAST_WIDTH / len(columns))
-    column_size, row_size = _font_size(wide), _font_size(high)
+    high = _side(len(rows), room.high, room)
+    wide = max(_side(len(columns), room.wide, room), room.narrowest / len(columns))
+    column_size, row_size = _font_size(wide, room), _font_size(high, room)
     rotated = max(text_width(label, column_size) for label in columns) > wide - 0.05
     step = _step(column_size, wide) if rotated else 1
     laid = Grid(wide, high, [], columns, column_size, rotated, step)
     return Cells(laid, rows, row_size, _step(row_size, high))
 
 
-def _side(count: int, size: float) -> float:
-    """Side of a cell: few are large, the more there are the more room they get, very many share the most."""
-    room = size * (3.0 + 1.5 * min(max(count - 12, 0) / 48, 1.0))
-    side = min(room / count, size * _LARGEST)
-    return side if side >= size * _SMALLEST else min(size * _SMALLEST, size * _MOST / count)
+def _side(count: int, dozen: float, room: Room) -> float:
+    """Side of one of `count` cells of which a `dozen` inches are a dozen."""
+    side = (dozen + room.further * min(max(count - 12, 0) / 48, 1.0)) / count
+    return min(max(side, min(room.smallest, room.most / count)), room.largest)
 
 
-def _font_size(side: float) -> float:
-    return min(max(side * 72 * 0.72, _LEAST_SIZE), _MOST_SIZE)
+def _font_size(side: float, room: Room) -> float:
+    return min(max(side * 72 * 0.72, _LEAST_SIZE), room.size)
 
 
 def _step(size: float, side: float) -> int:
@@ -115,5 +133,5 @@ def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:
     made.set_ticklabels([f"{value:.{decimals}f}".replace("-0.0", "0.0") for value in made.get_ticks()])
     bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
     ends = bar.get_xticklabels()
-    ends[0].set_ha("left")
-    ends[-1].set_ha("right")
+    ends[0].set_horizontalalignment("left")
+    ends[-1].set_horizontalalignment("right")

@@ -9,9 +9,10 @@ from attnscope.render.page import DPI, FAINT, INK
 from attnscope.render.sentence import SetText
 from attnscope.render.typesetting import line_height
 
+MARGIN = 0.4
 TITLE, SUBTITLE = 10.5, 7.5
 TITLE_ROOM = 0.42  # from the top of a panel's title to its content
-_TITLE_UP, _SUBTITLE_UP = 17.0, 5.0  # points from the content to the base lines of both
+_SUBTITLE_RISE = 5.0  # points from the content of a panel up to the base line
 CHIP = "#b23a00"
 RULE = "#dcdcdc"
 
@@ -46,11 +47,11 @@ class Sheet:
             *place, text, size=size, weight=weight, color=color, ha=ha, va="baseline", parse_math=False
         )
 
-    def title(self, left: float, top: float, title: str, subtitle: str = "") -> None:
-        """The two lines above a panel whose content begins at `top`."""
-        self.write(left, top - _TITLE_UP / 72, title, TITLE, "bold")
+    def title(self, left: float, top: float, title: str, subtitle: str = "", zoom: float = 1.0) -> None:
+        """The two lines above a panel whose content begins at `top`, `zoom` times as large as usual."""
+        self.write(left, top - title_rise(zoom) / 72, title, zoom * TITLE, "bold")
         if subtitle:
-            self.write(left, top - _SUBTITLE_UP / 72, subtitle, SUBTITLE, color=FAINT)
+            self.write(left, top - _SUBTITLE_RISE / 72, subtitle, zoom * SUBTITLE, color=FAINT)
 
     def paragraph(self, left: float, top: float, lines: list[str], size: float, color: str = FAINT) -> None:
         for i, line in enumerate(lines):
@@ -59,7 +60,7 @@ class Sheet:
     def set(self, left: float, top: float, text: SetText) -> None:
         """A text that was set, its marked token white on a chip."""
         for i, line in enumerate(text.lines):
-            base = top + (i + 0.76) * text.pitch
+            base = top + text.base + i * text.pitch
             for indent, run in line:
                 if not run.chosen:
                     self.write(left + indent, base, run.text, text.size)
@@ -71,6 +72,11 @@ class Sheet:
                     *place, run.text, size=text.size, weight="bold", color="white", bbox=box,
                     va="baseline", parse_math=False,
                 )  # fmt: skip
+
+
+def title_rise(zoom: float = 1.0) -> float:
+    """Points from the content of a panel up to the base line of its title."""
+    return _SUBTITLE_RISE + 1.6 * zoom * SUBTITLE
 
 
 def sheet(width: float, height: float) -> Sheet:

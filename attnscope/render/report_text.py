@@ -14,10 +14,10 @@ from attnscope.results import Guess, HeadScores, Kind, Report
 from attnscope.tokens import Tokens, printable
 
 _WIDEST_NAME = 24  # cells
-_NAMES = {"confidence": "largest weight", "special tokens": "weight on specials"}
+_NAMES = {"confidence": "largest weight", "special tokens": "on special tokens"}
 _MEANINGS = {
-    "confidence": "that a query gives, on average",
-    "special tokens": "of what a query gives, on average",
+    "confidence": "of a query, on average",
+    "special tokens": "of the weight of a query, on average",
 }
 
 
@@ -99,10 +99,9 @@ def shares_remark(result: Report) -> str:
 
 
 def percent(share: float) -> str:
-    """`41 %`, `-3 %`, `0.4 %`: a whole number unless that would be nought."""
-    value = 100 * share
-    text = f"{value:.1f}" if 0.05 <= abs(value) < 0.95 else f"{value:.0f}"
-    return f"{text.replace('-0', '0') if text == '-0' else text} %"
+    """`41.3 %`."""
+    text = f"{100 * share:.1f}"
+    return f"{'0.0' if text == '-0.0' else text} %"
 
 
 def facts(result: Report) -> list[Fact]:
@@ -115,17 +114,16 @@ def facts(result: Report) -> list[Fact]:
     means = "no two distances or scores differ"
     if not math.isnan(made.correlation):
         means = nearness_words(made.correlation)
-    found.append(Fact("distance ~ score", _signed(made.correlation), means))
+    found.append(Fact("distance and score", _signed(made.correlation), means))
     return found
 
 
 def _statistic(result: Report, one: HeadScores) -> Fact:
     value = float(one.values[0, 0])
-    name = _NAMES.get(one.measure, one.measure)
-    if one.unit == "weight":
-        return Fact(name, weight_text(value) if math.isfinite(value) else "–", _MEANINGS.get(one.measure, ""))
-    shown = f"{value:.2f} {one.unit}" if math.isfinite(value) else "–"
-    return Fact(name, shown, _entropy_words(result, value) if one.measure == "entropy" else "")
+    meaning = (
+        _entropy_words(result, value) if one.measure == "entropy" else _MEANINGS.get(one.measure, one.unit)
+    )
+    return Fact(_NAMES.get(one.measure, one.measure), _two_decimals(value), meaning)
 
 
 def _entropy_words(result: Report, entropy: float) -> str:
@@ -135,8 +133,8 @@ def _entropy_words(result: Report, entropy: float) -> str:
         return "no query has a valid key"
     most = float(np.log(head.allowed[head.answered].sum(axis=1)).mean())
     if most == 0:
-        return "no query has a choice"
-    return f"{percent(entropy / most)} of the {most:.2f} of even weights"
+        return "nats; no query has a choice"
+    return f"nats, {100 * entropy / most:.0f} % of the {most:.2f} of even weights"
 
 
 def answer(result: Report) -> Answer | None:

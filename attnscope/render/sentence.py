@@ -5,6 +5,7 @@ Lengths are inches, font sizes points. Call everything here within `typesetting.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from attnscope.render.labels import clusters
 from attnscope.render.typesetting import line_height, text_width
@@ -14,6 +15,8 @@ _PAD = 0.18  # left and right of the marked token, in parts of the font size
 _LEADING = 1.12  # of a line, in line heights
 _ELLIPSIS = "…"
 _BEFORE = 6  # words left in front of a marked token that stands far behind
+
+Sizes: TypeAlias = tuple[tuple[float, ...], ...]  # in which to set one line, two lines and so on
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,25 @@ class SetText:
         return _LEADING * line_height(self.size)
 
     @property
+    def base(self) -> float:
+        """From the top to the first base line."""
+        return 0.76 * self.pitch
+
+    @property
     def height(self) -> float:
         return len(self.lines) * self.pitch
 
 
-def set_text(
-    tokens: Tokens, chosen: int | None, width: float, sizes: Sequence[float], most_lines: int
-) -> SetText:
-    """The text of `tokens` in the largest of `sizes` in which it takes `most_lines`, else cut in the last."""
+def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> SetText:
+    """The text of `tokens` in the fewest lines, in the largest of their `sizes` that has room, else cut."""
     words = _words(runs(tokens, chosen))
-    for size in sizes:
-        lines = _lines(words, width, size)
-        if len(lines) <= most_lines:
-            break
-    else:
-        lines = _cut(_from_chosen(words, lines, most_lines, width, size), most_lines, width, size)
+    for most, several in enumerate(sizes, start=1):
+        for size in several:
+            lines = _lines(words, width, size)
+            if len(lines) <= most:
+                lines = _balanced(words, len(lines), width, size)
+                return SetText(size, tuple(_placed(line, size) for line in lines))
+    lines = _cut(_from_chosen(words, lines, most, width, size), most, width, size)
     return SetText(size, tuple(_placed(line, size) for line in lines))
 
 
@@ -118,6 +125,15 @@ def _lines(words: list[list[Run]], width: float, size: float) -> list[list[Run]]
             lines[-1] += piece
             used += before + wide
     return lines
+
+
+def _balanced(words: list[list[Run]], count: int, width: float, size: float) -> list[list[Run]]:
+    """`count` lines that are as short as they can be, so that the last one is no straggler."""
+    low, high = width / count / 2, width
+    for _ in range(8 if count > 1 else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if len(_lines(words, middle, size)) <= count else (middle, high)
+    return _lines(words, high, size)
 
 
 def _broken(word: list[Run]) -> list[list[Run]]:

@@ -1,0 +1,126 @@
+"""What stands above and below the panels of a report: heading, text, prediction, and the small print."""
+
+from dataclasses import dataclass
+
+from attnscope.render.certificate import certificate_words, verdict_words
+from attnscope.render.figure import source_words
+from attnscope.render.header import attention_words, feature_words, model_words
+from attnscope.render.map_layout import INKS
+from attnscope.render.map_words import settings_words
+from attnscope.render.page import FAINT, INK
+from attnscope.render.plot_answer import HEIGHT as ANSWER_HEIGHT
+from attnscope.render.plot_answer import draw_answer
+from attnscope.render.report_sheet import MARGIN, TITLE, Sheet
+from attnscope.render.report_text import Answer, answer
+from attnscope.render.sentence import SetText, Sizes, set_text
+from attnscope.render.typesetting import line_height, shortened, text_width, wrapped
+from attnscope.results import Kind, Report, Verdict
+
+HEADING_ROOM = 0.32
+LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
+SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
+_HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
+_SIDE = 0.6  # inches for the word of a side
+_BEFORE_ANSWER, _MOST_ANSWER_LINES = 0.1, 3
+_VERDICT_INKS = {
+    Verdict.CERTIFIED: "#1a7f37",
+    Verdict.INCONCLUSIVE: "#9a6700",
+    Verdict.PARTIAL: "#9a6700",
+    Verdict.UNCERTIFIED: "#8250df",
+    Verdict.FAILED: "#cf222e",
+}
+
+
+def draw_heading(page: Sheet, result: Report) -> None:
+    """Which head of which model, and at the right the verdict."""
+    head = result.head
+    words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
+    verdict = head.certificate.verdict
+    base, ink = MARGIN + 0.1, _VERDICT_INKS[verdict]
+    page.write(MARGIN, base, words, _HEADING, "bold", FAINT)
+    page.write(page.width - MARGIN, base, verdict_words(verdict), _HEADING, "bold", ink, ha="right")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The text with the query marked; of cross-attention both texts, each with the word of its side."""
+
+    sides: tuple[tuple[str, SetText], ...]
+
+    @property
+    def height(self) -> float:
+        return sum(text.height for _, text in self.sides)
+
+    def draw(self, page: Sheet, top: float) -> None:
+        for word, text in self.sides:
+            if word:
+                page.write(MARGIN, top + text.base, word, _WORD, "bold", INKS[word])
+            page.set(MARGIN + (_SIDE if word else 0), top, text)
+            top += text.height
+
+
+def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
+    """The texts set in `width` inches."""
+    head = result.head
+    if head.kind is not Kind.CROSS:
+        return Texts((("", set_text(head.query_tokens, result.query, width, sizes)),))
+    keys = set_text(head.key_tokens, None, width - _SIDE, sizes[-2:])
+    queries = set_text(head.query_tokens, result.query, width - _SIDE, sizes[-2:])
+    return Texts((("key", keys), ("query", queries)))
+
+
+@dataclass(frozen=True)
+class Said:
+    """The prediction in one row behind its title, and under it what the model says in whole words."""
+
+    answer: Answer
+    title_width: float
+    lines: tuple[str, ...]
+    zoom: float
+
+    @property
+    def height(self) -> float:
+        row = ANSWER_HEIGHT if self.answer.guesses else 0.0
+        return self.zoom * (_BEFORE_ANSWER + row + len(self.lines) * line_height(_TEXT))
+
+    def draw(self, page: Sheet, top: float) -> None:
+        top += self.zoom * _BEFORE_ANSWER
+        left, height = MARGIN + self.title_width, self.zoom * ANSWER_HEIGHT
+        base = top + self.zoom * (0.19 if self.answer.guesses else 0.14)
+        page.write(MARGIN, base, self.answer.title, self.zoom * TITLE, "bold")
+        if self.answer.guesses:
+            axes = page.axes(left, top, page.width - MARGIN - left, height)
+            draw_answer(self.answer.guesses, axes, self.zoom)
+            top += height
+        page.paragraph(left, top, list(self.lines), self.zoom * _TEXT, INK)
+
+
+def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
+    """The prediction for a page that has `width` inches for it; None where there is none."""
+    found = answer(result)
+    if found is None:
+        return None
+    title = text_width(found.title, zoom * TITLE, bold=True) + 0.3
+    lines = shortened(found.text, width - title, zoom * _TEXT, _MOST_ANSWER_LINES)
+    return Said(found, title, tuple(lines), zoom)
+
+
+def foot(result: Report, width: float) -> list[str]:
+    """The small print: what was proved, how the map was made, what the numbers come from."""
+    head = result.head
+    hatched = [] if head.allowed.all() else ["hatched: masked"]
+    paragraphs = (
+        " · ".join([certificate_words(head.certificate), *hatched, *feature_words(head)]),
+        " · ".join(settings_words(result.projection)),
+        source_words(head.provenance),
+    )
+    return [line for paragraph in paragraphs for line in wrapped(paragraph, width, _FOOT)]
+
+
+def foot_height(lines: list[str]) -> float:
+    return len(lines) * line_height(_FOOT)
+
+
+def draw_foot(page: Sheet, lines: list[str]) -> None:
+    """At the lower edge of the page."""
+    page.paragraph(MARGIN, page.height - 0.7 * MARGIN - foot_height(lines), lines, _FOOT)
