@@ -289,6 +289,9 @@ def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
 
 def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
     """The headless model for this kind of config."""
+    saved = saved_class(config)
+    if saved is not None and saved.__name__.endswith("EncoderModel"):
+        return saved  # the encoder alone of an encoder-decoder, whose config names the whole
     name = checkpoint.source.name
     reference = getattr(config, "auto_map", {}).get("AutoModel") if remote_code else None
     if reference:

@@ -59,6 +59,7 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     """What the model writes by itself for `inputs`, greedily, or by its own beam search, never by chance."""
     if not hasattr(module, "generate") or module.get_output_embeddings() is None:
         raise InputError(f"{name} has no language-model head and writes no text: give one with --target")
+    _start(module)  # refused in our own words where there is none
     limit = limit_of(tokenizer, module.config)
     most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
     made = module.generate(
@@ -79,12 +80,13 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
 
 
 def _start(module: Any) -> int:
-    config = module.config
-    for holder in (getattr(module, "generation_config", None), config):
-        start = getattr(holder, "decoder_start_token_id", None)
-        if isinstance(start, int):
-            return start
-    raise InputError(f"the config of {type(module).__name__} does not say what a decoder starts from")
+    holders = (getattr(module, "generation_config", None), module.config)
+    names = ("decoder_start_token_id", "bos_token_id")
+    told = (getattr(holder, name, None) for name in names for holder in holders)
+    start = next((each for each in told if isinstance(each, int)), None)
+    if start is None:
+        raise InputError(f"the config of {type(module).__name__} does not say what a decoder starts from")
+    return start
 
 
 def _target(module: Any, tokenizer: Any, ids: list[int], text: str) -> Target:

@@ -178,6 +178,14 @@ def test_the_two_halves_of_an_encoder_decoder_have_their_own_layers_and_heads(tm
     assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
 
 
+def test_the_encoder_alone_of_an_encoder_decoder_is_an_encoder(tmp_path: Path) -> None:
+    from transformers import T5Config, T5EncoderModel
+
+    config = T5Config(vocab_size=1200, d_model=24, d_kv=5, d_ff=30, num_layers=3, num_heads=4)
+    planned = plan(checkpoint(save(T5EncoderModel(config), tmp_path / "m")))
+    assert (planned.layers, planned.writes) == ({Kind.ENCODER: (0, 1, 2)}, False)
+
+
 def test_devices_that_are_unknown_or_absent_are_refused() -> None:
     with pytest.raises(InputError, match="unknown device 'tpu'"):
         torch_device("tpu")

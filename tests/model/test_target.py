@@ -93,6 +93,14 @@ def test_a_target_that_cannot_be_read_is_refused(tmp_path: Path, text: str, mess
         model.target(model.encode(("the door",)), text)
 
 
+def test_a_model_that_does_not_say_where_to_start_is_refused(tmp_path: Path) -> None:
+    model = loaded(tiny_translator(tmp_path / "m"))
+    for holder in (model.module.config, model.module.generation_config):
+        holder.decoder_start_token_id = holder.bos_token_id = None
+    with pytest.raises(InputError, match="does not say what a decoder starts from"):
+        model.target(model.encode(("the door",)), None)
+
+
 def test_segments_that_a_model_does_not_know_are_left_out(tmp_path: Path) -> None:
     translator, bert = loaded(tiny_translator(tmp_path / "m")), loaded(tiny_bert(tmp_path / "b"))
     assert "token_type_ids" not in translator.encode(("the door",)).inputs
