@@ -155,7 +155,7 @@ def _word(call: AttentionCall, heads: Sequence[int], position: int) -> _Word:
     vectors["output"] = torch.stack([stage.output[0, position] for stage in stages])
     weights = torch.stack([stage.weights[0, position] for stage in stages])
     if call.sinks is not None:
-        weights = torch.cat([weights, 1 - weights.sum(-1, keepdim=True)], dim=-1)
+        weights = torch.cat([weights, (1 - weights.sum(-1, keepdim=True)).clamp_min(0)], dim=-1)
     return _Word(
         {name: vector.double().numpy() for name, vector in vectors.items()},
         weights.numpy(),
