@@ -7,11 +7,12 @@ from matplotlib.axes import Axes
 from attnscope.render.labels import fit, settled
 from attnscope.render.numbers import weight_text
 from attnscope.render.page import FAINT, INK
+from attnscope.render.typesetting import text_width
 from attnscope.results import Guess
 
 HEIGHT = 0.34  # inches
 _BAR, _TRACK = "#4a4f57", "#e9eaec"
-_SIZE, _WIDEST_NAME = 10.5, 14
+_SIZE, _WIDEST_NAME = 10.5, 20
 _GAP = 0.3  # inches between two words
 _FULL_ROW = 5  # words that fill the row
 _BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # inches from the bottom
@@ -30,10 +31,18 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
     for i, guess in enumerate(guesses):
         left, weight = i * pitch, "normal" if i else "bold"
         style = {"size": zoom * _SIZE, "weight": weight, "parse_math": False}
-        axes.text(left, _BASE, settled(fit(guess.text, _WIDEST_NAME)), color=INK, **style)  # type: ignore[arg-type]
+        chance = weight_text(guess.probability, 3)
+        name = _cut(guess.text, bar - text_width(f" {chance}", zoom * _SIZE, bold=True), zoom * _SIZE)
+        axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
         number = {**style, "ha": "right", "color": FAINT if i else INK}
-        axes.text(left + bar, _BASE, weight_text(guess.probability, 3), **number)  # type: ignore[arg-type]
+        axes.text(left + bar, _BASE, chance, **number)  # type: ignore[arg-type]
     starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
     chances = [bar * guess.probability for guess in guesses]
     axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=_TRACK)
     axes.barh([middle] * len(starts), chances, _BAR_HEIGHT, starts, color=_BAR, label="probability")
+
+
+def _cut(name: str, room: float, size: float) -> str:
+    """`name`, cut until it has `room`."""
+    cuts = [settled(fit(name, cells)) for cells in range(_WIDEST_NAME, 1, -1)]
+    return next((cut for cut in cuts if text_width(cut, size, bold=True) <= room), cuts[-1])

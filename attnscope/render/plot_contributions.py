@@ -50,7 +50,7 @@ def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -
         zorder=2,
     )
     axes.plot(
-        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0,
+        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0 * zoom,
         label="weight", zorder=3, clip_on=False,
     )  # fmt: skip
     _scale(listed, axes, zoom)

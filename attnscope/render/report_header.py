@@ -15,11 +15,13 @@ from attnscope.render.report_text import Answer, answer
 from attnscope.render.sentence import SetText, Sizes, set_text
 from attnscope.render.typesetting import line_height, shortened, text_width, wrapped
 from attnscope.results import Kind, Report, Verdict
+from attnscope.tokens import Tokens
 
 HEADING_ROOM = 0.32
 LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
 SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
 _HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
+_BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
 _SIDE = 0.6  # inches for the word of a side
 _BEFORE_ANSWER, _MOST_ANSWER_LINES = 0.1, 3
 _VERDICT_INKS = {
@@ -37,8 +39,10 @@ def draw_heading(page: Sheet, result: Report) -> None:
     words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
     verdict = head.certificate.verdict
     base, ink = MARGIN + 0.1, _VERDICT_INKS[verdict]
-    page.write(MARGIN, base, words, _HEADING, "bold", FAINT)
-    page.write(page.width - MARGIN, base, verdict_words(verdict), _HEADING, "bold", ink, ha="right")
+    told = verdict_words(verdict)
+    room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
+    page.write(MARGIN, base, shortened(words, room / _BOLD, _HEADING, 1)[0], _HEADING, "bold", FAINT)
+    page.write(page.width - MARGIN, base, told, _HEADING, "bold", ink, ha="right")
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,16 @@ def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
     head = result.head
     if head.kind is not Kind.CROSS:
         return Texts((("", set_text(head.query_tokens, result.query, width, sizes)),))
-    keys = set_text(head.key_tokens, None, width - _SIDE, sizes[-2:])
-    queries = set_text(head.query_tokens, result.query, width - _SIDE, sizes[-2:])
+    width, sizes = width - _SIDE, sizes[-2:]
+    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, sizes)
+    least = min(keys.size, queries.size)
+    alike = tuple(tuple(min(size, least) for size in several) for several in sizes)
+    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, alike)
     return Texts((("key", keys), ("query", queries)))
+
+
+def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes) -> tuple[SetText, SetText]:
+    return set_text(keys, None, width, sizes), set_text(queries, query, width, sizes)
 
 
 @dataclass(frozen=True)

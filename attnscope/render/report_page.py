@@ -25,6 +25,7 @@ from attnscope.results import Report
 __all__ = ["report_figure", "report_pages"]
 
 _GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.26  # inches between heat maps, between columns, between rows
+_BEFORE_FOOT = 0.08
 _MOST_SHARES = 9
 _LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: the row of the maps at least, and all but both rows of panels
 _NARROWEST_MAP, _WIDEST_MAP = 4.6, 7.0
@@ -67,7 +68,9 @@ def report_figure(result: Report) -> Figure:
         said_top = texts_top + texts.height
         upper_top = said_top + (said.height if said else 0.0) + _BETWEEN + TITLE_ROOM
         lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM
-        page = sheet(columns.width, lower_top + lower + UNDER + header.foot_height(foot) + MARGIN)
+        page = sheet(
+            columns.width, lower_top + lower + UNDER + _BEFORE_FOOT + header.foot_height(foot) + MARGIN
+        )
         header.draw_heading(page, result)
         texts.draw(page, texts_top)
         if said:

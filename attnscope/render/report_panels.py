@@ -14,12 +14,14 @@ from attnscope.render.plot_map import draw_map
 from attnscope.render.plot_pair import Cells, draw_cells
 from attnscope.render.report_sheet import TITLE, Sheet, title_rise
 from attnscope.render.report_text import Share, facts, query_name, shares_remark
+from attnscope.render.typesetting import text_width
 from attnscope.results import Report
 
-UNDER = 0.3  # inches for what stands under a panel
+UNDER = 0.34  # inches for what stands under a panel
 _BAR = (1.8, 0.07)  # inches of a colour bar
 _TALLEST = 1.8  # rows of bars that one bar may take where they are few
 _NOTE = 6.5
+_TITLE_ZOOM = 1.4  # at most
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None
     axes = page.axes(place.left, place.top, place.width, place.height)
     draw_map(result.projection, axes, result.query)
     named = "t-SNE map of queries and keys" if result.projection.settled else "t-SNE map that DID NOT SETTLE"
-    title = f"{named}: {axes.get_title(loc='left')}"
+    longer = f"{named}: {axes.get_title(loc='left')}"
+    title = longer if text_width(longer, zoom * TITLE, bold=True) <= place.width else named
     axes.set_title(title, loc="left", size=zoom * TITLE, weight="bold", pad=title_rise(zoom))
     page.write(place.left, place.top + place.height + 0.15, DISCLAIMER, _NOTE, color=FAINT)
 
@@ -63,21 +66,21 @@ def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None
 def contributions(page: Sheet, result: Report, listed: list[Share], place: Place, zoom: float = 1.0) -> None:
     """What each key adds; the labels stand at the left of `place`, the numbers within it."""
     remark = shares_remark(result)
-    subtitle = "share of the output vector, all keys together 100 %"
-    subtitle = " · ".join([subtitle, *([remark] if remark else [])]) if listed else remark
+    subtitle = "share of the output vector, all keys together 100 %" if listed else remark
     title = f"how each key's value adds to the output of {query_name(result)}"
     page.title(place.left, place.top, title, subtitle, zoom)
     if listed:
         height = min(place.height, _TALLEST * zoom * SHARE_ROW * len(listed))
         axes = page.axes(place.left, place.top, place.width - numbers_width(zoom), height)
         draw_contributions(listed, axes, zoom)
+        page.write(place.left, place.top + height + zoom * 0.31, remark, zoom * _NOTE, color=FAINT)
 
 
 def in_numbers(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
     """The statistics of the head, and how far its map can be trusted."""
     queries = counted(int(result.head.answered.sum()), "query")
     subtitle = f"{queries}, the map, and the two together"
-    page.title(place.left, place.top, "the head in numbers", subtitle, zoom)
+    page.title(place.left, place.top, "the head in numbers", subtitle, min(zoom, _TITLE_ZOOM))
     draw_facts(facts(result), page.axes(place.left, place.top, place.width, place.height), zoom)
 
 

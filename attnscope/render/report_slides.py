@@ -96,7 +96,7 @@ def _map(page: Sheet, result: Report, place: Place) -> None:
 def _contributions(page: Sheet, result: Report, place: Place) -> None:
     listed = shares(result, _MOST_SHARES)
     labels = label_width(listed, ZOOM)
-    inner = Place(place.left + labels, place.top, place.width - labels, place.height - UNDER)
+    inner = Place(place.left + labels, place.top, place.width - labels, place.height - ZOOM * UNDER)
     panels.contributions(page, result, listed, inner, ZOOM)
 
 

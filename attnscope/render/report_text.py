@@ -86,9 +86,9 @@ def shares_remark(result: Report) -> str:
     """Why there is nothing to share out, or what the shares leave out; empty where that is nothing."""
     head, query = result.head, result.query
     if not head.answered[query]:
-        return "has no valid key"
+        return "it has no valid key: there is nothing to share out"
     if not np.isfinite(result.contributions[head.allowed[query]]).all():
-        return "the output is zero: there is nothing to share out"
+        return "its output is zero: there is nothing to share out"
     remarks = []
     if masked := int((~head.allowed[query]).sum()):
         remarks.append(f"{counted(masked, 'key')} masked")
