@@ -25,7 +25,7 @@ _WORDS = 7.0
 def map_frame(result: Projection, titled: bool) -> Frame:
     """The size of axes on which the labels of `result` have room; a map with a query is `titled`."""
     places = np.concatenate([result.queries, result.keys])
-    width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 5.6, 11.0))
+    width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 5.9, 11.0))
     spread = np.ptp(places, axis=0)
     shape = float(np.clip(spread[1] / (spread[0] or 1.0), 0.6, 1.0))
     return Frame(width=width, height=shape * width + LEGEND, left=0.0, top=0.42 if titled else 0.06)
