@@ -67,7 +67,8 @@ class Plane:
 def plane_on(axes: Axes, result: Projection) -> Plane:
     """Sets limits of one scale on both axes: the map in the middle, room for labels and legend around it."""
     box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    width, height = box.width / dpi, box.height / dpi - LEGEND
+    # rounded, so that panels of one size have limits of the same bits
+    width, height = round(box.width / dpi, 6), round(box.height / dpi, 6) - LEGEND
     points = np.concatenate([result.queries, result.keys])
     low, high = points.min(axis=0), points.max(axis=0)
     room = np.array([width - 6 * _EDGE, height - 2 * _EDGE])
