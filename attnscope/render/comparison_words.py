@@ -73,7 +73,7 @@ def shown_words(result: Comparison) -> str:
         told.append(f"rows apart by {cosine_text(nats)} nats (Jensen-Shannon, 0 to 0.693)")
         told.append(f"{cosine_text(moved)} of the weight moved (total variation)")
     what = "outputs" if output else "rows"
-    why = f", of the heads asked for the one whose {what} differ most" if result.chosen else ""
+    why = f" (of the heads asked for, the one whose {what} differ most)" if result.chosen else ""
     return f"{heads(result)}{why}: {', '.join(told)}" if told else heads(result)
 
 

@@ -176,7 +176,7 @@ def draw_layers(result: Comparison, axes: Axes) -> None:
         axes.set_ylim(lowest - 0.07, 1.05)
     else:
         assert result.divergence is not None, "drawn only where there is something to draw"
-        dots, colour, label = result.divergence.jensen_shannon, _BAR, "Jensen-Shannon divergence in nats"
+        dots, colour, label = result.divergence.jensen_shannon, _BAR, "Jensen-Shannon in nats"
         if len(result.heads) == 1:
             _curve(axes, layers, "rows", dots[:, 0], _BAR, "o")
         axes.set_ylim(-0.02, math.log(2) + 0.02)

@@ -1,0 +1,344 @@
+"""What a comparison shows: in a terminal, in a picture, and in files."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from render import made_comparison as made
+from render import made_results
+from render.golden_text import assert_golden, printed
+
+from attnscope.render import terminal
+from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
+from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.plot_comparison import MASKED, MOST_KEYS
+from attnscope.render.typesetting import drawing
+from attnscope.results import Comparison, Verdict
+
+ROTARY = ("query", "key", "unrotated key", "value", "output")
+LONG = ["[CLS]", *(f"w{i}" for i in range(70)), "bank", "[SEP]"]
+CASES: dict[str, Callable[[], Comparison]] = {
+    "texts": made.texts,
+    "rotary": lambda: made.texts(vectors=ROTARY, causal=True),
+    "one head": lambda: made.texts(heads=2, chosen=False),
+    "cross": made.cross,
+    "layers": made.layers,
+    "models": made.models,
+    "models apart": lambda: made.models(one_space=False),
+    "no valid key": lambda: made.texts(empty=[5, 2]),
+    "awkward": lambda: made.texts(made_results.AWKWARD, made_results.AWKWARD, (6, 7)),
+    "long": lambda: made.texts(LONG, places=(71, 2)),
+}
+
+
+def shown(result: Comparison, width: int = 80) -> str:
+    header, body = terminal.comparison_header(result), terminal.comparison(result, width)
+    return printed(header, width) + "\n" + printed(body, width)
+
+
+# terminal
+
+
+@pytest.mark.parametrize("name", ["texts", "cross", "layers", "models"])
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_a_terminal_shows(name: str, width: int) -> None:
+    assert_golden(f"comparison_{name}_{width}", shown(CASES[name](), width))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_no_line_is_wider_than_the_terminal_and_nothing_raw_reaches_it(name: str, width: int) -> None:
+    text = shown(CASES[name](), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_colour_changes_no_character(name: str) -> None:
+    result = CASES[name]()
+    coloured = printed(terminal.comparison(result, 100), 100, "truecolor")
+    assert coloured != made_results.plain(coloured)
+    assert made_results.plain(coloured) == printed(terminal.comparison(result, 100), 100)
+
+
+def test_the_cosines_stand_in_the_table_layer_by_layer() -> None:
+    result = made.texts()
+    lines = shown(result).splitlines()
+    for i in range(4):
+        row = next(line for line in lines if line.startswith(f"L{i} ")).split()
+        expected = [similarity.together[i] for similarity in result.similarities]
+        assert [float(cell) for cell in row[1:5]] == pytest.approx(expected, abs=0.0005)
+        output = result.similarity("output").heads[i]
+        assert (row[5], float(row[6])) == (f"H{output.argmin()}", pytest.approx(output.min(), abs=0.0005))
+
+
+def test_the_keys_of_each_side_are_ranked_beside_each_other() -> None:
+    result = made.texts()
+    lines = shown(result).splitlines()
+    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 1
+    first = lines[start].split()
+    best = int(result.a.weights.argmax())
+    assert first[:2] == [str(best), made.RIVER[best]]
+    assert float(first[2]) == pytest.approx(result.a.weights.max(), abs=0.0005)
+    keys = [int(line.split()[0]) for line in lines[start : start + len(made.RIVER)]]
+    assert keys == list(np.argsort(-result.a.weights, kind="stable"))
+    assert f"{result.b.weights.argmax()} {made.MONEY[result.b.weights.argmax()]}" in lines[start]
+
+
+def test_bars_of_both_sides_have_one_scale() -> None:
+    result = made.texts()
+    lines = shown(result).splitlines()
+    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 1
+    longest = [half.count("█") for half in (lines[start][:41], lines[start][41:])]
+    strongest = [side.weights.max() for side in result.sides]
+    assert longest[1] / longest[0] == pytest.approx(strongest[1] / strongest[0], abs=0.15)
+
+
+def test_rows_stand_under_each_other_where_there_is_no_room_beside() -> None:
+    lines = shown(made.texts(), 40).splitlines()
+    assert len([line for line in lines if "attends to" in line]) == 2
+    assert len([line for line in shown(made.texts(), 80).splitlines() if "attends to" in line]) == 1
+
+
+def test_the_word_is_marked_in_both_texts() -> None:
+    lines = shown(made.texts()).splitlines()
+    assert "A “we sat on the «bank» .”" in lines
+    assert "B “the «bank» gave her some money without an account”" in lines
+
+
+def test_a_special_token_is_marked_nowhere() -> None:
+    text = shown(made.texts(places=(0, 2)))
+    assert "“[CLS]” and “bank” in two texts" in text
+    assert "A “we sat on the bank .”" in text
+
+
+def test_what_rotary_positions_do_is_said_for_other_and_for_equal_positions() -> None:
+    apart = " ".join(shown(made.texts(vectors=ROTARY)).split())
+    assert "query and key carry their rotary position, here 5 and 2: that alone changes these two" in apart
+    together = " ".join(shown(made.texts(vectors=ROTARY, places=(2, 2))).split())
+    assert "here 2 in both, which changes nothing" in together
+    assert "rotary" not in shown(made.texts())
+
+
+def test_masked_keys_are_counted_and_never_ranked() -> None:
+    text = shown(made.texts(causal=True))
+    assert "2 keys masked" in text
+    assert "8 keys masked" in text
+
+
+def test_one_failed_certificate_is_seen() -> None:
+    text = shown(made.texts(verdict=Verdict.FAILED))
+    assert "✗ failed: 1 of 48 heads, both sides counted" in text
+    assert "✓ certified: 47 of 48 heads" in text
+    assert "failed" not in shown(made.texts())
+
+
+# picture
+
+
+def panels(result: Comparison) -> tuple[Figure, list[Axes]]:
+    figure = comparison_figure(result)
+    return figure, figure.axes
+
+
+def test_bars_are_the_weights_in_the_order_of_the_text_on_one_scale() -> None:
+    result = made.texts()
+    _, (first, second, _) = panels(result)
+    for axes, side in ((first, result.a), (second, result.b)):
+        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], side.weights)
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+        assert labels == list(side.head.key_tokens.names)
+        assert axes.get_ylim() == (len(labels) - 0.5, -0.5)
+        assert axes.get_xlabel() == "attention weight"
+    assert first.get_xlim() == second.get_xlim()
+    assert first.get_xlim()[1] > max(side.weights.max() for side in result.sides)
+
+
+def test_the_word_itself_is_bold_and_darker_and_masked_keys_are_grey() -> None:
+    _, (first, second, _) = panels(made.texts(causal=True))
+    for axes, place in ((first, 5), (second, 2)):
+        labels = axes.get_yticklabels()
+        assert [i for i, label in enumerate(labels) if label.get_fontweight() == "bold"] == [place]
+        colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
+        assert colours.count(colours[place]) == 1
+        grey = [i for i, label in enumerate(labels) if label.get_color() == MASKED]
+        assert grey == list(range(place + 1, len(labels)))
+
+
+def test_in_cross_attention_no_key_is_the_word() -> None:
+    _, (first, _, _) = panels(made.cross())
+    assert [label.get_text() for label in first.get_yticklabels()] == ["la", "rive", "."]
+    assert {label.get_fontweight() for label in first.get_yticklabels()} == {"normal"}
+
+
+def test_curves_are_the_cosines_of_all_heads_and_dots_those_of_each_output() -> None:
+    result = made.texts(vectors=ROTARY)
+    _, (_, _, axes) = panels(result)
+    curves = {str(line.get_label()): line.get_ydata() for line in axes.lines}
+    for similarity in result.similarities:
+        np.testing.assert_array_equal(curves[similarity.vector], similarity.together)
+    heads = result.similarity("output").heads
+    dots, circle = (each.get_offsets() for each in axes.collections)
+    np.testing.assert_allclose(dots[:, 1], heads.ravel())
+    np.testing.assert_allclose(circle, [[3, heads[3, 1]]])
+    low, high = axes.get_ylim()
+    assert low < heads.min()
+    assert high > 1
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("layer", "cosine between A and B")
+
+
+def test_without_cosines_the_third_panel_shows_how_far_rows_are_apart() -> None:
+    result = made.models(one_space=False)
+    _, (_, _, axes) = panels(result)
+    np.testing.assert_allclose(
+        axes.collections[0].get_offsets()[:, 1], result.divergence.jensen_shannon.ravel()
+    )
+    assert axes.get_ylabel() == "Jensen-Shannon in nats"
+    assert axes.get_legend() is None
+
+
+def test_two_layers_have_two_panels_only() -> None:
+    assert len(panels(made.layers())[1]) == 2
+
+
+def test_of_a_long_text_the_strongest_keys_and_the_word_are_drawn_with_their_positions() -> None:
+    result = made.texts(LONG, places=(71, 2))
+    figure, (first, _, _) = panels(result)
+    assert MOST_KEYS <= len(first.patches) <= MOST_KEYS + 1
+    labels = [label.get_text() for label in first.get_yticklabels()]
+    assert "bank" in labels
+    drawn = sorted(bar.get_width() for bar in first.patches)
+    assert drawn[-MOST_KEYS:] == pytest.approx(np.sort(result.a.weights)[-MOST_KEYS:])
+    assert f"the {MOST_KEYS} strongest keys" in "\n".join(text.get_text() for text in figure.texts)
+
+
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every text that is drawn with its box in pixels: matplotlib leaves out ticks beyond an axis."""
+    with drawing():
+        figure.draw_without_rendering()
+        beyond = set()
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+            beyond |= {label for tick in ticks for label in (tick.label1, tick.label2)}
+        found = [text for text in figure.findobj(Text) if text.get_visible() and text not in beyond]
+        return [(text.get_text(), text.get_window_extent()) for text in found if text.get_text().strip()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_text_overlaps_another_or_leaves_the_page(name: str) -> None:
+    figure = comparison_figure(CASES[name]())
+    width, height = figure.canvas.get_width_height()
+    placed = boxes(figure)
+    assert "attention weight" in dict(placed)
+    for i, (text, box) in enumerate(placed):
+        assert box.x0 >= -1, text
+        assert box.x1 <= width + 1, text
+        assert box.y0 >= -1, text
+        assert box.y1 <= height + 1, text
+        for other, second in placed[i + 1 :]:
+            across = min(box.x1, second.x1) - max(box.x0, second.x0)
+            along = min(box.y1, second.y1) - max(box.y0, second.y0)
+            assert across < 3 or along < 3, (text, other)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_comparison_gives_the_same_picture(format: str) -> None:
+    first, second = (figure_bytes(comparison_figure(made.texts()), format) for _ in range(2))
+    assert first == second
+    assert first != figure_bytes(comparison_figure(made.layers()), format)
+
+
+def test_the_heading_names_a_demo_model_and_a_verdict_that_is_not_the_best() -> None:
+    heading = comparison_figure(made.models()).texts[0].get_text()
+    assert "bundled demo model" in heading
+    failed = comparison_figure(made.texts(verdict=Verdict.FAILED))
+    assert "✗ FAILED" in "\n".join(text.get_text() for text in failed.texts)
+
+
+# files
+
+
+def strict(text: str) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def read(data: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_json_csv_and_npz_hold_the_same_numbers() -> None:
+    result = made.models()
+    document, arrays = strict(as_json(result)), read(as_npz(result))
+    lines = [line for line in as_csv(result).splitlines(keepends=True) if not line.startswith("# ")]
+    facts = {
+        (row["fact"], row["side"], row["layer_a"], row["head"], row["key"]): float(row["value"])
+        for row in csv.DictReader(lines)
+    }
+    for similarity in result.similarities:
+        name = similarity.vector
+        np.testing.assert_array_equal(document["cosine"][name]["heads"], similarity.heads)
+        np.testing.assert_array_equal(arrays[f"cosine_{name}"], similarity.heads)
+        np.testing.assert_array_equal(arrays[f"cosine_{name}_together"], similarity.together)
+        assert facts[f"cosine {name}", "", "2", "5", ""] == similarity.heads[2, 5]
+        assert facts[f"cosine {name}", "", "2", "together", ""] == similarity.together[2]
+    for name, fact in (("jensen_shannon", "jensen-shannon nats"), ("total_variation", "total variation")):
+        values = getattr(result.divergence, name)
+        np.testing.assert_array_equal(document["divergence"][name], values)
+        np.testing.assert_array_equal(arrays[name], values)
+        assert facts[fact, "", "1", "4", ""] == values[1, 4]
+    for letter, side in zip("ab", result.sides, strict=True):
+        np.testing.assert_array_equal(document[letter]["weights"], side.weights)
+        np.testing.assert_array_equal(arrays[f"{letter}_weights"], side.weights)
+        np.testing.assert_array_equal(document[letter]["value"], side.head.v[side.position])
+        assert facts["weight", letter, "3", "1", "6"] == side.weights[6]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_format_carries_schema_verdict_and_both_sides(name: str) -> None:
+    result = CASES[name]()
+    meta = strict(str(read(as_npz(result))["meta"]))
+    for told in (strict(as_json(result)), meta):
+        assert told["schema"] == "attnscope.comparison/1"
+        assert told["verdict"] == "certified"
+        assert told["between"] == result.between.value
+        for letter, side in zip("ab", result.sides, strict=True):
+            assert told[letter]["position"] == side.position
+            assert told[letter]["query_tokens"][side.position]["label"].startswith(side.word)
+            assert told[letter]["provenance"]["model"] == side.head.provenance.model
+    text = as_csv(result)
+    assert "# schema: attnscope.comparison/1\n" in text
+    assert "# verdict: certified\n" in text
+    assert f"# b word: {result.b.position} {result.b.word}\n" in text
+
+
+def test_what_there_is_not_is_null() -> None:
+    document = strict(as_json(made.layers()))
+    assert document["cosine"] is None
+    assert strict(as_json(made.texts()))["divergence"] is None
+    assert "key" not in strict(as_json(made.cross()))["a"]
+    assert strict(as_json(made.texts(empty=[5, 2])))["a"]["weights"] == [None] * 8
+
+
+def test_a_failed_certificate_is_in_every_file() -> None:
+    result = made.texts(verdict=Verdict.FAILED)
+    assert strict(as_json(result))["verdict"] == "failed"
+    assert "# verdict: failed\n" in as_csv(result)
+    assert "failed" in read(as_npz(result))["b_verdicts"]
+
+
+@pytest.mark.parametrize("write", [as_json, as_csv, as_npz])
+def test_the_same_comparison_gives_the_same_file(write: Callable[[Comparison], object]) -> None:
+    assert write(made.texts()) == write(made.texts())
