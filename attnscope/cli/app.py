@@ -88,9 +88,17 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import compare, heads, options, predict, report, tsne, verify
+    from attnscope.cli import compare, heads, options, predict, report, sdpa, tsne, verify
 
-    for command in (heads.heads, tsne.tsne, predict.predict, compare.compare, report.report, verify.verify):
+    for command in (
+        heads.heads,
+        tsne.tsne,
+        predict.predict,
+        compare.compare,
+        sdpa.sdpa,
+        report.report,
+        verify.verify,
+    ):
         app.command(command.__name__)(options.grouped(command))
 
 

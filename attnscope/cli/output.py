@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.errors import CertificateError, InputError
@@ -16,21 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from attnscope.results import (
-        Comparison,
-        HeadAttention,
-        Overview,
-        Prediction,
-        Projection,
-        Report,
-        Verdict,
-        Verification,
-    )
+    from attnscope.results import HeadAttention, Result, Verdict
 
 NARROWEST = 40
 PICTURES = (".png", ".svg", ".pdf")
 NUMBERS = (".npz", ".csv", ".json")
-Result: TypeAlias = "HeadAttention | Overview | Verification | Projection | Prediction | Report | Comparison"
 
 
 class Output:
@@ -54,7 +44,7 @@ class Output:
         for part in parts:
             self.screen.print(part)
 
-    def document(self, result: Result) -> None:
+    def document(self, result: "Result") -> None:
         """The result as one JSON document in UTF-8, whatever the terminal speaks."""
         from attnscope.render import files
 
@@ -129,7 +119,7 @@ def write(target: Path, content: bytes) -> None:
 def save(
     output: Output,
     targets: list[Path],
-    result: Result,
+    result: "Result",
     picture: Callable[[], "Figure"] | None = None,
     pages: Callable[[], "list[Figure]"] | None = None,
 ) -> None:
@@ -145,7 +135,7 @@ def save(
         output.notice(f"wrote {target}")
 
 
-def _numbers(result: Result, suffix: str) -> bytes:
+def _numbers(result: "Result", suffix: str) -> bytes:
     from attnscope.render import files
 
     if suffix == ".npz":

@@ -1,6 +1,6 @@
 """Attention as a worked example: every array that was given and every step from it, with named axes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -170,4 +170,10 @@ class ScaleStudy:
     spread: Float[np.ndarray, "2 size"]
     entropy: Float[np.ndarray, "2 size"]
     gradient: Float[np.ndarray, "2 size"]
-    checks: tuple[Check, ...] = field(default=())
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """`failed` when a check did not pass, else None: random numbers are no model's."""
+        return None if all(check.passed for check in self.checks) else Verdict.FAILED

@@ -1,6 +1,7 @@
 """The built-in examples, by name. `theatre` needs a model and is in `attnscope.analysis.worked.theatre`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,53 +13,54 @@ from attnscope.results.worked import Given, ScaleStudy, Scoring, Worked
 
 TABLE = {"apple": 9.0, "banana": 6.0, "chair": 3.0}
 UNKNOWN = "fruit"
-ILLUSTRATIVE = (
-    "illustrative: the keys were chosen to give the scaled scores 0.44, 0.37 and 0.16, the values freely",
-    "a dictionary has no answer for fruit, since no key is spelled like that; here its vector resembles "
-    "those of apple and banana more than that of chair (see --example dictionary)",
-)
+Rows = list[list[float]]
 
 
-def _array(*rows: tuple[float, ...]) -> Given:
-    return Given(np.array(rows, dtype=np.float64))
+@dataclass(frozen=True)
+class Numbers:
+    """An example that is nothing but its arrays, with names for their axes (keys as in `roles.NAMES`)."""
+
+    q: Rows
+    k: Rows
+    v: Rows
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scoring: Scoring = Scoring.SCALED_DOT
+    notes: tuple[str, ...] = ()
 
 
-def fruit() -> Worked:
-    """What is `fruit`, asked of three things with attributes."""
-    arrays = {
-        "q": _array((0.8, 0.2, 0.1)),
-        "k": _array((0.9, 0.1, 0.2), (0.7, 0.1, 0.6), (0.1, 0.9, 0.2)),
-        "v": _array((2, 9, 5), (1, 6, 4), (40, 3, 9)),
-    }
-    names = {
-        "query_names": (UNKNOWN,),
-        "key_names": tuple(TABLE),
-        "dims": ("sweetness", "durability", "texture"),
-        "value_dims": ("price", "liking", "use"),
-    }
-    return work_out(arrays, names=names, name="fruit", notes=ILLUSTRATIVE)
-
-
-def tensors() -> Worked:
-    """One query, three keys, two value dimensions."""
-    arrays = {
-        "q": _array((1, 0, 1)),
-        "k": _array((1, 0, 1), (0, 1, 0), (1, 1, 0)),
-        "v": _array((1, 2), (3, 4), (5, 6)),
-    }
-    return work_out(arrays, name="tensors", notes=("more of these: tensors-identity, tensors-sharp",))
-
-
-def tensors_identity() -> Worked:
-    """Keys along the axes: the query is its own score."""
-    arrays = {"q": _array((1, 0)), "k": _array((1, 0), (0, 1)), "v": _array((1, 2), (3, 4))}
-    return work_out(arrays, name="tensors-identity")
-
-
-def tensors_sharp() -> Worked:
-    """Scores 11 apart and not scaled: nearly a dictionary again."""
-    arrays = {"q": _array((1, 0)), "k": _array((1, 0), (-10, 1)), "v": _array((10, 20), (30, 40))}
-    return work_out(arrays, name="tensors-sharp", scoring=Scoring.DOT)
+ARRAYS = {
+    "fruit": Numbers(
+        q=[[0.8, 0.2, 0.1]],
+        k=[[0.9, 0.1, 0.2], [0.7, 0.1, 0.6], [0.1, 0.9, 0.2]],
+        v=[[2, 9, 5], [1, 6, 4], [40, 3, 9]],
+        names={
+            "query_names": (UNKNOWN,),
+            "key_names": tuple(TABLE),
+            "dims": ("sweetness", "durability", "texture"),
+            "value_dims": ("price", "liking", "use"),
+        },
+        notes=(
+            "illustrative: the keys were chosen so that the scaled scores are 0.44, 0.37 and 0.16, "
+            "the values freely",
+            "a dictionary has no answer for fruit, since no key is spelled like that; here its vector "
+            "resembles those of apple and banana more than that of chair (see --example dictionary)",
+        ),
+    ),
+    "tensors": Numbers(
+        q=[[1, 0, 1]],
+        k=[[1, 0, 1], [0, 1, 0], [1, 1, 0]],
+        v=[[1, 2], [3, 4], [5, 6]],
+        notes=("more of these: tensors-identity, tensors-sharp",),
+    ),
+    "tensors-identity": Numbers(q=[[1, 0]], k=[[1, 0], [0, 1]], v=[[1, 2], [3, 4]]),
+    "tensors-sharp": Numbers(
+        q=[[1, 0]],
+        k=[[1, 0], [-10, 1]],
+        v=[[10, 20], [30, 40]],
+        scoring=Scoring.DOT,
+        notes=("scores 11 apart and not scaled: nearly a dictionary again (--decimals 6 shows how nearly)",),
+    ),
+}
 
 
 def dictionary() -> Worked:
@@ -66,18 +68,27 @@ def dictionary() -> Worked:
     return look_up(TABLE, (*TABLE, UNKNOWN), name="dictionary")
 
 
-EXAMPLES: dict[str, Callable[[], Worked | ScaleStudy]] = {
-    "dictionary": dictionary,
-    "fruit": fruit,
-    "tensors": tensors,
-    "tensors-identity": tensors_identity,
-    "tensors-sharp": tensors_sharp,
-    "why-scale": scale_study,
-}
+OTHERS: dict[str, Callable[[], Worked | ScaleStudy]] = {"dictionary": dictionary, "why-scale": scale_study}
+EXAMPLES = tuple(sorted((*ARRAYS, *OTHERS, "theatre")))
 
 
-def example(name: str) -> Worked | ScaleStudy:
-    """The example called `name`; `InputError` that lists them where there is none."""
+def example(name: str, scoring: Scoring | None = None, causal: bool = False) -> Worked | ScaleStudy:
+    """The example called `name`, with its own scoring unless another one is asked for.
+
+    Raises `InputError` where there is no such example, or none that can be scored or masked.
+    """
     if name not in EXAMPLES:
-        raise InputError(f"no example '{name}': {', '.join(sorted([*EXAMPLES, 'theatre']))}")
-    return EXAMPLES[name]()
+        raise InputError(f"no example '{name}': {', '.join(EXAMPLES)}")
+    if name not in ARRAYS:
+        if scoring is not None or causal:
+            raise InputError(f"the example {name} is as it is: leave out the mask and the scoring")
+        return OTHERS[name]()
+    given = ARRAYS[name]
+    return work_out(
+        {key: Given(np.array(getattr(given, key), np.float64)) for key in "qkv"},
+        scoring=scoring or given.scoring,
+        causal=causal,
+        names=given.names,
+        name=name,
+        notes=given.notes,
+    )

@@ -1,0 +1,207 @@
+"""Arrays from text and from files, as a user writes them: every mistake is one line that says where."""
+
+import csv
+import io
+import json
+import math
+import re
+import sys
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnscope.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from attnscope.results.worked import Given
+
+LARGEST = 64 * 2**20  # bytes of a file, or of all arrays in an archive
+SINGLE = (".csv", ".json", ".npy")
+_HOW = 'type rows as "1,0; 0,1", or name a .csv, .json or .npy file'
+
+
+def typed(text: str, what: str) -> "Given":
+    """`1,0,1; 0,1,0`: rows between semicolons, cells between commas or blanks."""
+    if not text.strip(" ;\n"):
+        raise InputError(f"{what} is empty: {_HOW}")
+    rows = [row.strip() for row in re.split("[;\n]", text.strip(" ;\n"))]
+    cells = [[cell.strip() for cell in row.split(",")] if "," in row else row.split() for row in rows]
+    return given(cells, what, hint=f": {_HOW}")
+
+
+def given(
+    rows: Sequence[Sequence[Any]],
+    what: str,
+    *,
+    hint: str = "",
+    row_names: tuple[str, ...] | None = None,
+    column_names: tuple[str, ...] | None = None,
+) -> "Given":
+    """Rows of cells as an array; `InputError` for cells that are no finite numbers, ragged rows, nothing."""
+    import numpy as np
+
+    from attnscope.results.worked import Given
+
+    if not rows or not rows[0]:
+        raise InputError(f"{what} is empty{hint}")
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise InputError(f"{what} is ragged: row 0 has {len(rows[0])} cells, row {i} has {len(row)}")
+    values = [
+        [number(cell, f"{what}, row {i}, column {j}", hint) for j, cell in enumerate(row)]
+        for i, row in enumerate(rows)
+    ]
+    return Given(np.array(values, np.float64), row_names, column_names)
+
+
+def number(cell: Any, where: str, hint: str = "") -> float:
+    """A finite number; text as Python reads it, but without underscores."""
+    try:
+        value = math.nan if isinstance(cell, bool) or "_" in str(cell) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        shown = str(cell) if len(str(cell)) <= 30 else str(cell)[:29] + "…"
+        raise InputError(f"{where}: '{shown}' is no finite number{hint}")
+    return value
+
+
+def read_array(path: Path, what: str) -> "Given":
+    """One array from a .csv, .json (nested lists) or .npy file."""
+    content, name = _content(path), f"{what} in {path}"
+    if path.suffix.lower() == ".csv":
+        return _from_csv(content, name)
+    if path.suffix.lower() == ".npy":
+        return _from_numpy(_numpy(content, path), name)
+    return _from_lists(_json(content, str(path)), name)
+
+
+def read_arrays(
+    path: Path, arrays: Collection[str], names: Collection[str]
+) -> tuple[dict[str, "Given"], dict[str, tuple[str, ...]]]:
+    """The arrays and the names of their axes in a .json or .npz file; `-` reads JSON from standard input."""
+    if path.suffix.lower() == ".npz":
+        found: Mapping[str, Any] = _archive(path)
+    elif path.suffix.lower() == ".json" or str(path) == "-":
+        content = (
+            (sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"") if str(path) == "-" else _content(path)
+        )
+        found = _json(content, str(path))
+    else:
+        raise InputError(f"cannot read '{path}': .json, .npz, or - for JSON from standard input")
+    if not isinstance(found, Mapping):
+        raise InputError(f"{path} holds no object with arrays by name: {', '.join(arrays)}")
+    if spare := sorted(set(found) - {*arrays, *names}):
+        raise InputError(f"unknown in {path}: {', '.join(spare)}; known are {', '.join((*arrays, *names))}")
+    read = _from_numpy if path.suffix.lower() == ".npz" else _from_lists
+    return (
+        {key: read(found[key], f"{key} in {path}") for key in arrays if key in found},
+        {key: _names(found[key], f"{key} in {path}") for key in names if key in found},
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror}") from error
+    if len(content) > LARGEST:
+        raise InputError(f"'{path}' is too large: at most {LARGEST // 2**20} MiB")
+    return content
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeError as error:
+        raise InputError(f"{name} is not valid UTF-8") from error
+
+
+def _json(content: bytes, name: str) -> Any:
+    try:
+        return json.loads(_text(content, name))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is no JSON: {one_line(error)}") from error
+
+
+def _from_lists(value: Any, what: str) -> "Given":
+    """Nested lists of numbers; a flat one is a single row."""
+    rows = value if isinstance(value, list) else None
+    if rows and not any(isinstance(row, list) for row in rows):
+        rows = [rows]
+    if rows is None or not all(isinstance(row, list) for row in rows):
+        raise InputError(f"{what} is no list of rows such as [[1, 0], [0, 1]]")
+    if text := next((cell for row in rows for cell in row if isinstance(cell, str | list | dict)), None):
+        raise InputError(f"{what}: '{str(text)[:30]}' is no finite number")
+    return given(rows, what)
+
+
+def _names(value: Any, what: str) -> tuple[str, ...]:
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"{what} is no list of names")
+    return tuple(listed)
+
+
+def _from_csv(content: bytes, what: str) -> "Given":
+    """Lines of cells. Words in all of the first line are column names, in all of a first column row names.
+
+    Lines that begin with `#` are left out; cells are between commas, or semicolons or tabs where the
+    first line has no comma.
+    """
+    lines = [line for line in _text(content, what).splitlines() if line.strip() and not line.startswith("#")]
+    delimiter = next((each for each in ",;\t" if lines and each in lines[0]), ",")
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
+    except csv.Error as error:
+        raise InputError(f"{what} is no CSV: {one_line(error)}") from error
+    header = rows.pop(0) if len(rows) > 1 and all(_is_word(cell) for cell in rows[0][1:] or rows[0]) else None
+    named = bool(rows) and all(len(row) > 1 and _is_word(row[0]) for row in rows)
+    return given(
+        [row[named:] for row in rows],
+        what,
+        row_names=tuple(row[0] for row in rows) if named else None,
+        column_names=tuple(header[named:]) if header else None,
+    )
+
+
+def _is_word(cell: str) -> bool:
+    """Whether `cell` can only be a name: not a number, not `nan` or `inf`, not empty."""
+    try:
+        float(cell)
+    except ValueError:
+        return bool(cell)
+    return False
+
+
+def _numpy(content: bytes, path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"cannot read '{path}': {one_line(error)}") from error
+
+
+def _archive(path: Path) -> dict[str, Any]:
+    archive = _numpy(_content(path), path)
+    if not hasattr(archive, "files"):
+        raise InputError(f"cannot read '{path}': it is no archive of arrays")
+    if sum(member.file_size for member in archive.zip.infolist()) > LARGEST:
+        raise InputError(f"'{path}' is too large unpacked: at most {LARGEST // 2**20} MiB")
+    try:
+        return {key: archive[key] for key in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"cannot read '{path}': {one_line(error)}") from error
+
+
+def _from_numpy(array: Any, what: str) -> "Given":
+    """An array of numbers with one axis (a single row) or two."""
+    if getattr(array, "dtype", None) is None or array.dtype.kind not in "iuf":
+        raise InputError(f"{what} holds no numbers")
+    if array.ndim not in (1, 2):
+        shape = " x ".join(map(str, array.shape)) or "a single number"
+        raise InputError(f"{what} is {shape}: two axes are needed, rows and columns")
+    return given((array if array.ndim == 2 else array[None]).tolist(), what)

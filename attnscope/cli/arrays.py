@@ -1,0 +1,129 @@
+"""The options that give `attnscope sdpa` its arrays and the names of their axes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli.array_files import SINGLE, read_array, read_arrays, typed
+from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from attnscope.results.worked import Given
+
+ROWS, NAMES = "ROWS|FILE", "A,B,C"
+ARRAYS = ("q", "k", "v", "x", "wq", "wk", "wv", "wo", "additive_wq", "additive_wk", "additive_v")
+BIASES = ("bq", "bk", "bv")
+AXES = {
+    "queries": "query_names",
+    "keys": "key_names",
+    "tokens": "token_names",
+    "dims": "dims",
+    "value_dims": "value_dims",
+}
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]",
+        help="Arrays by name in a .json or .npz file, '-' for JSON from standard input: q, k, v, or x, wq, "
+        "wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, value_dims.",
+        show_default=False,
+    ),
+]
+Q = Annotated[
+    str | None,
+    typer.Option("--q", metavar=ROWS, help='Queries: "1,0; 0,1" or a .csv, .json or .npy file, as below.'),
+]
+K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]
+V = Annotated[str | None, typer.Option("--v", metavar=ROWS, help="Values, one row for each key.")]
+X = Annotated[str | None, typer.Option("--x", metavar=ROWS, help="Tokens (T x d), in place of Q, K and V.")]
+Wq = Annotated[str | None, typer.Option("--wq", metavar=ROWS, help="X to queries: d x d_k, Q = X Wq.")]
+Wk = Annotated[str | None, typer.Option("--wk", metavar=ROWS, help="X to keys: d x d_k.")]
+Wv = Annotated[str | None, typer.Option("--wv", metavar=ROWS, help="X to values: d x d_v.")]
+Wo = Annotated[str | None, typer.Option("--wo", metavar=ROWS, help="Output back to the width of X: d_v x d.")]
+AdditiveWq = Annotated[
+    str | None, typer.Option("--additive-wq", metavar=ROWS, help="Aq of additive scoring: d_q x d_a.")
+]
+AdditiveWk = Annotated[
+    str | None, typer.Option("--additive-wk", metavar=ROWS, help="Ak of additive scoring: d_k x d_a.")
+]
+AdditiveV = Annotated[
+    str | None, typer.Option("--additive-v", metavar=ROWS, help="a of additive scoring: one row of d_a.")
+]
+Queries = Annotated[str | None, typer.Option("--queries", metavar=NAMES, help="Names of the queries.")]
+Keys = Annotated[str | None, typer.Option("--keys", metavar=NAMES, help="Names of the keys.")]
+TokenNames = Annotated[str | None, typer.Option("--tokens", metavar=NAMES, help="Names of the rows of X.")]
+Dims = Annotated[str | None, typer.Option("--dims", metavar=NAMES, help="Names of the columns of Q and K.")]
+ValueDims = Annotated[
+    str | None, typer.Option("--value-dims", metavar=NAMES, help="Names of the columns of V.")
+]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What the user gives: a file of arrays, or arrays one by one, typed or each in a file of its own."""
+
+    file: File = None
+    q: Q = None
+    k: K = None
+    v: V = None
+    x: X = None
+    wq: Wq = None
+    wk: Wk = None
+    wv: Wv = None
+    wo: Wo = None
+    additive_wq: AdditiveWq = None
+    additive_wk: AdditiveWk = None
+    additive_v: AdditiveV = None
+    queries: Queries = None
+    keys: Keys = None
+    tokens: TokenNames = None
+    dims: Dims = None
+    value_dims: ValueDims = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was given at all."""
+        return self.file is not None or bool(self._options())
+
+    def _options(self) -> dict[str, str]:
+        return {name: text for name in (*ARRAYS, *AXES) if (text := getattr(self, name)) is not None}
+
+    def read(self) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]]":
+        """The arrays, and the names of axes, by the keys of files; `InputError` for what cannot be read.
+
+        Names among the options replace those of the file; an array has to be given once.
+        """
+        options = self._options()
+        arrays: dict[str, Given] = {}
+        names: dict[str, tuple[str, ...]] = {}
+        if self.file is not None:
+            arrays, names = read_arrays(self.file, (*ARRAYS, *BIASES), AXES.values())
+        for key in ARRAYS:
+            if key not in options:
+                continue
+            if key in arrays:
+                raise InputError(f"{key} is given twice, in {self.file} and by {_flag(key)}")
+            arrays[key] = _one(options[key], _flag(key))
+        for name, key in AXES.items():
+            if name in options:
+                names[key] = _split(options[name], _flag(name))
+        return arrays, names
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _one(text: str, flag: str) -> "Given":
+    named = text.lower().endswith(SINGLE)
+    return read_array(Path(text), flag) if named else typed(text, flag)
+
+
+def _split(text: str, flag: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise InputError(f"{flag} '{text}' has an empty name: separate names by commas")
+    return names
