@@ -2,7 +2,18 @@
 
 from jaxtyping import install_import_hook
 
-TYPED = ("sdpa", "measures", "attention", "results", "verify", "capture", "analysis", "tokens", "model")
+TYPED = (
+    "sdpa",
+    "measures",
+    "attention",
+    "results",
+    "verify",
+    "capture",
+    "analysis",
+    "worked",
+    "tokens",
+    "model",
+)
 install_import_hook([f"attnscope.{name}" for name in TYPED], "beartype.beartype")
 
 from collections.abc import Iterator  # noqa: E402

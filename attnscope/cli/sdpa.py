@@ -129,7 +129,7 @@ def _worked(
             "--example NAME, for instance --example fruit"
         )
     with output.working("working it out"):
-        from attnscope.analysis import worked
+        from attnscope import worked
         from attnscope.results.worked import Scoring as Score
 
         score = None if scoring is None else Score(scoring)
@@ -140,7 +140,7 @@ def _worked(
 
 def _dictionary(table: str | None, lookup: list[str] | None) -> "Worked":
     """The words to look up, by default every key; without a table in the example's."""
-    from attnscope.analysis.worked import TABLE, look_up
+    from attnscope.worked import TABLE, look_up
 
     entries = TABLE if table is None else _entries(table)
     return look_up(entries, lookup or list(entries), name="dictionary" if table is None else "")
@@ -161,7 +161,7 @@ def _entries(table: str) -> dict[str, float]:
 
 def _theatre(head: str | None, output: Output) -> "Worked":
     """The theatre sentence through one head of the bundled model, captured and certified."""
-    from attnscope.analysis.worked.theatre import HEAD, LAYER, SENTENCE, theatre
+    from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
     from attnscope.capture import provenance_of
 
     wanted = Wanted(layer=str(LAYER), head=str(HEAD) if head is None else head)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.head import head_attention
-from attnscope.analysis.worked.attention import work_out
+from attnscope.worked.attention import work_out
 from attnscope.attention import AttentionCall
 from attnscope.capture import capture
 from attnscope.capture.record import evaluating

@@ -1,13 +1,13 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.analysis.worked.theatre`."""
+"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.worked.theatre`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnscope.analysis.worked.attention import work_out
-from attnscope.analysis.worked.dictionary import look_up
-from attnscope.analysis.worked.scale import scale_study
+from attnscope.worked.attention import work_out
+from attnscope.worked.dictionary import look_up
+from attnscope.worked.scale import scale_study
 from attnscope.errors import InputError
 from attnscope.results.worked import Given, ScaleStudy, Scoring, Worked
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from attnscope.analysis.worked.roles import AXES, NAMES, Role, roles_of
+from attnscope.worked.roles import AXES, NAMES, Role, roles_of
 from attnscope.errors import InputError
 from attnscope.results.worked import Axis, Given, Matrix, Scoring
 

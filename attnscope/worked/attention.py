@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.worked.cells import product_cell, quotient_cell, softmax_cell, tanh_cell
-from attnscope.analysis.worked.proof import LOOP, TORCH, prove_additive, prove_dot
-from attnscope.analysis.worked.shapes import named, squares
+from attnscope.worked.cells import product_cell, quotient_cell, softmax_cell, tanh_cell
+from attnscope.worked.proof import LOOP, TORCH, prove_additive, prove_dot
+from attnscope.worked.shapes import named, squares
 from attnscope.errors import InputError
 from attnscope.results import Certificate
 from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
