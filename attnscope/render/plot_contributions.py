@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.map_layout import INKS
 from attnscope.render.numbers import weight_text
@@ -65,8 +65,8 @@ def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     room = 0.03 * (high - low)
     axes.set_xlim(low - (room if low < -room else 0), high + room)
     axes.set_ylim(len(listed) - 0.4, -0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(5, min_n_ticks=2))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
     axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)

@@ -1,5 +1,7 @@
 """A report in a terminal: what each key adds to the query's output, and the head in numbers."""
 
+from textwrap import wrap
+
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.style import Style
@@ -23,8 +25,9 @@ def report_lines(result: Report, width: int) -> RenderableType:
     title = line(("query ", DIM), (f"{result.query} {query_name(result)}", HEADING))
     listed, remark = shares(result, MOST_KEYS), shares_remark(result)
     rows = _shares(listed, width) if listed else []
-    remarks = [line((remark, DIM))] if remark else []
-    return Group(title, *rows, *remarks, "", line(("the head in numbers", HEADING)), *_facts(facts(result)))
+    remarks = [Text(remark, DIM)] if remark else []
+    numbers = [line(("the head in numbers", HEADING)), *_facts(facts(result), width)]
+    return Group(title, *rows, *remarks, "", *numbers, Text(DISCLAIMER, DIM))
 
 
 def _shares(listed: list[Share], width: int) -> list[Text]:
@@ -41,8 +44,14 @@ def _row(each: Share, label: int, drawn: str) -> Text:
     return line(left(each.name, label), numbers, (drawn, _FORWARD if each.share >= 0 else _BACK))
 
 
-def _facts(listed: list[Fact]) -> list[Text]:
+def _facts(listed: list[Fact], width: int) -> list[Text]:
+    """One line per fact; a meaning that has no room goes on below its beginning."""
     name = max(cell_len(each.name) for each in listed)
     value = max(cell_len(each.value) for each in listed)
-    lines = [line(f"{left(each.name, name)}  {left(each.value, value)}  {each.meaning}") for each in listed]
-    return [*lines, line((DISCLAIMER, DIM))]
+    margin = name + value + 4
+    lines = []
+    for each in listed:
+        first, *further = wrap(each.meaning, max(width - margin, 20)) or [""]
+        lines.append(line(f"{left(each.name, name)}  {right(each.value, value)}  {first}"))
+        lines += [line(" " * margin + more) for more in further]
+    return lines

@@ -1,0 +1,132 @@
+"""A report in the terminal: golden text, and the numbers behind it."""
+
+import numpy as np
+import pytest
+from render import made_reports as reports
+from render import made_results as made
+from render.golden_text import assert_golden, printed
+
+from attnscope.render.report_text import answer, facts, percent, shares
+from attnscope.render.terminal import report_lines
+from attnscope.results import Kind, Report
+
+REPORTS = {
+    "report": lambda: reports.report(),
+    "report_of_many_keys": lambda: reports.report(made.head(reports.words(40)), 33),
+    "report_with_sink": lambda: reports.report(reports.with_sink(reports.causal(9)), 6),
+    "report_without_keys": lambda: reports.report(made.head(empty=[4]), 4),
+}
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_terminal_shows(name: str, width: int) -> None:
+    text = printed(report_lines(REPORTS[name](), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert_golden(f"{name}.{width}", text)
+
+
+def test_shares_are_listed_by_falling_share_with_weight_and_sum() -> None:
+    result = reports.report(reports.cross(5, 9), 2)
+    listed = shares(result, 9)
+    assert [each.share for each in listed] == sorted(result.contributions, reverse=True)
+    for each in listed:
+        assert each.share == result.contributions[each.key]
+        assert each.weight == result.head.weights[2, each.key]
+        assert each.name == result.head.key_tokens.labels[each.key]
+
+
+def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up() -> None:
+    result = reports.report(
+        contributions=np.array([0.01, -0.5, 0.02, 0.9, 0.03, 0.04, 0.3, 0.05, 0.1, 0, 0, 0, 0.05])
+    )
+    listed = shares(result, 4)
+    assert [each.key for each in listed] == [3, 6, 1, None]
+    assert listed[-1].name == "and 10 more keys"
+    assert listed[-1].share == pytest.approx(0.3)
+    assert listed[-1].weight == pytest.approx(result.head.weights[4, [0, 2, 4, 5, 7, 8, 9, 10, 11, 12]].sum())
+
+
+def test_masked_keys_are_not_listed() -> None:
+    assert {each.key for each in shares(reports.report(reports.causal(9), 3), 9)} == {0, 1, 2, 3}
+
+
+def test_a_zero_output_is_told_from_a_query_without_keys() -> None:
+    zero = reports.report(contributions=np.full(13, np.nan))
+    empty = reports.report(made.head(empty=[4]), 4)
+    assert shares(zero, 9) == shares(empty, 9) == []
+    assert "its output is zero" in printed(report_lines(zero, 80))
+    assert "it has no valid key" in printed(report_lines(empty, 80))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.41284, "41.3 %"), (1.0021, "100.2 %"), (-0.0004, "0.0 %"), (-0.034, "-3.4 %")]
+)
+def test_percent(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def told(result: Report, name: str) -> tuple[str, str]:
+    return next((fact.value, fact.meaning) for fact in facts(result) if fact.name == name)
+
+
+def test_entropy_is_held_against_the_most_that_is_possible() -> None:
+    # queries of a causal head see 1, 2, 3 keys: ln(1 * 2 * 3) / 3 on average
+    result = reports.report(reports.causal(3), 2, statistics=(reports.statistic("entropy", "nats", 0.3),))
+    assert told(result, "entropy") == ("0.30", "nats, 50 % of the 0.60 of even weights")
+    single = reports.report(made.head(["a"]), 0, statistics=(reports.statistic("entropy", "nats", 0.0),))
+    assert told(single, "entropy") == ("0.00", "nats; no query has a choice")
+
+
+def test_a_measure_that_is_new_is_shown_with_its_unit() -> None:
+    result = reports.report(statistics=(reports.statistic("distance", "tokens", 2.5),))
+    assert told(result, "distance") == ("2.50", "tokens")
+
+
+def test_what_is_undefined_is_not_shown_as_a_number() -> None:
+    nan = float("nan")
+    head = made.head(empty=range(13))
+    projection = made.projection(head, trustworthiness=nan, correlation=nan)
+    result = reports.report(
+        head, projection=projection, statistics=(reports.statistic("entropy", "nats", nan),)
+    )
+    assert [fact.value for fact in facts(result)] == ["–", "–", "–"]
+
+
+def test_trust_and_correlation_are_those_of_the_map() -> None:
+    result = reports.report(projection=made.projection(trustworthiness=0.876, neighbours=1, correlation=0.45))
+    assert told(result, "trustworthiness") == ("0.88", "of the map, over 1 neighbour")
+    assert told(result, "distance and score") == ("+0.45", "near keys often score low")
+
+
+def test_the_answer_is_about_the_query_where_it_is_a_mask_and_else_about_the_first() -> None:
+    head = made.head()
+    both = reports.masked(head, [2, 6])
+    for query, title, word in (
+        (6, "the model fills mat with", "princess'"),
+        (3, "the model fills cat with", "princess"),
+    ):
+        found = answer(reports.report(head, query, both))
+        assert found is not None
+        assert (found.title, found.guesses[0].text) == (title, word)
+    assert answer(reports.report(head, 3)) is None
+
+
+def test_an_encoder_of_a_model_that_writes_shows_the_text_and_a_decoder_the_next_words() -> None:
+    encoder, decoder = made.head(kind=Kind.ENCODER), reports.cross(5, 9)
+    whole = answer(reports.report(encoder, 4, reports.written(encoder, "la \x1bporte")))
+    after = answer(reports.report(decoder, 2, reports.written(decoder, "la porte")))
+    assert whole is not None
+    assert after is not None
+    assert (whole.title, whole.text, len(whole.guesses)) == ("the model writes", "“la \\x1bporte”", 0)
+    assert (after.title, after.text, len(after.guesses)) == ("after quick the model writes", "", 5)
+
+
+def test_a_verdict_on_a_pair_is_told_with_or_without_words() -> None:
+    head = made.head()
+    alone = answer(reports.report(head, 4, reports.masked(head, [], 0.75)))
+    beside = answer(reports.report(head, 4, reports.masked(head, [4], 0.75)))
+    for found, title, count in ((alone, "the model says", 0), (beside, "the model fills on with", 5)):
+        assert found is not None
+        assert (found.title, len(found.guesses)) == (title, count)
+        assert found.text == "the second text follows from the first with probability .750"
