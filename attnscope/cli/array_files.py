@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,23 +81,25 @@ def read_arrays(
     path: Path, arrays: Collection[str], names: Collection[str]
 ) -> tuple[dict[str, "Given"], dict[str, tuple[str, ...]]]:
     """The arrays and the names of their axes in a .json or .npz file; `-` reads JSON from standard input."""
-    if path.suffix.lower() == ".npz":
-        found: Mapping[str, Any] = _archive(path)
-    elif path.suffix.lower() == ".json" or str(path) == "-":
-        content = (
-            (sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"") if str(path) == "-" else _content(path)
-        )
-        found = _json(content, str(path))
+    packed, name = path.suffix.lower() == ".npz", "standard input" if str(path) == "-" else str(path)
+    if packed:
+        found: Any = _archive(path)
+    elif name == "standard input":
+        found = _json(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", name)
+    elif path.suffix.lower() == ".json":
+        found = _json(_content(path), name)
     else:
-        raise InputError(f"cannot read '{path}': .json, .npz, or - for JSON from standard input")
-    if not isinstance(found, Mapping):
-        raise InputError(f"{path} holds no object with arrays by name: {', '.join(arrays)}")
+        raise InputError(
+            f"cannot read '{path}': name a .json or .npz file, or - for JSON from standard input"
+        )
+    if not isinstance(found, dict):
+        raise InputError(f"{name} holds no object with arrays by name: {', '.join(arrays)}")
     if spare := sorted(set(found) - {*arrays, *names}):
-        raise InputError(f"unknown in {path}: {', '.join(spare)}; known are {', '.join((*arrays, *names))}")
-    read = _from_numpy if path.suffix.lower() == ".npz" else _from_lists
+        raise InputError(f"unknown in {name}: {', '.join(spare)}; known are {', '.join((*arrays, *names))}")
+    read = _from_numpy if packed else _from_lists
     return (
-        {key: read(found[key], f"{key} in {path}") for key in arrays if key in found},
-        {key: _names(found[key], f"{key} in {path}") for key in names if key in found},
+        {key: read(found[key], f"{key} in {name}") for key in arrays if key in found},
+        {key: _names(found[key], f"{key} in {name}") for key in names if key in found},
     )
 
 
@@ -179,6 +181,8 @@ def _is_word(cell: str) -> bool:
 def _numpy(content: bytes, path: Path) -> Any:
     import numpy as np
 
+    if not content.startswith((b"PK", b"\x93NUMPY")):
+        raise InputError(f"cannot read '{path}': it holds no arrays of NumPy")
     try:
         return np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:

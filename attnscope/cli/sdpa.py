@@ -161,8 +161,8 @@ def _entries(table: str) -> dict[str, float]:
 
 def _theatre(head: str | None, output: Output) -> "Worked":
     """The theatre sentence through one head of the bundled model, captured and certified."""
-    from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
     from attnscope.capture import provenance_of
+    from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
 
     wanted = Wanted(layer=str(LAYER), head=str(HEAD) if head is None else head)
     session = open_session(Request("demo"), Texts(SENTENCE), wanted, output)

@@ -1,4 +1,4 @@
-"""Worked examples: attention on numbers that are given, every step shown and proved. Never prints, never plots.
+"""Worked examples: attention on numbers that are given, every step named and proved. Never prints or plots.
 
 Beside `attnscope.analysis` and not in it, so that numbers need no transformers: only `theatre` has a model.
 """

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.worked.cells import product_cell, quotient_cell, softmax_cell, tanh_cell
-from attnscope.worked.proof import LOOP, TORCH, prove_additive, prove_dot
-from attnscope.worked.shapes import named, squares
 from attnscope.errors import InputError
 from attnscope.results import Certificate
 from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
 from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
+from attnscope.worked.cells import product_cell, quotient_cell, softmax_cell, tanh_cell
+from attnscope.worked.proof import LOOP, TORCH, prove_additive, prove_dot
+from attnscope.worked.shapes import named, squares
 
 FORMULAS = {
     Scoring.DOT: "softmax(Q Kᵀ) V",
@@ -57,8 +57,10 @@ def work_out(
     if "wo" in found:
         steps.append(_back(steps[-1].matrix, found["wo"]))
     if causal and queries != keys:
-        shape = f"{queries} queries x {keys} keys"
-        notes += (f"causal mask on {shape}: query i may look at keys 0 to i (top-left aligned, as in torch)",)
+        notes += (
+            f"causal mask, {queries} x {keys} (queries x keys): query i may look at keys 0 to i, aligned at the "
+            "top left as in torch",
+        )
     return Worked(
         name=name,
         title=TITLES[scoring],
@@ -150,7 +152,7 @@ def _answered(
     source = "scaled" if scaled else "scores"
     steps = []
     if shown is not None:
-        formula = f"{source}, keys after the query left out (−∞)"
+        formula = f"{source}, −∞ for later keys"
         steps.append(Step("masked", logits, formula, allowed=shown))
         source = "masked"
     softmax = Step(

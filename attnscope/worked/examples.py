@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from attnscope.errors import InputError
+from attnscope.results.worked import Given, ScaleStudy, Scoring, Worked
 from attnscope.worked.attention import work_out
 from attnscope.worked.dictionary import look_up
 from attnscope.worked.scale import scale_study
-from attnscope.errors import InputError
-from attnscope.results.worked import Given, ScaleStudy, Scoring, Worked
 
 TABLE = {"apple": 9.0, "banana": 6.0, "chair": 3.0}
 UNKNOWN = "fruit"

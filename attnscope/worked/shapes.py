@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from attnscope.worked.roles import AXES, NAMES, Role, roles_of
 from attnscope.errors import InputError
 from attnscope.results.worked import Axis, Given, Matrix, Scoring
+from attnscope.worked.roles import AXES, NAMES, Role, roles_of
 
 MOST_PAIRS = 4_000_000
 
@@ -66,14 +66,16 @@ def _hint(key: str, given: Mapping[str, Given]) -> str:
 def _axis(axis: str, length: int, names: tuple[str, ...] | None) -> Axis:
     """The axis with `names`, or numbered from 0."""
     if names is not None and len(names) != length:
-        raise InputError(f"{len(names)} names ({', '.join(names)}) for {_counted(axis, length)}")
+        raise InputError(f"{len(names)} names for {_counted(axis, length)}")
     prefix = {"query": "q", "key": "k", "T": "t"}.get(axis, "")
     numbered = ("",) if axis == "one" else tuple(f"{prefix}{i}" for i in range(length))
     return replace(AXES[axis], names=names or numbered)
 
 
 def _counted(axis: str, length: int) -> str:
-    return f"{AXES[axis].symbol} = {length}" if AXES[axis].symbol else f"{length} {AXES[axis].plural}"
+    if AXES[axis].symbol:
+        return f"{AXES[axis].symbol} = {length}"
+    return f"{length} {AXES[axis].word if length == 1 else AXES[axis].plural}"
 
 
 def _brought(

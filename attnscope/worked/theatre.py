@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.head import head_attention
-from attnscope.worked.attention import work_out
 from attnscope.attention import AttentionCall
 from attnscope.capture import capture
 from attnscope.capture.record import evaluating
 from attnscope.results import HeadAttention, Provenance
 from attnscope.results.worked import Check, Given, Pair, Worked
 from attnscope.tokens import Tokens
+from attnscope.worked.attention import work_out
 
 SENTENCE = "Bill is going to the theatre to watch a new movie"
 PAIRS = (("watch", "movie"), ("movie", "watch"), ("theatre", "watch"), ("watch", "theatre"))

@@ -53,7 +53,7 @@ def sizes(result: Worked) -> str:
     if "q" not in found:
         return counted(len(result.steps[0].matrix.rows.names), "key")
     every = [axis for key in "qkv" for axis in (found[key].rows, found[key].columns)]
-    every.sort(key=lambda axis: axis.symbol)  # queries and keys first
+    every.sort(key=lambda axis: bool(axis.symbol))  # queries and keys first
     axes = {axis.symbol or axis.word: axis for axis in every}
     return ", ".join(
         f"{name} = {len(axis.names)}" if axis.symbol else counted(len(axis.names), name)
