@@ -1,31 +1,34 @@
 """Writes what the documentation says about the program by asking the program.
 
-    python docs/generate.py            rewrites docs/cli.md, the picture and the output blocks of README.md
+    python docs/generate.py            rewrites docs/cli.md, the pictures and the output blocks of README.md
 
 An output block is a ```console block whose first line is `$ attnscope ...`; what follows is replaced by
-what that command prints at 80 columns. tests/project/test_documentation.py fails when any of it drifts.
+what that command prints at 80 columns. The table between the `claims` marks is made by claims.py.
+tests/project/test_documentation.py fails when any of it drifts.
 """
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import claims
 
 ROOT = Path(__file__).parent.parent
 CONSOLE_BLOCK = re.compile(r"(?<=^```console\n)\$ (attnscope .*)\n(?:.*\n)*?(?=^```$)", re.MULTILINE)
-PICTURE = [
-    "heads",
-    "I was watching the [MASK] when it opened.",
-    "-m",
-    "demo",
-    "--layer",
-    "3",
-    "--head",
-    "11",
-    "-q",
-]
+CLAIMS = re.compile(r"(<!-- claims -->\n)(?:.*\n)*?(<!-- end of claims -->)")
+ARTICLE = "I was watching the door when [MASK] opened."
+HEAD = ["-m", "demo", "--layer", "3", "--head", "11", "-q"]
+PICTURES = {
+    "report.png": ["report", ARTICLE, *HEAD],
+    "tsne.png": ["tsne", ARTICLE, *HEAD, "--query", "[MASK]", "--compare-query", "watching", "--key", "door"],
+}
 
 
 def run(arguments: list[str]) -> str:
@@ -36,6 +39,13 @@ def run(arguments: list[str]) -> str:
     if done.returncode:
         raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}: {done.stderr}")
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def ask(*arguments: str) -> dict[str, Any]:
+    """The JSON that a command prints on the demo model; worked examples need no model named."""
+    model = [] if arguments[0] == "sdpa" else ["-m", "demo"]
+    document: dict[str, Any] = json.loads(run([*arguments, *model, "-q", "--json"]))
+    return document
 
 
 def cli_reference() -> str:
@@ -53,8 +63,12 @@ def cli_reference() -> str:
 
 
 def with_output(text: str) -> str:
-    """`text` with every output block as the program prints it now."""
-    return CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{run(shlex.split(block[1])[1:])}", text)
+    """`text` with every output block, and the table of claims, as the program prints it now."""
+    commands = [block[1] for block in CONSOLE_BLOCK.finditer(text)]
+    with ThreadPoolExecutor(2) as pool:
+        outputs = iter(list(pool.map(lambda command: run(shlex.split(command)[1:]), commands)))
+    text = CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{next(outputs)}", text)
+    return CLAIMS.sub(lambda found: f"{found[1]}{claims.table(ask)}\n{found[2]}", text)
 
 
 def main() -> None:
@@ -62,7 +76,8 @@ def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(with_output(readme.read_text("utf-8")), "utf-8")
     (ROOT / "docs" / "cli.md").write_text(cli_reference(), "utf-8")
-    run([*PICTURE, "-o", "docs/heads.png"])
+    for name, arguments in PICTURES.items():
+        run([*arguments, "-o", f"docs/{name}"])
 
 
 if __name__ == "__main__":

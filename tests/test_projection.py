@@ -145,7 +145,7 @@ def test_a_one_dimensional_map_starts_at_random_and_the_seed_says_where() -> Non
 def test_points_that_all_coincide_do_not_end_the_process() -> None:
     code = (
         "h = made.head()\n"
-        "for value in (0.0, 3.0, 1e-300):\n"
+        "for value in (0.0, 3.0, 1e-9):\n"
         "    for metric in ('cosine', 'euclidean'):\n"
         "        same = replace(h, q=np.full_like(h.q, value), k=np.full_like(h.k, value))\n"
         "        p = projection(same, MapSettings(metric=metric))\n"
@@ -352,3 +352,38 @@ def test_vectors_that_are_not_finite_have_no_map(side: str, value: float) -> Non
         InputError, match=r"^L3 H11 has queries or keys that are not finite: there is no map of them$"
     ):
         projection(head)
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1e-40, "e-40"), (1e30, "e+30"), (1e200, "e+200")])
+def test_vectors_beyond_what_float32_can_hold_are_refused_before_they_end_the_process(
+    factor: float, told: str
+) -> None:
+    head = made.head()
+    with pytest.raises(InputError, match="it must be from 1e-15 to 1e\\+15") as caught:
+        projection(replace(head, q=head.q * factor, k=head.k * factor))
+    assert told in str(caught.value)
+
+
+def test_vectors_just_within_what_float32_can_hold_have_maps() -> None:
+    code = (
+        "h = made.head(); h = replace(h, q=h.q / np.abs(h.q).max(), k=h.k / np.abs(h.q).max())\n"
+        "for factor in (1.01e-15, 0.99e15):\n"
+        "    for metric in ('cosine', 'euclidean', 'manhattan'):\n"
+        "        p = projection(replace(h, q=h.q * factor, k=h.k * factor), MapSettings(metric=metric))\n"
+        "        print(bool(np.isfinite(p.queries).all() and np.ptp(p.queries) > 1))\n"
+    )
+    assert elsewhere(code).split() == ["True"] * 6
+
+
+@pytest.mark.parametrize("head", [made.head(dim=1), replace(made.head(), q=np.full((13, 8), 2.0))])
+def test_vectors_without_a_correlation_distance_are_refused(head: HeadAttention) -> None:
+    with pytest.raises(
+        InputError, match="a vector of equal entries, which has no correlation distance: choose cosine"
+    ):
+        projection(head, MapSettings(metric="correlation"))
+    assert projection(head).settled in (True, False)
+
+
+def test_noise_between_points_that_coincide_is_not_called_a_correlation() -> None:
+    head = made.head()
+    assert math.isnan(projection(replace(head, q=1 + 1e-12 * head.q, k=1 + 1e-12 * head.k)).correlation)

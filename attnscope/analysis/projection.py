@@ -19,6 +19,7 @@ from attnscope.results.projection import MAX_ITER
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
 SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more
 NEIGHBOURS = 5  # over which trustworthiness is counted, where there are as many
+SMALLEST, LARGEST = 1e-15, 1e15  # entries within which scikit-learn's float32 can hold squared distances
 _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
 
 
@@ -26,13 +27,14 @@ def projection(head: HeadAttention, settings: MapSettings | None = None) -> Proj
     """The map of a head's queries and keys; the same bits for the same head and settings.
 
     A perplexity that the number of points does not allow is brought down to a third of it. Raises
-    `InputError` where queries or keys are not finite.
+    `InputError` where queries or keys are not finite, too large or too small, or have no distance.
     """
     settings = settings or MapSettings()
     if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
         raise InputError(f"{head.name} has queries or keys that are not finite: there is no map of them")
     keys = centred_on(head.k, head.q) if settings.centre_keys else head.k
     points = np.concatenate([head.q, keys])
+    _check(head, points, settings)
     perplexity = min(settings.perplexity, (len(points) - 1) / 3)
     ceiling = settings.max_iter or (MAX_ITER if len(points) <= SMALL else MAX_ITER_LARGE)
     # where it stops by itself within `SETTLED`, any higher ceiling gives the same bits
@@ -56,8 +58,23 @@ def projection(head: HeadAttention, settings: MapSettings | None = None) -> Proj
         divergence=divergence,
         trustworthiness=_trust(points, places, neighbours, settings.metric),
         neighbours=neighbours,
-        correlation=rank_correlation(distance[head.allowed], head.scaled[head.allowed]),
+        correlation=float("nan")
+        if _coincide(points)
+        else rank_correlation(distance[head.allowed], head.scaled[head.allowed]),
     )
+
+
+def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"], settings: MapSettings) -> None:
+    """Refuses what would end the process, or a map that would be noise."""
+    largest = float(np.abs(points).max())
+    if largest and not SMALLEST <= largest <= LARGEST:
+        told = f"the largest entry of its queries and keys is {largest:.1e}"
+        raise InputError(f"{head.name} has no map: {told}, it must be from {SMALLEST:g} to {LARGEST:g}")
+    if settings.metric == "correlation" and largest and (np.ptp(points, axis=1) == 0).any():
+        others = "choose cosine, euclidean, manhattan or chebyshev"
+        raise InputError(
+            f"{head.name} has a vector of equal entries, which has no correlation distance: {others}"
+        )
 
 
 def centred_on(
@@ -93,7 +110,9 @@ def _plane(
     )
     with threadpool_limits(1):  # sums of several threads could differ in their last bits
         places = model.fit_transform(points)
-    return places.astype(np.float64), int(model.n_iter_) + 1, float(model.kl_divergence_)
+    divergence = float(model.kl_divergence_)
+    known = divergence if divergence >= 0 else float("nan")  # below 0 where its approximation broke down
+    return places.astype(np.float64), int(model.n_iter_) + 1, known
 
 
 def _coincide(points: Float[np.ndarray, "point dim"]) -> bool:
