@@ -9,14 +9,8 @@ from families import DIM, HEADS, LAYERS, eager_weights, ids, padded, sharp
 from scipy.spatial import distance
 from torch import Tensor, nn
 
-from attnscope.analysis.comparison import (
-    compare_layers,
-    compare_models,
-    compare_texts,
-    cosines,
-    jensen_shannon,
-    total_variation,
-)
+from attnscope.analysis.comparison import compare_layers, compare_models, compare_texts
+from attnscope.analysis.distances import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
 from attnscope.capture import capture
 from attnscope.errors import InputError

@@ -19,19 +19,11 @@ from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_w
 from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
 from attnscope.render.panels import Panel, Show, panel
-from attnscope.render.plot_comparison import (
-    MOST_KEYS,
-    draw_layers,
-    draw_row,
-    has_layers,
-    layers_frame,
-    leaves_out,
-    row_frame,
-    title_lines,
-)
 from attnscope.render.plot_head import draw_head, head_frame
+from attnscope.render.plot_layers import draw_layers, has_layers, layers_frame
 from attnscope.render.plot_map import draw_map, map_frame
 from attnscope.render.plot_overview import draw_overview, legend, overview_frame
+from attnscope.render.plot_rows import MOST_KEYS, draw_row, leaves_out, row_frame, title_lines
 from attnscope.render.typesetting import drawing, missing_glyphs
 from attnscope.results import Comparison, HeadAttention, Overview, Projection, Provenance, Verdict
 from attnscope.tokens import printable

@@ -168,7 +168,7 @@ def test_a_word_of_the_decoder_is_looked_up_in_the_target(attnscope, tmp_path: P
     arguments = ("compare", RIVER, MONEY, "--target", "we saw the water", "--target-b", "the water saw us")
     document = json.loads(attnscope(*arguments, "--word", "water", "-m", model, "--json").stdout)
     assert document["a"]["query_texts"] == ["we saw the water"]
-    assert document["b"]["key_texts"] == [MONEY]
+    assert (document["b"]["query_texts"], document["b"]["key_texts"]) == (["the water saw us"], [MONEY])
     assert set(document["cosine"]) == {"query", "output"}
     missing = attnscope(*arguments, "--word", "bank", "-m", model)
     assert "the target of the first text: no token 'bank'" in missing.stderr

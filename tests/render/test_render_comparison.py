@@ -19,7 +19,7 @@ from render.golden_text import assert_golden, printed
 from attnscope.render import terminal
 from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.plot_comparison import MASKED, MOST_KEYS
+from attnscope.render.plot_rows import MASKED, MOST_KEYS
 from attnscope.render.typesetting import drawing
 from attnscope.results import Comparison, Verdict
 
