@@ -63,9 +63,10 @@ def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     ends = [end for each in listed for end in (each.share, each.weight)]
     low, high = min(0.0, *ends), max(ends)
     room = 0.03 * (high - low)
-    axes.set_xlim(low - (room if low < -room else 0), high + room)
-    axes.set_ylim(len(listed) - 0.4, -0.6)
+    low, high = low - (room if low < -room else 0), high + room
     ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(listed) - 0.4, -0.6)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
     axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)

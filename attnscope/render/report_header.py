@@ -23,7 +23,8 @@ SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
 _HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
 _BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
 _SIDE = 0.6  # inches for the word of a side
-_BEFORE_ANSWER, _MOST_ANSWER_LINES = 0.1, 3
+_BEFORE_ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.06, 0.3, 8.0  # inches
+_MOST_ANSWER_LINES = 3
 _VERDICT_INKS = {
     Verdict.CERTIFIED: "#1a7f37",
     Verdict.INCONCLUSIVE: "#9a6700",
@@ -82,27 +83,33 @@ def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes)
 
 @dataclass(frozen=True)
 class Said:
-    """The prediction in one row behind its title, and under it what the model says in whole words."""
+    """The prediction in one row, and under it what the model says in whole words.
+
+    The title stands `indent` inches before it, or above it where that would leave the words no room (0).
+    """
 
     answer: Answer
-    title_width: float
+    indent: float
     lines: tuple[str, ...]
     zoom: float
 
     @property
     def height(self) -> float:
-        row = ANSWER_HEIGHT if self.answer.guesses else 0.0
-        return self.zoom * (_BEFORE_ANSWER + row + len(self.lines) * line_height(_TEXT))
+        rows = ANSWER_HEIGHT if self.answer.guesses else 0.0
+        rows += 0.0 if self.indent else _TITLE_ROW
+        between = _BETWEEN if self.answer.guesses and self.lines else 0.0
+        return self.zoom * (_BEFORE_ANSWER + rows + between + len(self.lines) * line_height(_TEXT))
 
     def draw(self, page: Sheet, top: float) -> None:
         top += self.zoom * _BEFORE_ANSWER
-        left, height = MARGIN + self.title_width, self.zoom * ANSWER_HEIGHT
-        base = top + self.zoom * (0.19 if self.answer.guesses else 0.14)
-        page.write(MARGIN, base, self.answer.title, self.zoom * TITLE, "bold")
+        left = MARGIN + self.indent
+        base = 0.19 if self.answer.guesses else 0.14
+        page.write(MARGIN, top + self.zoom * base, self.answer.title, self.zoom * TITLE, "bold")
+        top += 0.0 if self.indent else self.zoom * _TITLE_ROW
         if self.answer.guesses:
-            axes = page.axes(left, top, page.width - MARGIN - left, height)
+            axes = page.axes(left, top, page.width - MARGIN - left, self.zoom * ANSWER_HEIGHT)
             draw_answer(self.answer.guesses, axes, self.zoom)
-            top += height
+            top += self.zoom * (ANSWER_HEIGHT + _BETWEEN)
         page.paragraph(left, top, list(self.lines), self.zoom * _TEXT, INK)
 
 
@@ -111,9 +118,10 @@ def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
     found = answer(result)
     if found is None:
         return None
-    title = text_width(found.title, zoom * TITLE, bold=True) + 0.3
-    lines = shortened(found.text, width - title, zoom * _TEXT, _MOST_ANSWER_LINES)
-    return Said(found, title, tuple(lines), zoom)
+    indent = text_width(found.title, zoom * TITLE, bold=True) + 0.3
+    indent = indent if width - indent >= zoom * _LEAST_ANSWER else 0.0
+    lines = shortened(found.text, width - indent, zoom * _TEXT, _MOST_ANSWER_LINES)
+    return Said(found, indent, tuple(lines), zoom)
 
 
 def foot(result: Report, width: float) -> list[str]:

@@ -15,16 +15,16 @@ from attnscope.render.panels import panel
 from attnscope.render.plot_contributions import label_width
 from attnscope.render.plot_facts import facts_width
 from attnscope.render.plot_pair import ON_PAGE, Cells, cells
-from attnscope.render.report_panels import UNDER, Place
+from attnscope.render.report_panels import REMARK, UNDER, Place
 from attnscope.render.report_sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.report_slides import report_pages
-from attnscope.render.report_text import Share, facts, shares
+from attnscope.render.report_text import Share, facts, shares, shares_remark
 from attnscope.render.typesetting import drawing
 from attnscope.results import Report
 
 __all__ = ["report_figure", "report_pages"]
 
-_GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.26  # inches between heat maps, between columns, between rows
+_GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
 _BEFORE_FOOT = 0.08
 _MOST_SHARES = 9
 _LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: the row of the maps at least, and all but both rows of panels
@@ -68,9 +68,8 @@ def report_figure(result: Report) -> Figure:
         said_top = texts_top + texts.height
         upper_top = said_top + (said.height if said else 0.0) + _BETWEEN + TITLE_ROOM
         lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM
-        page = sheet(
-            columns.width, lower_top + lower + UNDER + _BEFORE_FOOT + header.foot_height(foot) + MARGIN
-        )
+        under = UNDER + _BEFORE_FOOT + (REMARK if shares_remark(result) else 0.0)
+        page = sheet(columns.width, lower_top + lower + under + header.foot_height(foot) + MARGIN)
         header.draw_heading(page, result)
         texts.draw(page, texts_top)
         if said:

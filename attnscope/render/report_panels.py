@@ -17,7 +17,7 @@ from attnscope.render.report_text import Share, facts, query_name, shares_remark
 from attnscope.render.typesetting import text_width
 from attnscope.results import Report
 
-UNDER = 0.34  # inches for what stands under a panel
+UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
 _BAR = (1.8, 0.07)  # inches of a colour bar
 _TALLEST = 1.8  # rows of bars that one bar may take where they are few
 _NOTE = 6.5

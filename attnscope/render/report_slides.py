@@ -11,7 +11,7 @@ from attnscope.render.panels import Show, panel
 from attnscope.render.plot_contributions import label_width
 from attnscope.render.plot_facts import facts_width
 from attnscope.render.plot_pair import ON_SLIDE, Cells, cells
-from attnscope.render.report_panels import UNDER, Place
+from attnscope.render.report_panels import REMARK, UNDER, Place
 from attnscope.render.report_sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.report_text import facts, shares
 from attnscope.render.sentence import Sizes
@@ -96,7 +96,7 @@ def _map(page: Sheet, result: Report, place: Place) -> None:
 def _contributions(page: Sheet, result: Report, place: Place) -> None:
     listed = shares(result, _MOST_SHARES)
     labels = label_width(listed, ZOOM)
-    inner = Place(place.left + labels, place.top, place.width - labels, place.height - ZOOM * UNDER)
+    inner = Place(place.left + labels, place.top, place.width - labels, place.height - ZOOM * REMARK)
     panels.contributions(page, result, listed, inner, ZOOM)
 
 

@@ -366,10 +366,11 @@ def test_pdf_pages_have_no_date_and_other_formats_take_one_figure() -> None:
 def test_two_processes_make_the_same_bytes(format: Format) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        "import hashlib; from render import made_reports as reports, made_results as made\n"
+        "import hashlib; from render import made_reports as reports\n"
         "from attnscope.render.figure import figure_bytes\n"
         "from attnscope.render.report_page import report_figure, report_pages\n"
-        "result = reports.report(made.head(), 4, reports.masked(made.head(), [4]))\n"
+        "head = reports.with_sink(reports.causal(9))\n"
+        "result = reports.report(head, 4, reports.following(head))\n"
         f"drawn = report_pages(result) if {format!r} == 'pdf' else report_figure(result)\n"
         f"print(hashlib.sha256(figure_bytes(drawn, {format!r})).hexdigest())\n"
         "print('matplotlib.pyplot' in sys.modules)"
@@ -380,6 +381,7 @@ def test_two_processes_make_the_same_bytes(format: Format) -> None:
     first, second = (run.stdout.split() for run in runs)
     assert first == second
     assert first[1] == "False"
-    result = reports.report(made.head(), 4, reports.masked(made.head(), [4]))
+    head = reports.with_sink(reports.causal(9))
+    result = reports.report(head, 4, reports.following(head))
     drawn = report_pages(result) if format == "pdf" else report_figure(result)
     assert hashlib.sha256(figure_bytes(drawn, format)).hexdigest() == first[0]
