@@ -58,8 +58,8 @@ def work_out(
         steps.append(_back(steps[-1].matrix, found["wo"]))
     if causal and queries != keys:
         notes += (
-            f"causal mask, {queries} x {keys} (queries x keys): query i may look at keys 0 to i, aligned at the "
-            "top left as in torch",
+            f"causal mask, {queries} x {keys} (queries x keys): query i may look at keys 0 to i, aligned at "
+            "the top left as in torch",
         )
     return Worked(
         name=name,

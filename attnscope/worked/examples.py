@@ -13,7 +13,7 @@ from attnscope.worked.scale import scale_study
 
 TABLE = {"apple": 9.0, "banana": 6.0, "chair": 3.0}
 UNKNOWN = "fruit"
-Rows = list[list[float]]
+Rows = list[list[float]] | list[list[int]]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,344 @@
+"""`attnscope sdpa` as a shell runs it: typed arrays, files, examples, and what it says to bad input."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TENSORS = ("sdpa", "--q", "1,0,1", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1,2; 3,4; 5,6")
+WEIGHTS = [[0.53289684, 0.16794345, 0.29915971]]
+OUTPUT = [[2.53252575, 3.53252575]]
+
+
+def document(result) -> dict:
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_typed_arrays_are_worked_out_with_every_stage_and_its_shape(attnscope) -> None:
+    result = attnscope(*TENSORS, "--decimals", "8")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    for heading in (
+        "Q   1 x d_k=3",
+        "K   3 x d_k=3 · rows = keys, columns = d_k",
+        "V   3 x d_v=2",
+        "scores = Q Kᵀ   1 x 3",
+    ):
+        assert any(line.startswith(heading) for line in lines), heading
+    assert "1.15470054  0.00000000  0.57735027" in result.stdout
+    assert "0.53289684  0.16794345  0.29915971" in result.stdout
+    assert "2.53252575  3.53252575" in result.stdout
+    assert "q0, k0: 1·1 + 0·0 + 1·1 = 2" in result.stdout
+    assert "✓ certified" in result.stdout
+    assert "scaled_dot_product_attention" in result.stdout
+
+
+def test_a_square_k_is_warned_about_beside_the_result(attnscope) -> None:
+    result = attnscope(*TENSORS)
+    assert "K is square" in result.stderr
+    assert "square" not in result.stdout
+    assert attnscope(*TENSORS, "-q").stderr == ""
+
+
+def test_json_is_one_document_with_the_arrays_in_full(attnscope) -> None:
+    told = document(attnscope(*TENSORS, "--json"))
+    assert told["schema"] == "attnscope.worked/1"
+    assert told["verdict"] == "certified"
+    assert np.array(told["weights"]) == pytest.approx(np.array(WEIGHTS), abs=5e-9)
+    assert np.array(told["output"]) == pytest.approx(np.array(OUTPUT), abs=5e-9)
+    assert [step["key"] for step in told["steps"]] == ["q", "k", "v", "scores", "scaled", "weights", "output"]
+    assert told["steps"][1] == {
+        "key": "k",
+        "symbol": "K",
+        "given": True,
+        "formula": "",
+        "shape": [3, 3],
+        "axes": ["key", "d_k"],
+        "rows": ["k0", "k1", "k2"],
+        "columns": ["0", "1", "2"],
+    }
+
+
+def test_numbers_go_into_every_kind_of_file(attnscope, tmp_path: Path) -> None:
+    targets = [tmp_path / f"worked.{suffix}" for suffix in ("json", "csv", "npz")]
+    assert attnscope(*TENSORS, *(part for target in targets for part in ("-o", str(target)))).exit_code == 0
+    told = json.loads(targets[0].read_text("utf-8"))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                "".join(
+                    line
+                    for line in targets[1].read_text("utf-8").splitlines(True)
+                    if not line.startswith("#")
+                )
+            )
+        )
+    )
+    archive = np.load(targets[2])
+    written = [float(row["value"]) for row in rows if row["step"] == "weights"]
+    assert [written] == told["weights"] == archive["weights"].tolist()
+    assert json.loads(str(archive["meta"]))["schema"] == "attnscope.worked/1"
+    assert {row["step"] for row in rows} == {step["key"] for step in told["steps"]}
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_pictures_are_the_same_bytes_every_time(attnscope, tmp_path: Path, suffix: str) -> None:
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    attnscope(*TENSORS, "-o", str(first), "-o", str(second))
+    assert first.read_bytes() == second.read_bytes()
+    assert len(first.read_bytes()) > 5000
+
+
+def test_no_scale_is_dot_scoring(attnscope) -> None:
+    plain = document(attnscope(*TENSORS, "--no-scale", "--json"))
+    assert plain == document(attnscope(*TENSORS, "--scoring", "dot", "--json"))
+    assert plain["weights"] != document(attnscope(*TENSORS, "--json"))["weights"]
+    assert "scaled" not in plain
+
+
+def test_negative_numbers_can_be_typed(attnscope) -> None:
+    arguments = ("sdpa", "--q", "-1,0", "--k", "1 0; -10 1", "--v", "-10; 30", "--no-scale", "--json")
+    assert document(attnscope(*arguments))["output"][0][0] == pytest.approx(30 - 40 / (1 + np.exp(11)))
+
+
+def test_names_are_shown_where_they_belong(attnscope) -> None:
+    names = (
+        "--queries",
+        "fruit",
+        "--keys",
+        "apple,banana,chair",
+        "--dims",
+        "a,b,c",
+        "--value-dims",
+        "price,use",
+    )
+    told = document(attnscope(*TENSORS, *names, "--json"))
+    steps = {step["key"]: step for step in told["steps"]}
+    assert steps["weights"]["rows"] == ["fruit"]
+    assert steps["weights"]["columns"] == steps["v"]["rows"] == ["apple", "banana", "chair"]
+    assert steps["q"]["columns"] == steps["k"]["columns"] == ["a", "b", "c"]
+    assert steps["output"]["columns"] == ["price", "use"]
+
+
+def test_a_csv_brings_the_names_of_its_rows_and_columns(attnscope, tmp_path: Path) -> None:
+    keys, values, query = (tmp_path / name for name in ("k.csv", "v.csv", "q.csv"))
+    keys.write_text("# a comment\nname,sweet,hard\napple,0.9,0.1\nchair,0.1,0.9\nsofa,0.2,0.7\n")
+    values.write_text("price;liking\n1;2\n3;4\n5;6\n")
+    query.write_bytes("\ufeffsweet,hard\r\n0.8,0.1\r\n".encode())
+    told = document(attnscope("sdpa", "--q", str(query), "--k", str(keys), "--v", str(values), "--json"))
+    steps = {step["key"]: step for step in told["steps"]}
+    assert steps["k"]["rows"] == ["apple", "chair", "sofa"]
+    assert steps["k"]["columns"] == ["sweet", "hard"]
+    assert steps["output"]["columns"] == ["price", "liking"]
+    assert told["scores"] == [pytest.approx([0.73, 0.17, 0.23])]
+
+
+PROJECTED = {
+    "x": [[1, 0, 2], [0, 1, 1]],
+    "wq": [[1, 0], [0, 1], [1, 1]],
+    "wk": [[0.5, 0], [0, 0.5], [1, 0]],
+    "wv": [[1], [2], [3]],
+    "bq": [1, -1],
+    "token_names": ["new", "movie"],
+}
+
+
+def test_x_with_its_matrices_comes_from_json_npz_or_standard_input(attnscope, tmp_path: Path) -> None:
+    as_json, as_npz = tmp_path / "x.json", tmp_path / "x.npz"
+    as_json.write_text(json.dumps(PROJECTED))
+    np.savez(as_npz, **{key: np.array(value) for key, value in PROJECTED.items()})
+    told = document(attnscope("sdpa", str(as_json), "--causal", "--json"))
+    assert told["q"] == [[4, 1], [2, 1]]
+    assert told["weights"][0] == [1, 0]
+    assert told["masked"][0] == [pytest.approx(2.5 * 4 / 2**0.5), None]
+    assert [step["rows"] for step in told["steps"] if step["key"] == "weights"] == [["new", "movie"]]
+    assert document(attnscope("sdpa", str(as_npz), "--causal", "--json")) == told
+    assert document(attnscope("sdpa", "-", "--causal", "--json", stdin=json.dumps(PROJECTED))) == told
+
+
+def test_single_arrays_come_from_npy_and_json(attnscope, tmp_path: Path) -> None:
+    np.save(tmp_path / "k.npy", np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))
+    (tmp_path / "v.json").write_text("[[1, 2], [3, 4], [5, 6]]")
+    files = ("--k", str(tmp_path / "k.npy"), "--v", str(tmp_path / "v.json"))
+    assert attnscope("sdpa", "--q", "1,0,1", *files, "--json").stdout == attnscope(*TENSORS, "--json").stdout
+
+
+def test_additive_scoring_takes_its_weights(attnscope) -> None:
+    weights = ("--additive-wq", "1,0; 0,1", "--additive-wk", "2,0; 0,2; 1,1", "--additive-v", "1,-1")
+    arrays = ("--q", "1,2", "--k", "1,0,0; 0,1,1", "--v", "5; 7")
+    told = document(attnscope("sdpa", "--scoring", "additive", *arrays, *weights, "--json"))
+    expected = [np.tanh(3) - np.tanh(2), np.tanh(2) - np.tanh(5)]
+    assert told["scores"] == [pytest.approx(expected)]
+    assert told["certificates"][0]["against"].startswith("a loop")
+
+
+@pytest.mark.parametrize(
+    "name", ["dictionary", "fruit", "tensors", "tensors-identity", "tensors-sharp", "why-scale"]
+)
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_examples_fit_into_the_terminal(attnscope, name: str, width: int) -> None:
+    result = attnscope("sdpa", "--example", name, width=width)
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= width
+
+
+def test_the_theatre_shows_whole_rows_of_weights_at_80_columns(attnscope) -> None:
+    result = attnscope("sdpa", "--example", "theatre")
+    assert result.exit_code == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    weights = result.stdout.partition("weights = ")[2].partition("output = ")[0].splitlines()
+    row = next(line for line in weights if line.split()[:1] == ["movie"])
+    assert sum(map(float, row.split()[1:])) == pytest.approx(1, abs=0.05)
+    assert len(row.split()) == 14
+    assert result.stdout.count("✓ certified") == 2
+    assert "watch → movie" in result.stdout
+    assert "T x d → T x d_k → T x T → T x d_v → T x d = 13 x 96" in result.stdout
+
+
+def test_the_theatre_can_show_another_head(attnscope) -> None:
+    told = document(attnscope("sdpa", "--example", "theatre", "--head", "-2", "--json"))
+    assert told["title"].endswith("L0 H10 of the demo model")
+    assert told["provenance"]["demo"] is True
+    assert [one["verdict"] for one in told["certificates"]] == ["certified", "certified"]
+
+
+def test_words_are_looked_up_in_a_dictionary(attnscope) -> None:
+    told = document(
+        attnscope(
+            "sdpa", "--table", "apple=9, banana=6.5", "--lookup", "banana", "--lookup", "fruit", "--json"
+        )
+    )
+    assert told["answer"] == [[6.5], [None]]
+    shown = attnscope("sdpa", "--example", "dictionary").stdout
+    assert "no answer for fruit" in shown
+    assert attnscope("sdpa", "--example", "dictionary", "--lookup", "chair").stdout.count("none") == 0
+
+
+BAD = [
+    ((), "nothing to work out"),
+    (
+        ("--q", "1,0", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1;2;3"),
+        "Q is 1 x d_k=2, K is 3 x d_k=3: d_k must agree",
+    ),
+    (("--q", "1,x", "--k", "1", "--v", "1"), "--q, row 0, column 1: 'x' is no finite number"),
+    (("--q", "1,,2", "--k", "1", "--v", "1"), "--q, row 0, column 1: '' is no finite number"),
+    (("--q", "1,0; 1", "--k", "1", "--v", "1"), "--q is ragged: row 0 has 2 cells, row 1 has 1"),
+    (("--q", " ; ", "--k", "1", "--v", "1"), "--q is empty"),
+    (("--q", "nan", "--k", "1", "--v", "1"), "'nan' is no finite number"),
+    (("--q", "1e999", "--k", "1", "--v", "1"), "'1e999' is no finite number"),
+    (("--q", "1_0", "--k", "1", "--v", "1"), "'1_0' is no finite number"),
+    (("--q", "nowhere.csv", "--k", "1", "--v", "1"), "cannot read 'nowhere.csv': No such file"),
+    (("nowhere.json",), "cannot read 'nowhere.json': No such file"),
+    (("arrays.txt",), "name a .json or .npz file"),
+    (("--example", "pear"), "no example 'pear': dictionary, fruit"),
+    (("--example", "fruit", "--q", "1"), "give one of these: arrays, --table or --example"),
+    (("--example", "fruit", "--table", "a=1"), "give one of these"),
+    (("--example", "fruit", "--lookup", "a"), "--lookup goes with"),
+    (("--example", "theatre", "--causal"), "as they are"),
+    (("--example", "why-scale", "--no-scale"), "leave out"),
+    (("--example", "theatre", "--head", "12"), "no head 12"),
+    (("--example", "theatre", "--head", "all"), "one head"),
+    (("--head", "3"), "--head goes with --example theatre"),
+    (("--table", "a=1,b"), "'b' is no entry such as apple=9"),
+    (("--table", "a=1,a=2"), "two values for 'a'"),
+    (("--table", "a=x"), "--table, a: 'x' is no finite number"),
+    (("--no-scale", "--scoring", "additive"), "--no-scale contradicts --scoring additive"),
+    (("--scoring", "additive", "--q", "1", "--k", "1", "--v", "1"), "additive_wq = Aq (d_q x d_a)"),
+    (("--q", "1", "--k", "1", "--v", "1", "--keys", "a,,b"), "--keys 'a,,b' has an empty name"),
+    (("--example", "fruit", "-o", "x.txt"), "the name must end in"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_exit_code_2(attnscope, arguments: tuple[str, ...], message: str) -> None:
+    result = attnscope("sdpa", *arguments)
+    assert result.exit_code == 2
+    errors = [line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert result.stdout == ""
+
+
+BAD_JSON = [
+    ("{", "is no JSON"),
+    ("[" * 100_000, "is no JSON"),
+    ("[1, 2]", "holds no object with arrays by name: q, k, v"),
+    ('{"Q": [[1]]}', "unknown in arrays.json: Q; known are q, k, v"),
+    ('{"q": [[1, 2], [3]]}', "q in arrays.json is ragged"),
+    ('{"q": []}', "q in arrays.json is empty"),
+    ('{"q": [[]]}', "q in arrays.json is empty"),
+    ('{"q": [["1"]]}', "'1' is no finite number"),
+    ('{"q": [[true]]}', "'True' is no finite number"),
+    ('{"q": [[NaN]]}', "'nan' is no finite number"),
+    ('{"q": [[1' + "0" * 400 + "]]}", "is no finite number"),
+    ('{"q": 3}', "is no list of rows"),
+    ('{"q": [[1]], "key_names": "ab"}', "key_names in arrays.json is no list of names"),
+    ('{"q": [[1]], "k": [[1]], "v": [[1]], "bq": [[1]]}', "bq without x"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_JSON)
+def test_bad_json_is_one_line(attnscope, tmp_path: Path, monkeypatch, content: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("arrays.json").write_text(content)
+    result = attnscope("sdpa", "arrays.json")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_bad_archives_are_one_line(attnscope, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, array, message in (
+        ("objects", np.array([object()], dtype=object), "cannot read 'objects.npz'"),
+        ("cube", np.zeros((2, 3, 4)), "q in cube.npz is 2 x 3 x 4: two axes are needed"),
+        ("number", np.array(3.0), "q in number.npz is a single number"),
+        ("words", np.array(["x"]), "q in words.npz holds no numbers"),
+        ("complex", np.array([[1j]]), "q in complex.npz holds no numbers"),
+        ("nothing", np.zeros((0, 3)), "q in nothing.npz is empty"),
+    ):
+        np.savez(f"{name}.npz", q=array)
+        assert message in attnscope("sdpa", f"{name}.npz").stderr
+    np.savez_compressed("bomb.npz", q=np.zeros((3000, 3000)))
+    assert "too large unpacked" in attnscope("sdpa", "bomb.npz").stderr
+    Path("text.npz").write_text("hello")
+    assert "holds no arrays of NumPy" in attnscope("sdpa", "text.npz").stderr
+
+
+def test_files_too_large_unreadable_or_not_text_are_refused(attnscope, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open("large.json", "wb") as file:
+        file.truncate(65 * 2**20)
+    Path("folder.json").mkdir()
+    Path("latin.csv").write_bytes(b"\xff\xfe1,2")
+    assert "too large: at most 64 MiB" in attnscope("sdpa", "large.json").stderr
+    assert "cannot read 'folder.json'" in attnscope("sdpa", "folder.json").stderr
+    assert "not valid UTF-8" in attnscope("sdpa", "--q", "latin.csv").stderr
+
+
+def test_an_array_given_twice_is_refused(attnscope, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"q": [[1]], "k": [[1]], "v": [[1]]}')
+    assert "q is given twice" in attnscope("sdpa", str(tmp_path / "a.json"), "--q", "2").stderr
+
+
+def test_names_with_control_characters_and_markup_stay_text(attnscope) -> None:
+    result = attnscope(*TENSORS, "--keys", "\x1b[31mred,[b]x[/b],c")
+    assert "\x1b" not in result.stdout
+    assert "\\x1b[31mred" in result.stdout
+    assert "[b]x[/b]" in result.stdout
+
+
+def test_a_failed_proof_ends_with_exit_code_5_after_everything_was_written(
+    attnscope, tmp_path, monkeypatch
+) -> None:
+    from attnscope.sdpa import attend
+
+    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(scale=given.scale * 1.01)))
+    result = attnscope(*TENSORS, "-o", str(tmp_path / "a.json"))
+    assert result.exit_code == 5
+    assert "FAILED" in result.stdout
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "failed"

@@ -1,0 +1,234 @@
+"""Worked attention against loops, against torch's own kernel, and against numbers that others published."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnscope.errors import InputError
+from attnscope.results import Verdict, Worked
+from attnscope.results.worked import Given, Scoring
+from attnscope.sdpa import attend, weigh
+from attnscope.worked import attention, example, proof, work_out
+
+QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
+
+
+def arrays(seed: int = 0, **shapes: tuple[int, int]) -> dict[str, Given]:
+    random = np.random.default_rng(seed)
+    return {key: Given(random.normal(size=shape)) for key, shape in shapes.items()}
+
+
+def dot_arrays() -> dict[str, Given]:
+    return arrays(q=(QUERIES, DIM), k=(KEYS, DIM), v=(KEYS, VALUE_DIM))
+
+
+def additive_arrays() -> dict[str, Given]:
+    return arrays(
+        q=(QUERIES, OWN_DIM),
+        k=(KEYS, DIM),
+        v=(KEYS, VALUE_DIM),
+        additive_wq=(OWN_DIM, HIDDEN),
+        additive_wk=(DIM, HIDDEN),
+        additive_v=(1, HIDDEN),
+    )
+
+
+def values(result: Worked, key: str) -> np.ndarray:
+    return result.step(key).matrix.values
+
+
+def looped(scores: list[list[float]], v: np.ndarray, causal: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and output from scores, one number at a time."""
+    weights = np.zeros((len(scores), len(v)))
+    output = np.zeros((len(scores), v.shape[1]))
+    for i, row in enumerate(scores):
+        seen = range(min(i + 1, len(row))) if causal else range(len(row))
+        total = sum(math.exp(row[j]) for j in seen)
+        for j in seen:
+            weights[i, j] = math.exp(row[j]) / total
+            for d in range(v.shape[1]):
+                output[i, d] += weights[i, j] * v[j, d]
+    return weights, output
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scoring", [Scoring.DOT, Scoring.SCALED_DOT])
+def test_every_stage_of_dot_products_is_that_of_a_loop(scoring: Scoring, causal: bool) -> None:
+    given = dot_arrays()
+    q, k, v = (given[key].values for key in "qkv")
+    scale = 1 / math.sqrt(DIM) if scoring is Scoring.SCALED_DOT else 1.0
+    raw = [[sum(q[i, d] * k[j, d] for d in range(DIM)) for j in range(KEYS)] for i in range(QUERIES)]
+    weights, output = looped([[score * scale for score in row] for row in raw], v, causal)
+    result = work_out(given, scoring=scoring, causal=causal)
+    assert values(result, "scores") == pytest.approx(np.array(raw))
+    assert values(result, "weights") == pytest.approx(weights)
+    assert values(result, "output") == pytest.approx(output)
+    assert ("scaled" in [step.key for step in result.steps]) is (scoring is Scoring.SCALED_DOT)
+    assert ("masked" in [step.key for step in result.steps]) is causal
+    assert result.verdict is Verdict.CERTIFIED
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_additive_scores_are_those_of_a_loop(causal: bool) -> None:
+    given = additive_arrays()
+    raw = {key: array.values for key, array in given.items()}
+    scores = [[0.0] * KEYS for _ in range(QUERIES)]
+    for i in range(QUERIES):
+        for j in range(KEYS):
+            for a in range(HIDDEN):
+                argument = sum(raw["q"][i, d] * raw["additive_wq"][d, a] for d in range(OWN_DIM))
+                argument += sum(raw["k"][j, d] * raw["additive_wk"][d, a] for d in range(DIM))
+                scores[i][j] += raw["additive_v"][0, a] * math.tanh(argument)
+    weights, output = looped(scores, raw["v"], causal)
+    result = work_out(given, scoring=Scoring.ADDITIVE, causal=causal)
+    assert values(result, "scores") == pytest.approx(np.array(scores))
+    assert values(result, "weights") == pytest.approx(weights)
+    assert values(result, "output") == pytest.approx(output)
+    assert result.verdict is Verdict.CERTIFIED
+    assert [step.key for step in result.steps[6:8]] == ["additive_q", "additive_k"]
+
+
+def test_rows_of_x_go_through_their_matrices_and_back() -> None:
+    shapes = {"x": (4, 5), "wq": (5, 3), "wk": (5, 3), "wv": (5, 2), "bk": (1, 3), "wo": (2, 5)}
+    given = arrays(**shapes)
+    x, wq, wk, wv, bk, wo = (given[key].values for key in shapes)
+    result = work_out(given)
+    expected = scaled_dot_product_attention(
+        *(torch.tensor(each[None]) for each in (x @ wq, x @ wk + bk, x @ wv))
+    )
+    assert values(result, "output") == pytest.approx(expected[0].numpy())
+    assert values(result, "y") == pytest.approx(expected[0].numpy() @ wo)
+    shown = {step.key: step.matrix.shape for step in result.steps}
+    assert shown["x"] == "T=4 x d=5"
+    assert shown["weights"] == "T=4 x T=4"
+    assert shown["output"] == "T=4 x d_v=2"
+    assert shown["y"] == "T=4 x d=5"
+    assert result.step("k").formula == "X Wk + bk"
+    assert result.step("q").formula == "X Wq"
+
+
+def test_a_causal_mask_on_more_keys_than_queries_is_torch_s() -> None:
+    given = dot_arrays()
+    q, k, v = (torch.tensor(given[key].values[None]) for key in "qkv")
+    result = work_out(given, causal=True)
+    assert values(result, "output") == pytest.approx(
+        scaled_dot_product_attention(q, k, v, is_causal=True)[0].numpy()
+    )
+    assert any("top left" in note for note in result.notes)
+    same = arrays(q=(4, 3), k=(4, 3), v=(4, 2))
+    assert work_out(same, causal=True).notes == ()
+
+
+def test_tensors_gives_the_published_numbers() -> None:
+    result = example("tensors")
+    assert values(result, "scaled") == pytest.approx(np.array([[1.15470054, 0, 0.57735027]]), abs=5e-9)
+    assert values(result, "weights") == pytest.approx(
+        np.array([[0.53289684, 0.16794345, 0.29915971]]), abs=5e-9
+    )
+    assert values(result, "output") == pytest.approx(np.array([[2.53252575, 3.53252575]]), abs=5e-9)
+
+
+def test_tensors_identity_gives_the_published_numbers() -> None:
+    result = example("tensors-identity")
+    assert values(result, "weights") == pytest.approx(np.array([[0.66976155, 0.33023845]]), abs=5e-9)
+    assert values(result, "output") == pytest.approx(np.array([[1.6604769, 2.6604769]]), abs=5e-9)
+
+
+def test_tensors_sharp_gives_the_published_numbers() -> None:
+    result = example("tensors-sharp")
+    assert result.scoring is Scoring.DOT
+    assert values(result, "output") == pytest.approx(np.array([[10.000334, 20.000334]]), abs=5e-7)
+
+
+def test_fruit_gives_the_printed_scores_and_says_that_its_numbers_are_illustrative() -> None:
+    result = example("fruit")
+    assert values(result, "scaled").round(2).tolist() == [[0.44, 0.37, 0.16]]
+    assert values(result, "weights").round(3).tolist() == [[0.372, 0.347, 0.282]]
+    assert any(note.startswith("illustrative") for note in result.notes)
+    assert result.step("k").matrix.rows.names == ("apple", "banana", "chair")
+    assert result.step("v").matrix.columns.names == ("price", "liking", "use")
+
+
+def test_an_example_can_be_scored_otherwise() -> None:
+    plain = example("tensors", Scoring.DOT)
+    assert values(plain, "weights") != pytest.approx(values(example("tensors"), "weights"))
+    assert values(plain, "weights")[0] == pytest.approx(np.exp([2, 0, 1]) / np.exp([2, 0, 1]).sum())
+    with pytest.raises(InputError, match="leave out"):
+        example("dictionary", Scoring.DOT)
+
+
+def test_an_unknown_example_is_answered_with_the_list() -> None:
+    with pytest.raises(
+        InputError, match=r"no example 'pear': dictionary, fruit, tensors.*theatre, why-scale"
+    ):
+        example("pear")
+
+
+def test_one_key_leaves_the_scale_unproved() -> None:
+    result = work_out(arrays(q=(2, 3), k=(1, 3), v=(1, 4)))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.proofs[0][1].unseen == ("scale off by sqrt 2",)
+
+
+def test_a_dot_product_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(scale=given.scale * 1.001)))
+    assert work_out(dot_arrays()).verdict is Verdict.FAILED
+
+
+def test_a_causal_mask_that_was_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(allowed=None)))
+    assert work_out(dot_arrays(), causal=True).verdict is Verdict.FAILED
+
+
+def test_additive_attention_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        attention, "weigh", lambda scores, v, allowed: weigh(scores * 1.001, v, allowed=allowed)
+    )
+    assert work_out(additive_arrays(), scoring=Scoring.ADDITIVE).verdict is Verdict.FAILED
+
+
+def test_additive_scores_too_small_to_bend_prove_no_tanh() -> None:
+    given = {key: Given(array.values * 1e-9) for key, array in additive_arrays().items()}
+    certificate = work_out(given, scoring=Scoring.ADDITIVE).proofs[0][1]
+    assert certificate.verdict is Verdict.INCONCLUSIVE
+    assert certificate.unseen == ("tanh left out",)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_tolerance_leaves_room_for_rounding(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    n, m, d, e = (int(size) for size in random.integers(1, 60, 4))
+    given = arrays(seed, q=(n, d), k=(m, d), v=(m, e))
+    given["q"] = Given(given["q"].values * 10 ** random.uniform(-2, 2))
+    certificate = work_out(given, causal=bool(seed % 2)).proofs[0][1]
+    assert certificate.weight_error <= certificate.weight_tolerance / 2
+    assert certificate.output_error <= certificate.output_tolerance / 2
+
+
+def test_numbers_too_large_to_multiply_are_refused() -> None:
+    with pytest.raises(InputError, match="too large"):
+        work_out(
+            {
+                "q": Given(np.full((1, 2), 1e200)),
+                "k": Given(np.full((3, 2), 1e200)),
+                "v": Given(np.ones((3, 1))),
+            }
+        )
+
+
+def test_the_first_cell_is_spelled_out_with_the_numbers_it_is_made_of() -> None:
+    result = example("fruit")
+    assert result.step("scores").cell.terms == ((0.8, 0.9), (0.2, 0.1), (0.1, 0.2))
+    for step in result.steps:
+        if step.cell and step.cell.operation == "products":
+            total = sum(math.prod(term) for term in step.cell.terms)
+            assert total == pytest.approx(step.matrix.values[step.cell.row, step.cell.column])
+    logits = [term[0] for term in result.step("weights").cell.terms]
+    assert math.exp(logits[0]) / sum(map(math.exp, logits)) == pytest.approx(values(result, "weights")[0, 0])
+
+
+def test_the_loop_of_the_proof_uses_nothing_of_the_arithmetic() -> None:
+    assert not {"additive_scores", "weigh", "attend", "softmax"} & set(vars(proof))
