@@ -154,6 +154,20 @@ def test_a_model_without_rotation_has_no_unrotated_key() -> None:
     assert compared("gpt2").similarity("unrotated key") is None
 
 
+def test_where_only_some_layers_rotate_the_others_have_one_key_for_both() -> None:
+    from transformers import SmolLM3Config, SmolLM3Model
+
+    torch.manual_seed(4)
+    settings = {"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size": 48}
+    settings |= {"vocab_size": 97, "intermediate_size": 40, "initializer_range": 0.6, "pad_token_id": 0}
+    config = SmolLM3Config(**settings, no_rope_layers=[1, 0, 1], bos_token_id=1, eos_token_id=2)
+    model = SmolLM3Model._from_config(config, attn_implementation="eager").eval()
+    result = compare_texts(capture(model, A), capture(model, B), PLACES, **EVERY)
+    difference = result.similarity("key").together - result.similarity("unrotated key").together
+    assert difference[1] == 0
+    assert (np.abs(difference[[0, 2]]) > 0.01).all()
+
+
 def test_the_same_text_twice_is_alike_to_the_last_digit() -> None:
     captured = capture(sharp("llama"), A)
     result = compare_texts(captured, captured, (PLACES[0],) * 2, **EVERY)

@@ -50,17 +50,21 @@ def compare_models(
     Cosines are only taken between models of one architecture and shape. Raises `InputError` where one head
     would have to be chosen and nothing says which differs most.
     """
-    first, second = a.calls[0], b.calls[0]
-    shapes = [([call.layer for call in each.calls], each.calls[0].heads) for each in (a, b)]
-    one_shape = shapes[0] == shapes[1]
-    if len(layers) * len(heads) > 1 and not (one_shape and _same_keys(first, second)):
-        named = [f"{len(numbers)} layers x {count} heads" for numbers, count in shapes]
-        why = "read the text as different tokens" if one_shape else f"differ: {' and '.join(named)}"
+    grids = [([call.layer for call in side.calls], side.calls[0].heads) for side in (a, b)]
+    one_grid = grids[0] == grids[1]
+    if len(layers) * len(heads) > 1 and not (one_grid and _same_keys(a.calls[0], b.calls[0])):
+        named = [f"{len(numbers)} layers x {count} heads" for numbers, count in grids]
+        why = "read the text as different tokens" if one_grid else f"differ: {' and '.join(named)}"
         raise InputError(f"the two models {why}: give one --layer and one --head that both have")
-    pairs = [(call.layer, call.layer) for call in a.calls if one_shape or call.layer in layers]
-    one_architecture = a.provenance.architecture == b.provenance.architecture
-    one_space = one_shape and one_architecture and first.q.shape[2] == second.q.shape[2]
+    pairs = [(call.layer, call.layer) for call in a.calls if one_grid or call.layer in layers]
+    one_space = _shape(a) == _shape(b)
     return _compared(Between.MODELS, (a, b), positions, pairs, layers, heads, one_space=one_space)
+
+
+def _shape(captured: Capture) -> tuple[str, list[tuple[int, ...]]]:
+    """The architecture, and of every layer how many query and key heads it has and of how many dimensions."""
+    shapes = [(*call.q.shape[::2], *call.k.shape[::2], call.v.shape[2]) for call in captured.calls]
+    return captured.provenance.architecture, shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,14 +127,20 @@ def _most_different(
 
 
 def _similarities(words: Sequence[tuple[_Word, ...]]) -> tuple[Similarity, ...]:
-    """Of every kind of vector that both sides have."""
+    """Of every kind of vector; of the unrotated key only where that is another one than the key."""
     found = []
-    for name in [name for name in words[0][0].vectors if name in words[0][1].vectors]:
+    for name in words[0][0].vectors:
+        if name == "unrotated key" and not any(_rotated(word) for pair in words for word in pair):
+            continue
         pairs = [(a.vectors[name], b.vectors[name]) for a, b in words]
         together = [cosines(first.reshape(1, -1), second.reshape(1, -1)) for first, second in pairs]
         by_head = [cosines(first, second) for first, second in pairs]
         found.append(Similarity(name, np.array(by_head), np.concatenate(together)))
     return tuple(found)
+
+
+def _rotated(word: _Word) -> bool:
+    return not np.array_equal(word.vectors["key"], word.vectors["unrotated key"])
 
 
 def _divergence(words: Sequence[tuple[_Word, ...]]) -> Divergence:
@@ -150,7 +160,7 @@ def _word(call: AttentionCall, heads: Sequence[int], position: int) -> _Word:
     vectors = {"query": call.q[list(heads), position]}
     if call.kind is not Kind.CROSS:
         vectors["key"] = call.k[shared, position]
-        if call.unrotated_k is not None and not torch.equal(call.unrotated_k, call.k):
+        if call.unrotated_k is not None:
             vectors["unrotated key"] = call.unrotated_k[shared, position]
         vectors["value"] = call.v[shared, position]
     vectors["output"] = torch.stack([stage.output[0, position] for stage in stages])

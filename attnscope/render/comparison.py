@@ -60,44 +60,46 @@ def _table(result: Comparison) -> list[Text]:
 def _by_layer(result: Comparison) -> list[Text]:
     """One line per layer: cosines of all compared heads as one vector, and the head that differs most."""
     several = len(result.heads) > 1
-    shown = "all heads of a layer together" if several else f"H{result.heads[0]}"
     lines = []
     if result.similarities:
+        shown = "all heads of a layer together" if several else f"H{result.heads[0]}"
         lines.append(line((f"cosine between the vectors of the word in A and B, {shown}", DIM)))
-    names = [each.vector for each in result.similarities]
-    heading = "".join(right(name, _cell(name)) for name in names)
+    heading = "".join(right(each.vector, _cell(each.vector)) for each in result.similarities)
     if several and result.similarities:
         heading += "  least alike"
     if result.divergence is not None:
         heading += "  furthest apart" if several else "  rows apart"
-    margin = _margin(result)
+    margin = len(f"L{max(layer for layer, _ in result.layers)}") + 1
     lines.append(line(" " * margin, (heading, HEADING)))
     for i, (layer, _) in enumerate(result.layers):
-        cells: list[tuple[str, Style] | str] = []
-        for each in result.similarities:
-            value = float(each.together[i])
-            cells += [
-                " " * (_cell(each.vector) - 7),
-                (right(cosine_text(value), 7), palette.diverging(value, 1.0)),
-            ]
-        output = result.similarity("output")
-        if several and output is not None:
-            cells.append("  " + left(_extreme(result, -output.heads[i], output.heads[i]), 11))
-        if result.divergence is not None:
-            apart = result.divergence.jensen_shannon[i]
-            cells.append(
-                "  " + (_extreme(result, apart, apart) if several else right(cosine_text(apart[0]), 10))
-            )
-        lines.append(line((left(f"L{layer}", margin), HEADING), *cells))
+        lines.append(line((left(f"L{layer}", margin), HEADING), *_cosines(result, i), *_extremes(result, i)))
     return lines
+
+
+def _cosines(result: Comparison, i: int) -> list[tuple[str, Style] | str]:
+    """The coloured cells of layer number `i`."""
+    cells: list[tuple[str, Style] | str] = []
+    for each in result.similarities:
+        value = float(each.together[i])
+        cells.append(" " * (_cell(each.vector) - 7))
+        cells.append((right(cosine_text(value), 7), palette.diverging(value, 1.0)))
+    return cells
+
+
+def _extremes(result: Comparison, i: int) -> list[str]:
+    """Of layer number `i` the head with the least alike outputs and the one with the rows furthest apart."""
+    several, cells = len(result.heads) > 1, []
+    output, rows = result.similarity("output"), result.divergence
+    if several and output is not None:
+        cells.append("  " + left(_extreme(result, -output.heads[i], output.heads[i]), 11))
+    if rows is not None:
+        apart = rows.jensen_shannon[i]
+        cells.append("  " + (_extreme(result, apart, apart) if several else right(cosine_text(apart[0]), 10)))
+    return cells
 
 
 def _cell(name: str) -> int:
     return max(len(name), 7) + 2
-
-
-def _margin(result: Comparison) -> int:
-    return len(f"L{max(layer for layer, _ in result.layers)}") + 1
 
 
 def _extreme(
