@@ -26,7 +26,9 @@ def test_imports_point_one_way_and_each_heavy_library_has_its_door() -> None:
     assert "0 broken" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["heads", "--help"], ["verify", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["heads", "--help"], ["verify", "--help"], ["sdpa", "--help"], ["--version"]]
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; sys.argv = ['attnscope', *ARGUMENTS]\n"

@@ -29,8 +29,9 @@ def reading(result: ScaleStudy) -> tuple[str, ...]:
     return (
         f"spread: without the scale it grows as √d (√{last} = {math.sqrt(last):.1f}), with it near 1",
         f"entropy: of at most ln {result.keys} = {most:.2f} nats; near 0 the softmax sees one key only",
-        f"gradient: from d = {first} to d = {last} without the scale {raw[0]:.3f} to {raw[-1]:.3f}, "
-        f"with it {scaled[0]:.3f} to {scaled[-1]:.3f}: what a saturated softmax cannot learn from",
+        "gradient (Frobenius norm of the softmax's Jacobian diag(p) - p pᵀ, mean over queries): from "
+        f"d = {first} to d = {last} it goes from {raw[0]:.3f} to {raw[-1]:.3f} without the scale, "
+        f"to {scaled[-1]:.3f} with it",
     )
 
 
@@ -49,7 +50,4 @@ def scale_table(result: ScaleStudy, width: int) -> RenderableType:
             )
             lines.append(line(right(str(dim), 5), cells))
         lines.append(Text())
-    gradient = Text(
-        "gradient: size (Frobenius norm) of the softmax's Jacobian diag(p) - p pᵀ, mean over queries"
-    )
-    return Group(*lines, *(Text(each) for each in reading(result)), gradient, *check_lines(result.checks))
+    return Group(*lines, *(Text(each) for each in reading(result)), *check_lines(result.checks))
