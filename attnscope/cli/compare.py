@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options, selection
+from attnscope.cli.groups import Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.session import Request, Session, Texts, Wanted, encode, open_session, read_target
+from attnscope.cli.session import Session, encode, open_session, read_target
 from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:

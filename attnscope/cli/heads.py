@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
+from attnscope.cli.groups import Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.session import Request, Session, Texts, Wanted, open_session
+from attnscope.cli.session import Session, open_session
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

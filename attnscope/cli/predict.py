@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
+from attnscope.cli.groups import Request, Texts
 from attnscope.cli.output import NUMBERS, Output, check_targets, save
-from attnscope.cli.session import Request, Texts, encode, find_checkpoint, inputs_of, loading, read_target
+from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target
 
 if TYPE_CHECKING:
     from attnscope.model.answer import Task
-    from attnscope.model.load import Model
+    from attnscope.model.loaded import Model
     from attnscope.model.target import Target
     from attnscope.model.text import Encoded
     from attnscope.results import Prediction

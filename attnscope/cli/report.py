@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
+from attnscope.cli.groups import ArticleHead, ArticleTexts, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
 from attnscope.cli.predict import answer
-from attnscope.cli.session import ArticleHead, ArticleTexts, Request, Session, open_session, read_target
+from attnscope.cli.session import Session, open_session, read_target
 from attnscope.cli.tsne import mapped
 from attnscope.errors import InputError
 

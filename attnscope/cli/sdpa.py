@@ -8,8 +8,9 @@ import typer
 from attnscope.cli import options
 from attnscope.cli.array_files import number
 from attnscope.cli.arrays import Arrays
+from attnscope.cli.groups import Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.session import Request, Texts, Wanted, open_session
+from attnscope.cli.session import open_session
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,14 +1,14 @@
 """From a command's options to a model that is loaded as far as needed, and texts that it has read."""
 
 import gc
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attnscope.cli import options, selection
+from attnscope.cli import selection
+from attnscope.cli.groups import Request, Texts, Wanted, decoded
 from attnscope.cli.output import Output
 from attnscope.errors import InputError, listed
 
@@ -16,89 +16,11 @@ if TYPE_CHECKING:
     from attnscope.attention import Capture
     from attnscope.model.answer import Task
     from attnscope.model.checkpoint import Checkpoint
-    from attnscope.model.load import Model, Plan
+    from attnscope.model.load import Plan
+    from attnscope.model.loaded import Model
     from attnscope.model.target import Target
     from attnscope.model.text import Encoded
     from attnscope.results import HeadAttention, Kind
-
-MASKED = "I was watching the door when [MASK] opened."
-WHOLE = "I was watching the door when it opened."  # for a model that has no mask
-KINDS = ("encoder", "decoder", "cross")
-DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
-
-
-@dataclass(frozen=True)
-class Request:
-    """Which model to load, and how."""
-
-    model: options.ModelName = None
-    device: options.Device = "auto"
-    dtype: options.Dtype = "float32"
-    revision: options.Revision = None
-    trust_remote_code: options.RemoteCode = False
-    allow_pickle: options.AllowPickle = False
-
-    @property
-    def loading(self) -> dict[str, Any]:
-        """What loading a checkpoint that was found needs to know."""
-        return {"device": self.device, "dtype": self.dtype, "remote_code": self.trust_remote_code}
-
-    def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
-
-
-@dataclass(frozen=True)
-class Texts:
-    """What the model reads: one text or a pair, and for an encoder-decoder what its decoder reads."""
-
-    text: options.Text
-    pair: options.Pair = None
-    target: options.Target = None
-    truncate: options.Truncate = False
-
-    def read(self) -> tuple[str, ...]:
-        """The text or the two of a pair, `-` from standard input; `InputError` for what is not UTF-8."""
-        text = _standard_input() if self.text == "-" else self.text
-        return tuple(decoded(each) for each in (text, self.pair) if each is not None)
-
-    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
-        """The texts as this model can read them."""
-        return read
-
-
-@dataclass(frozen=True)
-class ArticleTexts(Texts):
-    """Texts where none need be given: then the sentence of the articles."""
-
-    text: options.ArticleText = None  # type: ignore[assignment]
-
-    def read(self) -> tuple[str, ...]:
-        return super().read() if self.text is not None else replace(self, text=MASKED).read()
-
-    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
-        return (WHOLE,) if self.text is None and model.tokenizer.mask_token is None else read
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which layers and heads of which kind of attention, as the user wrote them."""
-
-    layer: options.Layer = None
-    head: options.Head = None
-    kind: options.Kind = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in (None, *KINDS):
-            raise InputError(f"no kind of attention '{self.kind}': {', '.join(KINDS)}")
-
-
-@dataclass(frozen=True)
-class ArticleHead(Wanted):
-    """One head, by default the one that the articles look at."""
-
-    layer: options.OneLayer = "3"
-    head: options.OneHead = "11"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,20 +70,6 @@ class Session:
 def inputs_of(encoded: "Encoded", target: "Target | None") -> dict[str, Any]:
     """What the model is called with."""
     return {**encoded.inputs, **({} if target is None else {"decoder_input_ids": target.ids})}
-
-
-def _standard_input() -> str:
-    raw = sys.stdin.buffer.read() if sys.stdin else b""
-    return raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
-
-
-def decoded(text: str) -> str:
-    """`text` as it was meant; `InputError` when its bytes are not UTF-8."""
-    try:
-        # an argument that Python could not decode holds its bytes as surrogates
-        return text.encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError as error:
-        raise InputError("the text is not valid UTF-8") from error
 
 
 def find_checkpoint(request: Request, output: Output) -> "Checkpoint":

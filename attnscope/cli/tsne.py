@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
+from attnscope.cli.groups import ArticleHead, ArticleTexts, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
-from attnscope.cli.session import ArticleHead, ArticleTexts, Request, open_session
+from attnscope.cli.session import open_session
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

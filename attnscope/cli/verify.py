@@ -1,8 +1,9 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
 from attnscope.cli import options
+from attnscope.cli.groups import Request, Texts
 from attnscope.cli.output import NUMBERS, Output, check_targets, finish, save
-from attnscope.cli.session import Request, Texts, encode, find_checkpoint, inputs_of, loading, read_target
+from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target
 
 
 def verify(

@@ -17,7 +17,9 @@ from transformers import (
 
 from attnscope.errors import InputError
 from attnscope.model.checkpoint import Checkpoint
-from attnscope.model.load import Model, Plan, load, mapped_class, plan, saved_class
+from attnscope.model.classes import mapped_class, saved_class
+from attnscope.model.load import Plan, load, plan
+from attnscope.model.loaded import Model
 
 
 class Task(StrEnum):

@@ -1,6 +1,5 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -14,18 +13,15 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, GenerationMixin
-from transformers.dynamic_module_utils import get_class_from_dynamic_module
+from transformers import AutoConfig, AutoTokenizer
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
-from attnscope.model import target
 from attnscope.model.anatomy import layers_of, sites
 from attnscope.model.checkpoint import Checkpoint
+from attnscope.model.classes import base_class, saved_class, writing_class
+from attnscope.model.loaded import Model
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
-from attnscope.model.target import Target
-from attnscope.model.text import Encoded, encode, limit_of
 from attnscope.results import Kind
-from attnscope.tokens import Tokens, printable
 
 Read = TypeVar("Read")
 _UNREADABLE = (
@@ -70,78 +66,6 @@ class Plan:
         return len(self.layers) > 1
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """A loaded model with its tokenizer.
-
-    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks.
-    """
-
-    checkpoint: Checkpoint
-    module: Any
-    tokenizer: Any
-    layers: int | None
-    missing: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.checkpoint.source.name
-
-    @property
-    def writes(self) -> bool:
-        """Whether it is an encoder-decoder."""
-        return bool(self.module.config.is_encoder_decoder)
-
-    def target(self, encoded: Encoded, text: str | None) -> Target:
-        """What the decoder reads: `text`, or what the model writes itself when that is None."""
-        if text is not None:
-            found = target.given(self.module, self.tokenizer, text, self.name)
-            self._check_ids(found.tokens)
-            return found
-        return target.written(self.module, self.tokenizer, encoded.inputs, self.name)
-
-    def opening(self) -> Target:
-        """The least that the decoder must be given for the model to run."""
-        return target.opening(self.module, self.tokenizer)
-
-    def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
-        """The model's inputs for one text or a pair, on the model's device."""
-        limit = limit_of(self.tokenizer, self.module.config)
-        encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
-        self._check_ids(encoded.tokens)
-        known = inspect.signature(self.module.forward).parameters
-        for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
-            del encoded.inputs[unknown]
-        encoded.inputs.to(self.module.device)
-        return encoded
-
-    def spell(self, token: int) -> str:
-        """How a token of the vocabulary is written by itself; a continuing piece keeps its `##`."""
-        piece = self.tokenizer.convert_ids_to_tokens(token)
-        if piece is None:
-            return f"#{token}"  # a row of the vocabulary that the tokenizer has no token for
-        written = self.tokenizer.convert_tokens_to_string([piece]).strip()
-        return printable(piece if piece.startswith("##") or not written else written)
-
-    def _check_ids(self, tokens: Tokens) -> None:
-        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
-        largest = max(tokens.ids)
-        if rows is not None and largest >= rows:
-            message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
-            raise ModelUnavailableError(message)
-
-    def origin(self) -> dict[str, Any]:
-        """The provenance fields that only loading knows."""
-        source = self.checkpoint.source
-        return {
-            "requested": source.requested,
-            "model": source.name,
-            "revision": source.revision,
-            "digest": self.checkpoint.digest.result(),
-            "demo": source.demo,
-        }
-
-
 def plan(
     checkpoint: Checkpoint,
     *,
@@ -159,7 +83,7 @@ def plan(
         name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
     )
     config._attn_implementation = "eager"  # whatever kernel the checkpoint asks for
-    model_class = choose(config) or _writing_class(config) or _base_class(config, checkpoint, remote_code)
+    model_class = choose(config) or writing_class(config) or base_class(config, checkpoint, remote_code)
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
     layers = _layers(skeleton, config, name)
@@ -261,46 +185,6 @@ def _heads(config: Any, kind: Kind, name: str) -> int:
     if not isinstance(heads, int) or heads < 1:
         raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
     return heads
-
-
-def saved_class(config: Any) -> type[nn.Module] | None:
-    """The class that the checkpoint says it was saved as, where transformers has it."""
-    names = [name for name in config.architectures or () if isinstance(name, str)]
-    named: Any = getattr(transformers, names[0], None) if names else None
-    fits = isinstance(named, type) and getattr(named, "config_class", None) is type(config)
-    return named if fits else None
-
-
-def _writing_class(config: Any) -> type[nn.Module] | None:
-    """For an encoder-decoder the class that writes text, or else the one that it was saved as."""
-    if not config.is_encoder_decoder:
-        return None
-    saved = saved_class(config)
-    if saved is not None and issubclass(saved, GenerationMixin):
-        return saved
-    return mapped_class(AutoModelForSeq2SeqLM, config) or saved
-
-
-def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
-    """The class that an Auto class of transformers would take for this config."""
-    found: Any = auto._model_mapping.get(type(config), None)
-    return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
-
-
-def _base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
-    """The headless model for this kind of config."""
-    saved = saved_class(config)
-    if saved is not None and saved.__name__.endswith("EncoderModel"):
-        return saved  # the encoder alone of an encoder-decoder, whose config names the whole
-    name = checkpoint.source.name
-    reference = getattr(config, "auto_map", {}).get("AutoModel") if remote_code else None
-    if reference:
-        found: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
-    else:
-        found = mapped_class(AutoModel, config)
-    if found is None:
-        raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
-    return found  # type: ignore[no-any-return]
 
 
 def _tokenizer(folder: Path, remote_code: bool) -> Any:

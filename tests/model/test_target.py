@@ -9,7 +9,8 @@ from transformers import AutoModelForSeq2SeqLM
 
 from attnscope.errors import InputError
 from attnscope.model.checkpoint import open_checkpoint
-from attnscope.model.load import Model, load, plan
+from attnscope.model.load import load, plan
+from attnscope.model.loaded import Model
 from attnscope.model.source import find
 
 FAMILIES = ("bart", "marian", "t5")

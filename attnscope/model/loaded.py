@@ -1,0 +1,84 @@
+"""A loaded model with its tokenizer: what it reads, what its decoder reads, how it spells."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from attnscope.errors import ModelUnavailableError
+from attnscope.model import target
+from attnscope.model.checkpoint import Checkpoint
+from attnscope.model.target import Target
+from attnscope.model.text import Encoded, encode, limit_of
+from attnscope.tokens import Tokens, printable
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A loaded model with its tokenizer.
+
+    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks.
+    """
+
+    checkpoint: Checkpoint
+    module: Any
+    tokenizer: Any
+    layers: int | None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.checkpoint.source.name
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return bool(self.module.config.is_encoder_decoder)
+
+    def target(self, encoded: Encoded, text: str | None) -> Target:
+        """What the decoder reads: `text`, or what the model writes itself when that is None."""
+        if text is not None:
+            found = target.given(self.module, self.tokenizer, text, self.name)
+            self._check_ids(found.tokens)
+            return found
+        return target.written(self.module, self.tokenizer, encoded.inputs, self.name)
+
+    def opening(self) -> Target:
+        """The least that the decoder must be given for the model to run."""
+        return target.opening(self.module, self.tokenizer)
+
+    def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
+        """The model's inputs for one text or a pair, on the model's device."""
+        limit = limit_of(self.tokenizer, self.module.config)
+        encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        self._check_ids(encoded.tokens)
+        known = inspect.signature(self.module.forward).parameters
+        for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
+            del encoded.inputs[unknown]
+        encoded.inputs.to(self.module.device)
+        return encoded
+
+    def spell(self, token: int) -> str:
+        """How a token of the vocabulary is written by itself; a continuing piece keeps its `##`."""
+        piece = self.tokenizer.convert_ids_to_tokens(token)
+        if piece is None:
+            return f"#{token}"  # a row of the vocabulary that the tokenizer has no token for
+        written = self.tokenizer.convert_tokens_to_string([piece]).strip()
+        return printable(piece if piece.startswith("##") or not written else written)
+
+    def _check_ids(self, tokens: Tokens) -> None:
+        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        largest = max(tokens.ids)
+        if rows is not None and largest >= rows:
+            message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
+            raise ModelUnavailableError(message)
+
+    def origin(self) -> dict[str, Any]:
+        """The provenance fields that only loading knows."""
+        source = self.checkpoint.source
+        return {
+            "requested": source.requested,
+            "model": source.name,
+            "revision": source.revision,
+            "digest": self.checkpoint.digest.result(),
+            "demo": source.demo,
+        }
