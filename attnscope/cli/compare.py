@@ -89,7 +89,8 @@ def compare(
     """Compare one word in two texts, in two layers or under two models.
 
     How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
-    side: in one head, by default the one that differs most.
+    side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
+    table has every layer.
     """
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 
-from attnscope.render.comparison_words import attended_words, sentence, side_words
+from attnscope.render.comparison_words import OPEN, attended_words, sentence, side_words
 from attnscope.render.labels import fit, settled
 from attnscope.render.numbers import weight_text
 from attnscope.render.page import FAINT, INK, Frame
@@ -18,11 +18,11 @@ from attnscope.render.strongest import descending
 from attnscope.render.typesetting import line_height, text_width, wrapped
 from attnscope.results import Comparison, Side
 
-MOST_KEYS = 48  # that are drawn
+MOST_KEYS, MOST_LINES = 48, 12  # that are drawn, and of each text written
 MASKED = "#aaaaaa"
 _BAR, _WORD_BAR = "#4292c6", "#084594"
 _WIDE = 2.5  # inches of the bars
-_LETTER = 0.16  # inches of the letter before a text
+_LETTER, _DOTS = 0.16, 0.16  # inches of the letter before a text, and of dots beside a line
 _WIDEST_LABEL = 20
 _FEW, _HIGH, _LOW = 16, 0.19, 0.15  # keys, and inches of a bar for up to so many and for more
 _TITLE, _SCALE = 8.0, 7.0
@@ -50,10 +50,22 @@ def strip(result: Comparison, side: Side) -> Strip:
     high = _HIGH if max(len(each.head.key_tokens) for each in result.sides) <= _FEW else _LOW
     size = min(high * 72 * 0.72, 8.0)
     shown = [fit(settled(names[key]), _WIDEST_LABEL) for key in keys]
-    width = _WIDE + _widest(shown, size) - _LETTER
+    width = _WIDE + _widest(shown, size) - _LETTER - _DOTS
     told = [side_words(result, side), sentence(side), attended_words(side)]
-    title = [line for each in told if each for line in wrapped(each, width, _TITLE)]
+    title = [line for each in told if each for line in _around_word(wrapped(each, width, _TITLE))]
     return Strip(keys, shown, high, size, title)
+
+
+def _around_word(lines: list[str]) -> list[str]:
+    """Of a long text the lines around the marked word, else its first; dots where something is left out."""
+    place = next((i for i, line in enumerate(lines) if OPEN in line), 0)
+    first = max(min(place - MOST_LINES // 2, len(lines) - MOST_LINES), 0)
+    kept = lines[first : first + MOST_LINES]
+    if first > 0:
+        kept[0] = f"… {kept[0]}"
+    if first + MOST_LINES < len(lines):
+        kept[-1] = f"{kept[-1]} …"
+    return kept
 
 
 def leaves_out(result: Comparison) -> bool:

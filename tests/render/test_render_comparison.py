@@ -19,7 +19,7 @@ from render.golden_text import assert_golden, printed
 from attnscope.render import terminal
 from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.plot_rows import MASKED, MOST_KEYS
+from attnscope.render.plot_rows import MASKED, MOST_KEYS, MOST_LINES
 from attnscope.render.typesetting import drawing
 from attnscope.results import Comparison, Verdict
 
@@ -35,6 +35,7 @@ CASES: dict[str, Callable[[], Comparison]] = {
     "models apart": lambda: made.models(one_space=False),
     "no valid key": lambda: made.texts(empty=[5, 2]),
     "awkward": lambda: made.texts(made_results.AWKWARD, made_results.AWKWARD, (6, 7)),
+    "very long": lambda: made.texts(LONG * 5, places=(71, 2)),
     "long": lambda: made.texts(LONG, places=(71, 2)),
 }
 
@@ -231,6 +232,20 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
             beyond |= {label for tick in ticks for label in (tick.label1, tick.label2)}
         found = [text for text in figure.findobj(Text) if text.get_visible() and text not in beyond]
         return [(text.get_text(), text.get_window_extent()) for text in found if text.get_text().strip()]
+
+
+def test_of_a_very_long_text_the_lines_around_the_word_are_written() -> None:
+    words = [*("far" for _ in range(200)), "bank", *("off" for _ in range(200))]
+    for names, place, dots in ((words, 200, "……"), (words[200:], 0, "…"), (words[:201], 200, "…")):
+        _, (first, _, _) = panels(made.texts(names, places=(place, 2)))
+        lines = [
+            text.get_text() for text in first.texts if "far" in text.get_text() or "off" in text.get_text()
+        ]
+        assert len(lines) == MOST_LINES
+        assert any("«bank»" in line for line in lines)
+        assert "".join(lines).count("…") == len(dots)
+    _, (first, _, _) = panels(made.texts())
+    assert not any("…" in text.get_text() for text in first.texts)
 
 
 @pytest.mark.parametrize("name", CASES)
