@@ -26,7 +26,7 @@ AXES = {
 File = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="FILE",
         help="Arrays by name in a .json or .npz file, '-' for JSON from standard input: q, k, v, or x, wq, "
         "wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, value_dims.",
         show_default=False,
@@ -34,7 +34,12 @@ File = Annotated[
 ]
 Q = Annotated[
     str | None,
-    typer.Option("--q", metavar=ROWS, help='Queries: "1,0; 0,1" or a .csv, .json or .npy file, as below.'),
+    typer.Option(
+        "--q",
+        metavar=ROWS,
+        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (a first line and a first '
+        "column of words are names), a .json or a .npy file.",
+    ),
 ]
 K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]
 V = Annotated[str | None, typer.Option("--v", metavar=ROWS, help="Values, one row for each key.")]
