@@ -13,7 +13,7 @@ from attnscope.render.plot_facts import draw_facts
 from attnscope.render.plot_map import draw_map
 from attnscope.render.plot_pair import Cells, draw_cells
 from attnscope.render.report_sheet import TITLE, Sheet, title_rise
-from attnscope.render.report_text import Share, facts, query_name, shares_remark
+from attnscope.render.report_text import Share, facts, query_name, scores_words, shares_remark
 from attnscope.render.typesetting import text_width
 from attnscope.results import Report
 
@@ -41,7 +41,7 @@ def heat_map(
     head = result.head
     sums = "every row sums to 1" if head.sink is None else "rows sum to less than 1: the sink takes the rest"
     title, subtitle = {
-        "scaled": ("what enters the softmax", f"scaled scores, q·k x {head.scale:.3g}"),
+        "scaled": ("what enters the softmax", scores_words(head)),
         "weights": ("weights: softmax of the scores", sums),
     }[show]
     top = place.top + laid.above

@@ -10,7 +10,7 @@ from attnscope.render.labels import fit, settled
 from attnscope.render.map_words import nearness_words
 from attnscope.render.numbers import counted, weight_text
 from attnscope.render.prediction import verdict_words
-from attnscope.results import Guess, HeadScores, Kind, Report
+from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
 from attnscope.tokens import Tokens, printable
 
 _WIDEST_NAME = 24  # cells
@@ -96,6 +96,16 @@ def shares_remark(result: Report) -> str:
         rest = float(1 - head.weights[query, head.allowed[query]].sum())
         remarks.append(f"the sink takes {weight_text(rest)} of the weight and adds nothing")
     return " · ".join(remarks)
+
+
+def scores_words(head: HeadAttention) -> str:
+    """How the scores that enter the softmax come about."""
+    words = f"scaled scores, q·k x {head.scale:.3g}"
+    if head.softcap is not None:
+        words += f", capped at ±{head.softcap:g}"
+    elif not np.allclose(head.scaled[head.allowed], head.scale * head.scores[head.allowed], atol=1e-6):
+        words += ", and what the model adds to them"
+    return words
 
 
 def percent(share: float) -> str:

@@ -6,7 +6,7 @@ from render import made_reports as reports
 from render import made_results as made
 from render.golden_text import assert_golden, printed
 
-from attnscope.render.report_text import answer, facts, percent, shares
+from attnscope.render.report_text import answer, facts, percent, scores_words, shares
 from attnscope.render.terminal import report_lines
 from attnscope.results import Kind, Report
 
@@ -130,3 +130,12 @@ def test_a_verdict_on_a_pair_is_told_with_or_without_words() -> None:
         assert found is not None
         assert (found.title, len(found.guesses)) == (title, count)
         assert found.text == "the second text follows from the first with probability .750"
+
+
+def test_scores_are_said_to_be_scaled_capped_or_added_to_as_they_are() -> None:
+    plain = made.head(causal=True)
+    biased = made.head(causal=True, scaled=plain.scaled + 0.25)
+    capped = made.head(softcap=50.0, scaled=50 * np.tanh(plain.scores / 50))
+    assert scores_words(plain) == "scaled scores, q·k x 0.354"
+    assert scores_words(biased) == "scaled scores, q·k x 0.354, and what the model adds to them"
+    assert scores_words(capped) == "scaled scores, q·k x 0.354, capped at ±50"
