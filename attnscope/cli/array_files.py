@@ -1,16 +1,15 @@
-"""Arrays from text and from files, as a user writes them: every mistake is one line that says where."""
+"""Arrays from files, as a user writes them: every mistake is one line that says where."""
 
 import csv
 import io
 import json
-import math
-import re
 import sys
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnscope.cli.typed_arrays import given
 from attnscope.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -18,53 +17,6 @@ if TYPE_CHECKING:
 
 LARGEST = 64 * 2**20  # bytes of a file, or of all arrays in an archive
 SINGLE = (".csv", ".json", ".npy")
-_HOW = 'type rows as "1,0; 0,1", or name a .csv, .json or .npy file'
-
-
-def typed(text: str, what: str) -> "Given":
-    """`1,0,1; 0,1,0`: rows between semicolons, cells between commas or blanks."""
-    if not text.strip(" ;\n"):
-        raise InputError(f"{what} is empty: {_HOW}")
-    rows = [row.strip() for row in re.split("[;\n]", text.strip(" ;\n"))]
-    cells = [[cell.strip() for cell in row.split(",")] if "," in row else row.split() for row in rows]
-    return given(cells, what, hint=f": {_HOW}")
-
-
-def given(
-    rows: Sequence[Sequence[Any]],
-    what: str,
-    *,
-    hint: str = "",
-    row_names: tuple[str, ...] | None = None,
-    column_names: tuple[str, ...] | None = None,
-) -> "Given":
-    """Rows of cells as an array; `InputError` for cells that are no finite numbers, ragged rows, nothing."""
-    import numpy as np
-
-    from attnscope.results.worked import Given
-
-    if not rows or not rows[0]:
-        raise InputError(f"{what} is empty{hint}")
-    for i, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise InputError(f"{what} is ragged: row 0 has {len(rows[0])} cells, row {i} has {len(row)}")
-    values = [
-        [number(cell, f"{what}, row {i}, column {j}", hint) for j, cell in enumerate(row)]
-        for i, row in enumerate(rows)
-    ]
-    return Given(np.array(values, np.float64), row_names, column_names)
-
-
-def number(cell: Any, where: str, hint: str = "") -> float:
-    """A finite number; text as Python reads it, but without underscores."""
-    try:
-        value = math.nan if isinstance(cell, bool) or "_" in str(cell) else float(cell)
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
-    if not math.isfinite(value):
-        shown = str(cell) if len(str(cell)) <= 30 else str(cell)[:29] + "…"
-        raise InputError(f"{where}: '{shown}' is no finite number{hint}")
-    return value
 
 
 def read_array(path: Path, what: str) -> "Given":

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.array_files import SINGLE, read_array, read_arrays, typed
+from attnscope.cli.array_files import SINGLE, read_array, read_arrays
+from attnscope.cli.typed_arrays import typed
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ Q = Annotated[
     typer.Option(
         "--q",
         metavar=ROWS,
-        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (a first line and a first '
-        "column of words are names), a .json or a .npy file.",
+        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (words in a first line and '
+        "a first column are names), a .json or a .npy file.",
     ),
 ]
 K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.array_files import number
 from attnscope.cli.arrays import Arrays
 from attnscope.cli.groups import Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
 from attnscope.cli.session import open_session
+from attnscope.cli.typed_arrays import number
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

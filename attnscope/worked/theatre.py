@@ -50,7 +50,7 @@ def theatre(
     worked = work_out(given, names={"token_names": tokens.labels}, name="theatre")
     return replace(
         worked,
-        title=f"{worked.title}, {real.name} of the {provenance.model} model",
+        title=f"{worked.title}, {real.name} of the {'bundled ' if provenance.demo else ''}{provenance.model} model",
         notes=(_as_tokens(tokens), f"output Wo is what {real.name} alone adds to its layer, before the bias"),
         proofs=(*worked.proofs, ("the model's own weights and output", real.certificate)),
         checks=(*_projections(worked, real, given), _all_heads(call, projection, seen.written)),
@@ -145,6 +145,6 @@ def _as_tokens(tokens: Tokens) -> str:
     pieces = "each word one token" if len(words) == len(SENTENCE.split()) else f"{len(words)} word pieces"
     unknown = f", unknown to the model: {', '.join(tokens.unknown)}" if tokens.unknown else ""
     return (
-        f"{len(SENTENCE.split())} words, T = {len(tokens)} tokens: {pieces}{unknown}, "
+        f"“{SENTENCE}”: {len(SENTENCE.split())} words, T = {len(tokens)} tokens: {pieces}{unknown}, "
         f"and {' and '.join(added)} around them"
     )

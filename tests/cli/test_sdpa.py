@@ -201,7 +201,7 @@ def test_the_theatre_shows_whole_rows_of_weights_at_80_columns(attnscope) -> Non
 
 def test_the_theatre_can_show_another_head(attnscope) -> None:
     told = document(attnscope("sdpa", "--example", "theatre", "--head", "-2", "--json"))
-    assert told["title"].endswith("L0 H10 of the demo model")
+    assert told["title"].endswith("L0 H10 of the bundled demo model")
     assert told["provenance"]["demo"] is True
     assert [one["verdict"] for one in told["certificates"]] == ["certified", "certified"]
 

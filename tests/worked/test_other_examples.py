@@ -137,7 +137,7 @@ def test_the_pairs_are_ranked_as_they_come_out(shown) -> None:
 
 
 def test_the_theatre_says_how_its_words_became_tokens(shown) -> None:
-    assert shown.notes[0].startswith("11 words, T = 13 tokens: each word one token")
+    assert shown.notes[0].startswith(f"“{SENTENCE}”: 11 words, T = 13 tokens: each word one token")
     assert shown.step("x").matrix.rows.names[1:4] == ("Bill", "is", "going")
 
 
