@@ -38,8 +38,8 @@ Q = Annotated[
     typer.Option(
         "--q",
         metavar=ROWS,
-        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (words in a first line and '
-        "a first column are names), a .json or a .npy file.",
+        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (words in '
+        "a first line and a first column are names), a .json or a .npy file.",
     ),
 ]
 K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]

@@ -48,9 +48,10 @@ def theatre(
         model(**inputs)
     given = _arrays(attention, projection, seen.read, head, call)
     worked = work_out(given, names={"token_names": tokens.labels}, name="theatre")
+    named = f"bundled {provenance.model}" if provenance.demo else provenance.model
     return replace(
         worked,
-        title=f"{worked.title}, {real.name} of the {'bundled ' if provenance.demo else ''}{provenance.model} model",
+        title=f"{worked.title}, {real.name} of the {named} model",
         notes=(_as_tokens(tokens), f"output Wo is what {real.name} alone adds to its layer, before the bias"),
         proofs=(*worked.proofs, ("the model's own weights and output", real.certificate)),
         checks=(*_projections(worked, real, given), _all_heads(call, projection, seen.written)),
