@@ -9,7 +9,7 @@ from render import made_reports as reports
 from render import made_results as made
 
 from attnscope.analysis.report import contributions, default_query, report, statistics
-from attnscope.results import HeadAttention
+from attnscope.results import HeadAttention, Kind
 
 
 def values(head: HeadAttention) -> dict[str, float]:
@@ -104,6 +104,11 @@ def test_without_a_mask_it_is_the_surest_query_of_the_text_itself(mask_id: int |
     weights = head.weights.copy()
     weights[0], weights[2] = [1, 0, 0, 0, 0], [0, 0.99, 0, 0.01, 0]
     assert default_query(replace(head, weights=weights), mask_id) == 2
+
+
+def test_in_a_decoder_it_is_the_last_token_of_the_text_itself() -> None:
+    head = replace(made.head(["[CLS]", "the", "door", "opened", "[SEP]"]), kind=Kind.DECODER)
+    assert default_query(head, None) == 3
 
 
 def test_of_special_tokens_alone_the_surest_is_taken_and_of_none_the_first() -> None:

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 
 from attnscope.measures import MEASURES, whole
-from attnscope.results import HeadAttention, HeadScores, Prediction, Projection, Report
+from attnscope.results import HeadAttention, HeadScores, Kind, Prediction, Projection, Report
 
 
 def report(projection: Projection, query: int, prediction: Prediction | None) -> Report:
@@ -39,12 +39,17 @@ def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
 
 
 def default_query(head: HeadAttention, mask_id: int | None) -> int:
-    """The first mask, else the query of the text itself whose largest weight is the largest of all."""
+    """The first mask; in a decoder the last token; else the token whose largest weight is the largest.
+
+    Special tokens are passed over. A decoder's early rows look sure only because they see few keys.
+    """
     items = head.query_tokens.items
     masks = [i for i, token in enumerate(items) if token.id == mask_id]
     if masks:
         return masks[0]
     spoken = [i for i, token in enumerate(items) if not token.special and head.answered[i]]
+    if head.kind is Kind.DECODER and spoken:
+        return spoken[-1]
     candidates = spoken or [i for i in range(len(items)) if head.answered[i]] or [0]
     return max(candidates, key=lambda i: float(np.nan_to_num(head.weights[i]).max()))
 

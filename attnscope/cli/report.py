@@ -33,8 +33,8 @@ def report(
 ) -> None:
     """Put one head on a page: prediction, scores, weights, map, contributions and certificate.
 
-    A PDF has one panel a page. Without --query the page is about the first [MASK], else about the token
-    that is most sure of one key.
+    A PDF has one panel a page. Without --query the page is about the first [MASK], in a decoder
+    about the last token, else about the token that is most sure of one key.
     """
     from attnscope.results import MapSettings
 
