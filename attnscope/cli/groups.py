@@ -9,6 +9,7 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
+    from attnscope.results import MapSettings
 
 MASKED = "I was watching the door when [MASK] opened."
 WHOLE = "I was watching the door when it opened."  # for a model that has no mask
@@ -88,6 +89,23 @@ class ArticleHead(Wanted):
 
     layer: options.OneLayer = "3"
     head: options.OneHead = "11"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """How to draw a map."""
+
+    perplexity: options.Perplexity = 5.0
+    metric: options.Metric = "cosine"
+    center_keys: options.CentreKeys = False
+    seed: options.Seed = 0
+    max_iter: options.MaxIter = None
+
+    def settings(self) -> "MapSettings":
+        """The same, checked; `InputError` for what cannot be."""
+        from attnscope.results import MapSettings
+
+        return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter, self.center_keys)
 
 
 def _standard_input() -> str:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.cli.groups import ArticleHead, ArticleTexts, Request
+from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
 from attnscope.cli.predict import answer
 from attnscope.cli.session import Session, open_session, read_target
@@ -20,14 +20,10 @@ def report(
     texts: ArticleTexts,
     wanted: ArticleHead,
     query: options.Query = None,
-    perplexity: options.Perplexity = 5.0,
-    metric: options.Metric = "cosine",
-    center_keys: options.CentreKeys = False,
-    seed: options.Seed = 0,
-    max_iter: options.MaxIter = None,
     out: options.Picture = None,
     json: options.Json = False,
     *,
+    mapping: Mapping,
     request: Request,
     output: Output,
 ) -> None:
@@ -36,9 +32,7 @@ def report(
     A PDF has one panel a page. Without --query the page is about the first [MASK], in a decoder
     about the last token, else about the token that is most sure of one key.
     """
-    from attnscope.results import MapSettings
-
-    settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
+    settings = mapping.settings()
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
     session = open_session(request, texts, wanted, output, answering=True)

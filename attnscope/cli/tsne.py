@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import ArticleHead, ArticleTexts, Request
+from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
 from attnscope.cli.session import open_session
 from attnscope.errors import InputError
@@ -29,14 +29,10 @@ def tsne(
     query: options.Query = None,
     compare_query: CompareQuery = None,
     key: options.Key = None,
-    perplexity: options.Perplexity = 5.0,
-    metric: options.Metric = "cosine",
-    center_keys: options.CentreKeys = False,
-    seed: options.Seed = 0,
-    max_iter: options.MaxIter = None,
     out: options.Picture = None,
     json: options.Json = False,
     *,
+    mapping: Mapping,
     request: Request,
     output: Output,
 ) -> None:
@@ -46,9 +42,7 @@ def tsne(
     """
     if query is None and (compare_query is not None or key is not None):
         raise InputError("--compare-query and --key go with --query: name a query")
-    from attnscope.results import MapSettings
-
-    settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
+    settings = mapping.settings()
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
     session = open_session(request, texts, wanted, output)

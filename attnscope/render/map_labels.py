@@ -48,7 +48,7 @@ class Mark:
 
 
 def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
-    """A label at every point, in the largest size in which all find room. Returns how many points have none."""
+    """A label at every point, in the largest size in which all find room; returns how many have none."""
     every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
