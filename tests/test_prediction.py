@@ -162,6 +162,12 @@ def test_the_real_minilm_has_no_head() -> None:
         load_answering(open_checkpoint(find(str(folder))))
 
 
+def test_an_encoder_cut_out_of_an_encoder_decoder_has_no_head(tmp_path: Path) -> None:
+    config = hf.T5Config(vocab_size=vocabulary_size(), d_model=24, d_kv=5, d_ff=30, num_layers=3, num_heads=4)
+    with pytest.raises(NoAnswerError, match="no head that predicts words"):
+        answered(save(hf.T5EncoderModel(config), tmp_path / "m"), "the door")
+
+
 def test_a_model_that_judges_no_pairs_says_so(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m", hf.BertForMaskedLM)
     with pytest.raises(InputError, match="no next-sentence head"):

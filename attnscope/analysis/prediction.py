@@ -66,9 +66,10 @@ def written(
     spell: Spell,
     top: int,
     finished: bool,
+    own: bool = True,
     step_chances: Float[Tensor, "step word"] | None,
 ) -> Prediction:
-    """The text that an encoder-decoder wrote, or was given, with the probability of each of its tokens.
+    """The text that an encoder-decoder wrote, or was given (not its `own`), and each token's probability.
 
     The whole decoder input is read at once: row i decides about token i + 1. `step_chances` are the
     probabilities under which the model wrote it, step by step with a cache: the two must agree.
@@ -84,7 +85,7 @@ def written(
     if step_chances is not None:
         steps = min(len(step_chances), len(chances))
         error = float((step_chances[:steps].to(chances.device) - chances[:steps]).abs().max())
-    generated = Generated(target.sentence, tokens_written, error, finished)
+    generated = Generated(target.sentence, tokens_written, error, finished, own)
     return Prediction("generated", tokens, blanks, generated, None, provenance)
 
 

@@ -74,6 +74,8 @@ def answer(
 
     common = (model.module, inputs_of(encoded, target), encoded.tokens)
     provenance = provenance_of(model.module, encoded.tokens, {**model.origin(), "route": "untouched"})
+    if pair and task != "masked":
+        output.notice(f"{model.name} has no next-sentence head: it reads the two texts as one input")
     with output.working("predicting"):
         if target is not None:
             return prediction.written(
@@ -83,6 +85,7 @@ def answer(
                 spell=model.spell,
                 top=top,
                 finished=target.finished,
+                own=target.written,
                 step_chances=target.chances,
             )
         if task == "next":

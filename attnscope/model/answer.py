@@ -59,6 +59,8 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
         if _has_words(whole):
             yield whole, Task.GENERATED
         return
+    if whole.model_class.__name__.endswith("EncoderModel"):
+        return  # cut out of an encoder-decoder: transformers knows no head for it
     for task, model_class in _classes(whole.config, pair):
         planned = plan(checkpoint, choose=_always(model_class), remote_code=remote_code)
         if _has_words(planned) or _judges_pairs(planned):

@@ -13,7 +13,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy import layers_of, sites
@@ -180,11 +180,19 @@ def _layers(skeleton: nn.Module, config: Any, name: str) -> dict[Kind, tuple[int
 
 def _heads(config: Any, kind: Kind, name: str) -> int:
     """Query heads of a layer, as the config says; the two halves of an encoder-decoder may differ."""
-    half = {"encoder" if kind is Kind.ENCODER else "decoder": True} if config.is_encoder_decoder else {}
-    heads = getattr(config.get_text_config(**half), "num_attention_heads", None)
+    heads = getattr(_half(config, kind), "num_attention_heads", None)
     if not isinstance(heads, int) or heads < 1:
         raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
     return heads
+
+
+def _half(config: Any, kind: Kind) -> Any:
+    """The config that describes attention of this kind: one half's own where two models were put together."""
+    if not config.is_encoder_decoder:
+        return config.get_text_config()
+    half = "encoder" if kind is Kind.ENCODER else "decoder"
+    own = getattr(config, half, None)
+    return own if isinstance(own, PretrainedConfig) else config.get_text_config(**{half: True})
 
 
 def _tokenizer(folder: Path, remote_code: bool) -> Any:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, one_line
 from attnscope.model.text import limit_of, tokens_of
 from attnscope.tokens import Token, Tokens
 
@@ -62,9 +62,14 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     _start(module)  # refused in our own words where there is none
     limit = limit_of(tokenizer, module.config)
     most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
-    made = module.generate(
-        **inputs, do_sample=False, max_new_tokens=most, return_dict_in_generate=True, output_logits=True
-    )
+    try:
+        made = module.generate(
+            **inputs, do_sample=False, max_new_tokens=most, return_dict_in_generate=True, output_logits=True
+        )
+    except ValueError as error:  # settings of the checkpoint that the library does not follow
+        why = one_line(error).rstrip(".")
+        message = f"{name} cannot write as its generation_config.json says, give --target: {why}"
+        raise InputError(message) from error
     sequence = made.sequences[0].tolist()
     settings = module.generation_config
     told = settings.eos_token_id

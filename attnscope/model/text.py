@@ -74,9 +74,13 @@ def _with_own_mask(tokenizer: Any, text: str, name: str) -> str:
 
 
 def limit_of(tokenizer: Any, config: Any) -> int | None:
-    """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit."""
-    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    named = (positions, tokenizer.model_max_length)
+    """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit.
+
+    Of an encoder-decoder put together from two models both halves count.
+    """
+    halves = (config.get_text_config(), getattr(config, "encoder", None))
+    positions = (getattr(half, "max_position_embeddings", None) for half in halves)
+    named = (*positions, tokenizer.model_max_length)
     limits = [limit for limit in named if isinstance(limit, int) and 0 < limit < _NO_LIMIT]
     return min(limits, default=None)
 

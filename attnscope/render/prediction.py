@@ -23,14 +23,21 @@ _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of
 def prediction_header(result: Prediction) -> RenderableType:
     """What is predicted by which model, what pins its weights down, and the text."""
     origin = result.provenance
-    title = "next sentence" if result.task == "masked" and not result.blanks else _TITLES[result.task]
     source = f"revision {origin.source}" if origin.revision else origin.source
     reading = " · ".join((source, origin.architecture, origin.device, origin.dtype, "untouched run"))
     return Group(
-        Text.assemble((title, "bold"), f" · {model_words(origin)}"),
+        Text.assemble((_header_title(result), "bold"), f" · {model_words(origin)}"),
         Text(printable(reading), style="dim"),
         quoted(result.tokens),
     )
+
+
+def _header_title(result: Prediction) -> str:
+    if result.task == "masked" and not result.blanks:
+        return "next sentence"
+    if result.generated is not None and not result.generated.written:
+        return "a text that it was given"
+    return _TITLES[result.task]
 
 
 def prediction(result: Prediction, width: int) -> RenderableType:
@@ -78,6 +85,8 @@ def _guesses(guesses: Sequence[Guess], width: int) -> list[Text]:
 
 
 def _generated(generated: Generated, width: int) -> list[RenderableType]:
+    if not generated.tokens:
+        return [Text("nothing: the model ends at once", style="dim")]
     parts: list[RenderableType] = [Text(printable(generated.text), style="bold")]
     parts.append(Text("probability of each token, given the ones before it:", style="dim"))
     parts += _guesses(generated.tokens, width)

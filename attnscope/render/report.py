@@ -34,13 +34,14 @@ def _shares(listed: list[Share], width: int) -> list[Text]:
     """One line per key; a full bar is the largest share, whichever way it points."""
     label = max(cell_len("key"), *(cell_len(each.name) for each in listed))
     largest = max(abs(each.share) for each in listed)
-    room = min(max(width - label - 19, 8), _LONGEST_BAR)
+    cells = max(6, *(cell_len(percent(each.share)) for each in listed))  # a share may exceed 100 %
+    room = min(max(width - label - cells - 13, 8), _LONGEST_BAR)
     heading = line((f"{left('key', label)}  weight   share of the output", DIM))
-    return [heading, *(_row(each, label, bar(abs(each.share) / largest, room)) for each in listed)]
+    return [heading, *(_row(each, label, cells, bar(abs(each.share) / largest, room)) for each in listed)]
 
 
-def _row(each: Share, label: int, drawn: str) -> Text:
-    numbers = f"  {weight_text(each.weight, 3):>6}  {right(percent(each.share), 6)}  "
+def _row(each: Share, label: int, cells: int, drawn: str) -> Text:
+    numbers = f"  {weight_text(each.weight, 3):>6}  {right(percent(each.share), cells)}  "
     return line(left(each.name, label), numbers, (drawn, _FORWARD if each.share >= 0 else _BACK))
 
 

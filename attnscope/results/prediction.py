@@ -32,13 +32,15 @@ class Generated:
 
     `cache_error` is the largest difference of any probability between the run that wrote the text step by
     step with a cache, and the one that read it at once and gave the probabilities here; None when the model
-    does not write greedily or was given the text. `finished` is False where it was cut off.
+    does not write greedily or was given the text. `finished` is False where it was cut off, `written`
+    where the text was given and is not the model's own.
     """
 
     text: str
     tokens: tuple[Guess, ...]
     cache_error: float | None
     finished: bool
+    written: bool = True
 
 
 @dataclass(frozen=True)

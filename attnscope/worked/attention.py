@@ -53,7 +53,7 @@ def work_out(
     else:
         made, stages, proof = _dot(found, allowed, scoring)
     _refuse_overflow(stages)
-    steps += made + _answered(found, stages, allowed)
+    steps += made + _answered(found, stages, allowed, scaled=scoring is Scoring.SCALED_DOT)
     if "wo" in found:
         steps.append(_back(steps[-1].matrix, found["wo"]))
     if causal and queries != keys:
@@ -142,12 +142,11 @@ def _additive(found: Mapping[str, Matrix], allowed: Bool[Tensor, "query key"] | 
 
 
 def _answered(
-    found: Mapping[str, Matrix], stages: Stages, allowed: Bool[Tensor, "query key"] | None
+    found: Mapping[str, Matrix], stages: Stages, allowed: Bool[Tensor, "query key"] | None, *, scaled: bool
 ) -> list[Step]:
     """From what enters the softmax to the output."""
     logits, weights = _pairs("masked", stages.masked, found), _pairs("weights", stages.weights, found)
     output = Matrix("output", stages.output[0].numpy(), logits.rows, found["v"].columns)
-    scaled = not torch.equal(stages.scores, stages.scaled)
     shown = None if allowed is None else allowed.numpy()
     source = "scaled" if scaled else "scores"
     steps = []

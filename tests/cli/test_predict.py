@@ -44,6 +44,25 @@ def test_what_an_encoder_decoder_wrote_is_shown_with_its_check(attnscope, tmp_pa
     assert "as it was written, with a cache, no probability differs by more than" in result.stdout
 
 
+def test_a_text_that_was_given_is_not_called_the_models_own(attnscope, tmp_path: Path) -> None:
+    folder = str(tiny_translator(tmp_path / "m"))
+    given = attnscope("predict", "the door", "-m", folder, "--target", "we saw it")
+    assert given.stdout.startswith("a text that it was given · ")
+    assert attnscope("predict", "the door", "-m", folder).stdout.startswith("text of its own · ")
+    for target, written in ((("--target", "we saw it"), False), ((), True)):
+        told = json.loads(attnscope("predict", "the door", "-m", folder, *target, "--json").stdout)
+        assert told["generated"]["written"] is written
+
+
+def test_a_second_text_that_is_not_judged_is_said_to_be_only_read(attnscope, tmp_path: Path) -> None:
+    folder = str(tiny_translator(tmp_path / "m"))
+    notice = "has no next-sentence head: it reads the two texts as one input"
+    pair = attnscope("predict", "the door", "--pair", "it opened", "-m", folder, "--target", "we")
+    assert notice in pair.stderr
+    assert notice not in attnscope("predict", "the door", "-m", folder, "--target", "we").stderr
+    assert notice not in attnscope("predict", "the [MASK]", "--pair", "it opened", "-m", "demo").stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -178,6 +178,22 @@ def test_the_two_halves_of_an_encoder_decoder_have_their_own_layers_and_heads(tm
     assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
 
 
+def test_two_models_put_together_have_the_heads_and_the_limit_of_their_own_halves(tmp_path: Path) -> None:
+    from checkpoints import bert_config, save
+    from transformers import BertLMHeadModel, BertModel, EncoderDecoderModel
+
+    decoder = bert_config(
+        num_hidden_layers=2, num_attention_heads=6, is_decoder=True, add_cross_attention=True
+    )
+    encoder = bert_config(num_hidden_layers=3, max_position_embeddings=20)
+    both = EncoderDecoderModel(encoder=BertModel(encoder), decoder=BertLMHeadModel(decoder))
+    planned = plan(checkpoint(save(both, tmp_path / "m")))
+    assert planned.layers == {Kind.ENCODER: (0, 1, 2), Kind.DECODER: (0, 1), Kind.CROSS: (0, 1)}
+    assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
+    with pytest.raises(InputError, match="reads at most 20"):
+        load(planned).encode(("the door " * 10,))
+
+
 def test_the_encoder_alone_of_an_encoder_decoder_is_an_encoder(tmp_path: Path) -> None:
     from transformers import T5Config, T5EncoderModel
 

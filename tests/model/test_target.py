@@ -106,3 +106,13 @@ def test_segments_that_a_model_does_not_know_are_left_out(tmp_path: Path) -> Non
     translator, bert = loaded(tiny_translator(tmp_path / "m")), loaded(tiny_bert(tmp_path / "b"))
     assert "token_type_ids" not in translator.encode(("the door",)).inputs
     assert "token_type_ids" in bert.encode(("the door",)).inputs
+
+
+def test_settings_that_the_library_does_not_follow_are_one_line_and_no_traceback(tmp_path: Path) -> None:
+    model = loaded(tiny_translator(tmp_path / "m"))
+    model.module.generation_config.penalty_alpha, model.module.generation_config.top_k = 0.6, 4
+    with pytest.raises(
+        InputError, match=r"cannot write as its generation_config\.json says, give --target: "
+    ):
+        model.target(model.encode(("the door",)), None)
+    assert model.target(model.encode(("the door",)), "we saw it").tokens.sentence == "we saw it"

@@ -47,6 +47,14 @@ def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up(
     assert listed[-1].weight == pytest.approx(result.head.weights[4, [0, 2, 4, 5, 7, 8, 9, 10, 11, 12]].sum())
 
 
+def test_shares_above_the_whole_are_printed_in_full() -> None:
+    given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
+    lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
+    assert [line.split()[2] for line in lines[2:5]] == ["1234.5", "15.5", "0.0"]
+    assert any("-1150.0 %" in line for line in lines)
+    assert len({line.index(" %") for line in lines[2:15]}) == 1
+
+
 def test_masked_keys_are_not_listed() -> None:
     assert {each.key for each in shares(reports.report(reports.causal(9), 3), 9)} == {0, 1, 2, 3}
 

@@ -232,3 +232,16 @@ def test_the_first_cell_is_spelled_out_with_the_numbers_it_is_made_of() -> None:
 
 def test_the_loop_of_the_proof_uses_nothing_of_the_arithmetic() -> None:
     assert not {"additive_scores", "weigh", "attend", "softmax"} & set(vars(proof))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_softmax_names_the_step_before_it_also_where_scaling_changes_nothing(causal: bool) -> None:
+    arrays = {"q": [[2.0], [1.0]], "k": [[1.0], [3.0], [0.0]], "v": [[1.0], [2.0], [3.0]]}
+    given = {key: Given(np.array(rows)) for key, rows in arrays.items()}
+    steps = {step.key: step.formula for step in work_out(given, causal=causal).steps}
+    assert "scaled" in steps
+    assert steps["weights"] == ("softmax(masked)" if causal else "softmax(scaled)")
+    assert not causal or steps["masked"].startswith("scaled, ")
+    unscaled = {step.key: step.formula for step in work_out(given, scoring=Scoring.DOT, causal=causal).steps}
+    assert "scaled" not in unscaled
+    assert unscaled["weights"] == ("softmax(masked)" if causal else "softmax(scores)")
