@@ -57,6 +57,7 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         **record,
         **model,
         **figures["copying"],
+        **figures["stream"],
         **_rows(figures),
         "nw_sentences": figures["next_word"]["sentences"],
         "nw_tokens": figures["next_word"]["tokens"],

@@ -9,6 +9,7 @@ import json
 import math
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from attnscope.demo import corpus, folder, induction
 from attnscope.demo.baselines import EDGE, Continuations
-from attnscope.demo.causal_corpus import prose
+from attnscope.demo.causal_corpus import passages, prose
 from attnscope.demo.evaluate import Figures, held_out_sentences
 
 PROMPTS = (
@@ -147,7 +148,8 @@ def copying(bundle: Bundle) -> Figures:
 
     Every other head, and as many other heads drawn by lot, are silenced too: what the loss is held against.
     """
-    scores = induction.scores(bundle.model, bundle.tokenizer, induction.SELECTION).induction
+    chosen = induction.scores(bundle.model, bundle.tokenizer, induction.SELECTION)
+    scores = chosen.induction
     everyone = [(layer, head) for layer in range(len(scores)) for head in range(scores.shape[1])]
     best = max(everyone, key=lambda place: scores[place].item())
     helping = [place for place in everyone if scores[place] >= HELPING] or [best]
@@ -169,6 +171,7 @@ def copying(bundle: Bundle) -> Figures:
         "second_half": round(after, 4),
         "without_best": second([best]),
         "without_another": second(*([place] for place in everyone if place != best)),
+        "without_previous": second([chosen.best("previous")]),
         "helping_from": HELPING,
         "helping": len(helping),
         "without_helping": second(helping),
@@ -181,10 +184,20 @@ def examples(bundle: Bundle) -> Figures:
     return {text: {"next": bundle.next_words(text), "goes_on": bundle.goes_on(text)} for text in PROMPTS}
 
 
-def figures(path: Path, counts: Continuations) -> Figures:
+def stream(documents: Sequence[corpus.Document], seed: int, share: float) -> Figures:
+    """What the training stream is made of: the rules refuse some of the random passages drawn."""
+    kinds = Counter(passage.is_random for passage in passages(documents, seed, share))
+    return {"passages": kinds.total(), "random_share": round(kinds[True] / kinds.total(), 4)}
+
+
+def figures(path: Path) -> Figures:
     """All figures of the model in a folder, against counts of the running text that it was trained on."""
+    run = json.loads((path / "training.json").read_text())["settings"]
+    documents = list(corpus.documents(run["seed"], run["documents"]))
+    counts = Continuations(prose(document).words for document in documents)
     bundle = Bundle(path)
     return {
+        "stream": stream(documents, run["seed"], run["share"]),
         "next_word": next_word(bundle, counts),
         "heads": heads(bundle),
         "copying": copying(bundle),
@@ -192,17 +205,10 @@ def figures(path: Path, counts: Continuations) -> Figures:
     }
 
 
-def counted(seed: int, documents: int) -> Continuations:
-    """The counts of a training stream's running text; random words would only harm them."""
-    return Continuations(prose(document).words for document in corpus.documents(seed, documents))
-
-
 def main() -> int:
     """Measure the bundled model."""
     disable_progress_bar()
-    path = folder("demo-causal")
-    run = json.loads((path / "training.json").read_text())["settings"]
-    print(json.dumps(figures(path, counted(run["seed"], run["documents"])), indent=2))
+    print(json.dumps(figures(folder("demo-causal")), indent=2))
     return 0
 
 

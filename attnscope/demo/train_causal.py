@@ -25,7 +25,7 @@ class Settings(training.Settings):
     """The defaults are the run that is bundled."""
 
     documents: int = corpus.DOCUMENTS
-    share: float = 0.25  # of the passages that are random words said twice
+    share: float = 0.25  # of the passages: random words said again, before the rules refuse some
     key_heads: int = 4
     head_size: int = 16
     inner: int = 256
@@ -123,10 +123,9 @@ def relabel(model: LlamaForCausalLM, spelling: PreTrainedTokenizerFast) -> int:
     return best
 
 
-def measure(out: Path, settings: Settings) -> None:
+def measure(out: Path) -> None:
     """Write figures.json and the card into a model folder."""
-    counts = evaluate_causal.counted(settings.seed, settings.documents)
-    (out / "figures.json").write_text(json.dumps(evaluate_causal.figures(out, counts), indent=2) + "\n")
+    (out / "figures.json").write_text(json.dumps(evaluate_causal.figures(out), indent=2) + "\n")
     card_causal.write(out)
 
 
@@ -136,4 +135,4 @@ def run(settings: Settings, out: Path) -> None:
     old_head = relabel(model, spelling)
     training.save(model, spelling, settings, record, out, old_head=old_head)
     if old_head >= 0:
-        measure(out, settings)
+        measure(out)
