@@ -21,6 +21,7 @@ from attnscope.render.comparison_words import (
     side_words,
     subject,
     table_remarks,
+    together,
     verdict_counts,
 )
 from attnscope.render.header import reading
@@ -62,8 +63,8 @@ def _by_layer(result: Comparison) -> list[Text]:
     several = len(result.heads) > 1
     lines = []
     if result.similarities:
-        shown = "all heads of a layer together" if several else f"H{result.heads[0]}"
-        lines.append(line((f"cosine between the vectors of the word in A and B, {shown}", DIM)))
+        told = f"cosine between the vectors of the word in A and B, {together(result)}"
+        lines.append(line((told, DIM)))
     heading = "".join(right(each.vector, _cell(each.vector)) for each in result.similarities)
     if several and result.similarities:
         heading += "  least alike"

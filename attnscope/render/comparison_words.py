@@ -83,7 +83,16 @@ def curves(result: Comparison) -> str:
         return f"by layer: H{result.heads[0]}; circle: the head whose rows are shown"
     dots = "the output of each head" if result.similarities else "each head"
     told = f"dots: {dots}; circle: the head whose rows are shown"
-    return f"lines: all heads of a layer together; {told}" if result.similarities else told
+    return f"lines: {together(result)}; {told}" if result.similarities else told
+
+
+def together(result: Comparison) -> str:
+    """Which heads of a layer the cosines take as one vector."""
+    count = len(result.heads)
+    if count == 1:
+        return f"H{result.heads[0]}"
+    whole = count == result.a.head.heads
+    return "all heads of a layer together" if whole else f"{count} chosen heads together"
 
 
 def table_remarks(result: Comparison) -> list[str]:

@@ -28,6 +28,11 @@ def similarities(names: Sequence[str], layers: int, heads: int) -> tuple[Similar
     return tuple(found)
 
 
+def of(heads: int) -> dict[str, int]:
+    """Head 1 of so many, each with a key head of its own."""
+    return {"heads": heads, "key_heads": heads, "key_head": 1}
+
+
 def divergence(layers: int, heads: int) -> Divergence:
     random = np.random.default_rng(4)
     return Divergence(random.uniform(0, 0.69, (layers, heads)), random.uniform(0, 1, (layers, heads)))
@@ -46,7 +51,7 @@ def texts(
     **changed: object,
 ) -> Comparison:
     """One word in two texts, the head `L3 H1` in full; `verdict` is that of one head of the second side."""
-    fields = {"layer": layers - 1, "head": 1, **changed}
+    fields = {"layer": layers - 1, "head": 1, **of(heads), **changed}
     first, second = made.head(a, **fields), made.head(b, spread=1.0, **fields)
     return Comparison(
         between=Between.TEXTS,
@@ -62,8 +67,8 @@ def texts(
 
 def cross() -> Comparison:
     """A word of two targets, whose keys are the tokens of two sources."""
-    first = made.head(RIVER, ["la", "rive", "."], layer=2, head=1)
-    second = made.head(MONEY, ["une", "banque", "riche"], layer=2, head=1)
+    first = made.head(RIVER, ["la", "rive", "."], layer=2, head=1, **of(2))
+    second = made.head(MONEY, ["une", "banque", "riche"], layer=2, head=1, **of(2))
     base = texts(layers=3, heads=2, vectors=CROSS)
     sides = (side(head, place, 3, 2, Verdict.CERTIFIED) for head, place in ((first, 5), (second, 2)))
     return replace(base, **dict(zip("ab", sides, strict=True)))
@@ -86,8 +91,8 @@ def layers(heads: int = 6) -> Comparison:
 
 def models(*, one_space: bool = True) -> Comparison:
     """One word under two models of 4 layers with 6 heads."""
-    first = made.head(RIVER, layer=3, head=1)
-    second = made.head(RIVER, layer=3, head=1, spread=0.7, provenance=made.provenance(demo=True))
+    first = made.head(RIVER, layer=3, head=1, **of(6))
+    second = made.head(RIVER, layer=3, head=1, spread=0.7, provenance=made.provenance(demo=True), **of(6))
     return Comparison(
         between=Between.MODELS,
         a=side(first, 5, 4, 6, Verdict.CERTIFIED),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from render import made_results
 from render.golden_text import assert_golden, printed
 
 from attnscope.render import terminal
+from attnscope.render.comparison_words import curves
 from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.plot_rows import MASKED, MOST_KEYS, MOST_LINES
@@ -68,6 +70,17 @@ def test_colour_changes_no_character(name: str) -> None:
     coloured = printed(terminal.comparison(result, 100), 100, "truecolor")
     assert coloured != made_results.plain(coloured)
     assert made_results.plain(coloured) == printed(terminal.comparison(result, 100), 100)
+
+
+@pytest.mark.parametrize(
+    ("there", "said"), [(6, "all heads of a layer together"), (12, "6 chosen heads together")]
+)
+def test_cosines_of_some_heads_are_not_said_to_be_of_all(there: int, said: str) -> None:
+    result = made.texts(heads=6)
+    a, b = (replace(side, head=replace(side.head, heads=there)) for side in result.sides)
+    result = replace(result, a=a, b=b)
+    assert f"in A and B, {said}" in " ".join(shown(result).split())
+    assert curves(result).startswith(f"lines: {said}; ")
 
 
 def test_the_cosines_stand_in_the_table_layer_by_layer() -> None:
