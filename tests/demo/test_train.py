@@ -16,7 +16,7 @@ from attnscope.demo import corpus, folder, train_causal, training
 from attnscope.demo.causal_corpus import Passage
 from attnscope.demo.corruption import PRONOUNS, Corruption
 from attnscope.demo.tokenizer import build_causal
-from attnscope.demo.train import arguments, main
+from attnscope.demo.train import arguments
 from attnscope.demo.train_encoder import encode
 from attnscope.demo.training import Settings, rate
 
@@ -28,9 +28,9 @@ VOCABULARY = {"[MASK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "door": 4, "box": 5
 }
 
 
-def run(out: Path) -> subprocess.CompletedProcess[str]:
+def run(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "attnscope.demo.train", "--out", str(out), *TINY],
+        [sys.executable, "-m", "attnscope.demo.train", *more, "--out", str(out), *TINY],
         capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_weights_on_the_same_machine(trained: Path,
 
 @pytest.mark.parametrize("kind", sorted(MORE))
 def test_a_tiny_model_of_every_other_kind_trains_for_a_few_steps(kind: str, tmp_path: Path) -> None:
-    assert main([kind, "--out", str(tmp_path), *TINY[:-1], *MORE[kind], "--threads=2"]) == 0
+    run(tmp_path, kind, *MORE[kind])
     model, loading = AUTO[kind].from_pretrained(tmp_path, output_loading_info=True)
     assert not loading["missing_keys"]
     assert not loading["unexpected_keys"]
