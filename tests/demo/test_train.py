@@ -63,12 +63,12 @@ def test_a_tiny_model_of_every_other_kind_trains_for_a_few_steps(kind: str, tmp_
     model, loading = AUTO[kind].from_pretrained(tmp_path, output_loading_info=True)
     assert not loading["missing_keys"]
     assert not loading["unexpected_keys"]
-    run = json.loads((tmp_path / "training.json").read_text())
-    assert run["record"]["steps"] == 20
-    assert run["model"]["parameters"] == model.num_parameters()
-    losses = [value for name, value in run["record"].items() if name.endswith("_loss")]
+    told = json.loads((tmp_path / "training.json").read_text())
+    assert told["record"]["steps"] == 20
+    assert told["model"]["parameters"] == model.num_parameters()
+    losses = [value for name, value in told["record"].items() if name.endswith("_loss")]
     assert losses
-    assert all(0 < loss < math.log(run["model"]["vocabulary"]) + 1 for loss in losses)
+    assert all(0 < loss < math.log(told["model"]["vocabulary"]) + 1 for loss in losses)
 
 
 def test_the_encoder_is_meant_where_no_kind_is_named_and_a_wrong_kind_is_refused(capsys) -> None:
