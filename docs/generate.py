@@ -8,12 +8,9 @@ tests/project/test_documentation.py fails when any of it drifts.
 """
 
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +29,21 @@ PICTURES = {
 
 
 def run(arguments: list[str]) -> str:
-    """What `attnscope ARGUMENTS` prints on standard output in a plain 80-column terminal, offline."""
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "attnscope", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}: {done.stderr}")
+    """What `attnscope ARGUMENTS` prints on standard output in a plain 80-column terminal, offline.
+
+    All commands run in this process, which loads the libraries once, in one thread: rounding errors differ
+    with the number of threads, and a t-SNE map is sensitive to them.
+    """
+    import torch
+    from typer.testing import CliRunner
+
+    from attnscope.cli.app import app
+
+    torch.set_num_threads(1)
+    environment = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "HF_HUB_OFFLINE": "1"}
+    done = CliRunner().invoke(app, arguments, env=environment, prog_name="attnscope")
+    if done.exit_code:
+        raise RuntimeError(f"attnscope {shlex.join(arguments)} ended with {done.exit_code}: {done.stderr}")
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
@@ -64,10 +70,7 @@ def cli_reference() -> str:
 
 def with_output(text: str) -> str:
     """`text` with every output block, and the table of claims, as the program prints it now."""
-    commands = [block[1] for block in CONSOLE_BLOCK.finditer(text)]
-    with ThreadPoolExecutor(2) as pool:
-        outputs = iter(list(pool.map(lambda command: run(shlex.split(command)[1:]), commands)))
-    text = CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{next(outputs)}", text)
+    text = CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{run(shlex.split(block[1])[1:])}", text)
     return CLAIMS.sub(lambda found: f"{found[1]}{claims.table(ask)}\n{found[2]}", text)
 
 
@@ -77,7 +80,7 @@ def main() -> None:
     readme.write_text(with_output(readme.read_text("utf-8")), "utf-8")
     (ROOT / "docs" / "cli.md").write_text(cli_reference(), "utf-8")
     for name, arguments in PICTURES.items():
-        run([*arguments, "-o", f"docs/{name}"])
+        run([*arguments, "-o", str(ROOT / "docs" / name)])
 
 
 if __name__ == "__main__":

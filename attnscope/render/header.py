@@ -63,6 +63,8 @@ def reading(provenance: Provenance) -> Text:
 def feature_words(result: HeadAttention) -> list[str]:
     """What sets this head apart from plain attention, one phrase each."""
     features = []
+    if result.kind is Kind.CROSS:
+        features.append("a row is the token that the decoder reads, and decides on the next one")
     if result.key_heads < result.heads:
         features.append(_shared_key_head(result))
     if result.window is not None:

@@ -84,20 +84,24 @@ def test_held_out_sentences_are_translated_as_well_as_the_card_says(bundle, told
 
 
 def test_new_pairs_of_adjective_and_noun_are_translated_as_well_as_the_card_says(bundle, told) -> None:
-    figures = evaluate_translate.paired(bundle)
-    assert figures["model"] == pytest.approx(told["paired"]["model"], abs=0.01)
+    figures = evaluate_translate.paired(bundle, count=80)
+    assert figures["pairs"] == told["paired"]["pairs"]
+    assert figures["model"] == pytest.approx(told["paired"]["model"], abs=0.03)
 
 
-def test_head_figures_are_measured_again(bundle, told) -> None:
-    measured = evaluate_translate.heads(bundle)
+def test_the_figures_of_head_11_come_out_again_on_fewer_sentences(bundle, told) -> None:
+    measured = evaluate_translate.heads(bundle, count=40)
     for words in alignment.WORDS:
         assert measured[words].keys() == told["heads"][words].keys()
-        for name, said in told["heads"][words].items():
-            assert measured[words][name] == pytest.approx(said, abs=0.01), name
+        for row in alignment.ROWS:
+            head, said = measured[words][f"{row}_l3_h11"], told["heads"][words][f"{row}_l3_h11"]
+            assert head["found"] == pytest.approx(said["found"], abs=0.1), (words, row)
+            assert head["weight"] == pytest.approx(said["weight"], abs=0.1), (words, row)
+        assert measured[words]["next_best"]["layer"] == told["heads"][words]["next_best"]["layer"]
 
 
 def test_head_11_is_the_best_of_layer_3_on_the_selection_set(bundle) -> None:
-    items = translation.held_out_sentences(alignment.SELECTION, 400)
+    items = translation.held_out_sentences(alignment.SELECTION, 60)
     report = alignment.look(bundle.model, bundle.tokenizer, items)
     assert int(report.found["next"]["all"][3].argmax()) == 11
 
