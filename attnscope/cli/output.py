@@ -95,11 +95,18 @@ def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
             raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
 
 
-def default_picture(command: str, result: "HeadAttention") -> Path:
-    """Where a picture goes that was given no place: the same place for the same head of the same model."""
-    model = re.sub(r"[^\w.-]+", "-", Path(result.provenance.model).name) or "model"
-    kind = "" if result.kind == "encoder" else f"-{result.kind}"
-    return Path("outputs") / f"{command}-{model}{kind}-L{result.layer}-H{result.head}.png"
+def or_default(targets: list[Path], command: str, head: "HeadAttention", *, json: bool) -> list[Path]:
+    """`targets`, or where none is named the picture's own place; no picture where JSON was asked for.
+
+    It is the same place for the same head of the same model, and refused at once where it cannot be written.
+    """
+    if targets or json:
+        return targets
+    model = re.sub(r"[^\w.-]+", "-", Path(head.provenance.model).name) or "model"
+    kind = "" if head.kind == "encoder" else f"-{head.kind}"
+    own = [Path("outputs") / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"]
+    check_targets(own, PICTURES)
+    return own
 
 
 def write(target: Path, content: bytes) -> None:

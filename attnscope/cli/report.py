@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
-from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
+from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, or_default, save
 from attnscope.cli.predict import answer
 from attnscope.cli.session import Session, open_session, read_target
 from attnscope.cli.tsne import mapped
@@ -37,9 +37,7 @@ def report(
     check_targets(targets, PICTURES + NUMBERS)
     session = open_session(request, texts, wanted, output, answering=True)
     head = session.head()
-    if not targets and not json:
-        targets = [default_picture("report", head)]
-        check_targets(targets, PICTURES)
+    targets = or_default(targets, "report", head, json=json)
     from attnscope.analysis import report as analysis
 
     mask_id = session.model.tokenizer.mask_token_id

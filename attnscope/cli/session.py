@@ -50,8 +50,8 @@ class Session:
             raise InputError("this needs one head: give one --layer and one --head")
         return head_attention(self.capture(), self.layers[0], self.heads[0])
 
-    def capture(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> "Capture":
-        """The attention of the chosen layers and heads, or of others that are named."""
+    def capture(self, layers: Sequence[int] | None = None) -> "Capture":
+        """The attention of the chosen heads in the chosen layers, or in others that are named."""
         from attnscope.capture import capture, provenance_of
 
         model, encoded = self.model, self.encoded
@@ -59,7 +59,7 @@ class Session:
             model.module,
             self.inputs,
             layers=self.layers if layers is None else layers,
-            heads=self.heads if heads is None else heads,
+            heads=self.heads,
             kind=self.kind,
             tokens=encoded.tokens,
             target=None if self.target is None else self.target.tokens,

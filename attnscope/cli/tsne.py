@@ -6,7 +6,7 @@ import typer
 
 from attnscope.cli import options
 from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
-from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, default_picture, finish, save
+from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, or_default, save
 from attnscope.cli.session import open_session
 from attnscope.errors import InputError
 
@@ -49,9 +49,7 @@ def tsne(
     head = session.head()
     queries = [head.query_tokens.position(name) for name in (query, compare_query) if name is not None]
     place = None if key is None else head.key_tokens.position(key)
-    if not targets and not json:
-        targets = [default_picture("tsne", head)]
-        check_targets(targets, PICTURES)
+    targets = or_default(targets, "tsne", head, json=json)
     result = mapped(head, settings, output)
     save(output, targets, result, lambda: _figure(result, queries, place))
     if json:
@@ -73,7 +71,8 @@ def mapped(head: "HeadAttention", settings: "MapSettings", output: Output) -> "P
         result = projection(head, settings)
     if result.perplexity < result.wanted_perplexity:
         points = len(result.queries) + len(result.keys)
-        output.notice(f"perplexity {result.perplexity:.3g}, a third of the {points} points less one")
+        lowered = f"perplexity lowered from {result.wanted_perplexity:g} to {result.perplexity:.3g}"
+        output.notice(f"{lowered}, a third of the {points} points less one")
     if not result.settled:
         output.notice(
             f"the map had not settled after {result.iterations} iterations: --max-iter goes on for longer"

@@ -79,7 +79,7 @@ def _classes(config: Any, pair: bool) -> list[tuple[Task, type[nn.Module]]]:
         masked = [masked[1], masked[2], masked[0]]
     masked_first = [(Task.MASKED, found) for found in masked if found is not None and found is not causal]
     causal_one = [(Task.NEXT, causal)] if causal is not None else []
-    if saved is causal is not None or getattr(config, "is_decoder", False):
+    if (causal is not None and saved is causal) or getattr(config, "is_decoder", False):
         return causal_one
     return masked_first or causal_one
 

@@ -52,8 +52,9 @@ class Model:
         encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
         self._check_ids(encoded.tokens)
         known = inspect.signature(self.module.forward).parameters
-        for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
-            del encoded.inputs[unknown]
+        if "input_ids" in known:  # a wrapper that passes everything on names nothing
+            for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
+                del encoded.inputs[unknown]
         encoded.inputs.to(self.module.device)
         return encoded
 

@@ -63,7 +63,7 @@ def test_queries_and_keys_of_cross_attention_come_from_two_texts(attnscope, tmp_
 def test_a_text_of_one_token_and_special_ones_works(attnscope) -> None:
     result = attnscope("tsne", "door", "-m", "demo")
     assert result.exit_code == 0
-    assert "perplexity 1.67, a third of the 6 points less one" in result.stderr
+    assert "perplexity lowered from 5 to 1.67, a third of the 6 points less one" in result.stderr
 
 
 def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None:

@@ -116,3 +116,10 @@ def test_settings_that_the_library_does_not_follow_are_one_line_and_no_traceback
     ):
         model.target(model.encode(("the door",)), None)
     assert model.target(model.encode(("the door",)), "we saw it").tokens.sentence == "we saw it"
+
+
+def test_a_wrapper_that_names_no_inputs_is_given_them_all(tmp_path: Path, monkeypatch) -> None:
+    bert = loaded(tiny_bert(tmp_path / "b"))
+    inner = bert.module.forward
+    monkeypatch.setattr(bert.module, "forward", lambda *given, **named: inner(*given, **named))
+    assert {"input_ids", "token_type_ids"} <= bert.encode(("the door",)).inputs.keys()
