@@ -8,8 +8,8 @@ from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
 DISCLAIMER = "the axes have no unit, and distances in the plane are not attention"
-_WIDEST_NAME = 24
-_STRONG, _FAINT, _NONE = 0.7, 0.4, 0.2
+_WIDEST_NAME = 24  # cells
+_STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
 
 
 def trust_words(result: Projection) -> str:
@@ -24,7 +24,7 @@ def correlation_words(result: Projection) -> str:
     """Spearman's correlation, and what it means for this head."""
     if math.isnan(result.correlation):
         return "correlation of distance and score undefined: no two distances or no two scores differ"
-    named = f"correlation of full-space distance and score {_signed(result.correlation)} (Spearman)"
+    named = f"correlation of full-space distance and score {signed(result.correlation)} (Spearman)"
     return f"{named}: {nearness_words(result.correlation)}"
 
 
@@ -51,7 +51,7 @@ def settings_words(result: Projection) -> list[str]:
 def title_words(result: Projection, query: int, key: int | None, linked: int) -> tuple[str, str]:
     """Two lines: which query is looked at, or query and key; and what is shown or known of them."""
     head = result.head
-    named = f"query {_name(head.query_tokens, query)}"
+    named = f"query {token_name(head.query_tokens, query)}"
     keys = int(head.allowed[query].sum())
     if not keys:
         return named, "has no valid key"
@@ -70,10 +70,11 @@ def title_words(result: Projection, query: int, key: int | None, linked: int) ->
             f" · scaled score {head.scaled[query, key]:.2f}"
         )
     )
-    return f"{named} → key {_name(head.key_tokens, key)}", f"{seen} · {distance}"
+    return f"{named} → key {token_name(head.key_tokens, key)}", f"{seen} · {distance}"
 
 
-def _name(tokens: Tokens, position: int) -> str:
+def token_name(tokens: Tokens, position: int) -> str:
+    """The token's label, at most `_WIDEST_NAME` cells of it."""
     return settled(fit(tokens.labels[position], _WIDEST_NAME))
 
 
@@ -84,6 +85,6 @@ def _ending(result: Projection) -> str:
     return f"{how} {counted(result.iterations, 'iteration')}"
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
     """Two decimals with a sign."""
     return f"{value:+.2f}" if round(value, 2) else "0.00"

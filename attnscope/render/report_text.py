@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnscope.render.labels import fit, settled
-from attnscope.render.map_words import nearness_words
+from attnscope.render.map_words import nearness_words, signed, token_name
 from attnscope.render.numbers import counted, weight_text
 from attnscope.render.prediction import verdict_words
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import printable
 
-_WIDEST_NAME = 24  # cells
 _NAMES = {"confidence": "largest weight", "special tokens": "on special tokens"}
 _MEANINGS = {
     "confidence": "of a query, on average",
@@ -51,11 +49,6 @@ class Answer:
 
 def query_name(result: Report) -> str:
     return token_name(result.head.query_tokens, result.query)
-
-
-def token_name(tokens: Tokens, position: int) -> str:
-    """The token's label, at most `_WIDEST_NAME` cells of it."""
-    return settled(fit(tokens.labels[position], _WIDEST_NAME))
 
 
 def shares(result: Report, most: int) -> list[Share]:
@@ -121,10 +114,10 @@ def facts(result: Report) -> list[Fact]:
     over = f"of the map, over {counted(made.neighbours, 'neighbour')}"
     trust = "of the map: too few points, or all in one place" if math.isnan(made.trustworthiness) else over
     found.append(Fact("trustworthiness", _two_decimals(made.trustworthiness), trust))
-    means = "no two distances or scores differ"
+    value, means = "–", "no two distances or scores differ"
     if not math.isnan(made.correlation):
-        means = nearness_words(made.correlation)
-    found.append(Fact("distance and score", _signed(made.correlation), means))
+        value, means = signed(made.correlation), nearness_words(made.correlation)
+    found.append(Fact("distance and score", value, means))
     return found
 
 
@@ -170,7 +163,3 @@ def answer(result: Report) -> Answer | None:
 
 def _two_decimals(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else "–"
-
-
-def _signed(value: float) -> str:
-    return (f"{value:+.2f}" if round(value, 2) else "0.00") if math.isfinite(value) else "–"
