@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.map_words import nearness_words
 from attnscope.render.terminal import header, projection
 from attnscope.results import Projection, Verdict
 
