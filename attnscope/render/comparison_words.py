@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnscope.render.header import attention_words, model_words
+from attnscope.render.header import CROSS_ROWS, attention_words, model_words
 from attnscope.render.numbers import counted, signed_texts
 from attnscope.results import Between, Comparison, Kind, Side, Verdict
 from attnscope.tokens import printable
@@ -152,7 +152,7 @@ def _of_positions(result: Comparison) -> list[str]:
 
 
 def _of_rows(result: Comparison) -> list[str]:
-    told = []
+    told = [CROSS_ROWS] if any(side.head.kind is Kind.CROSS for side in result.sides) else []
     if result.between is Between.MODELS and result.divergence is None:
         told.append(
             "the models read the text as different tokens: their rows are not held against each other"

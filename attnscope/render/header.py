@@ -12,6 +12,7 @@ _ATTENTION = {
     Kind.DECODER: "decoder self-attention",
     Kind.CROSS: "cross-attention, decoder to encoder",
 }
+CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
 
 
 def header(result: HeadAttention | Overview | Verification | Projection) -> RenderableType:
@@ -64,7 +65,7 @@ def feature_words(result: HeadAttention) -> list[str]:
     """What sets this head apart from plain attention, one phrase each."""
     features = []
     if result.kind is Kind.CROSS:
-        features.append("a row is the token that the decoder reads, and decides on the next one")
+        features.append(CROSS_ROWS)
     if result.key_heads < result.heads:
         features.append(_shared_key_head(result))
     if result.window is not None:
