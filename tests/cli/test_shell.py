@@ -74,7 +74,8 @@ def test_an_interrupt_ends_with_130_and_without_a_traceback() -> None:
     time.sleep(1.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    # ended by the signal itself, where it struck an import of a library: a shell says 130 of both
+    assert process.returncode in (130, -signal.SIGINT), err
     assert "Traceback" not in err
     assert out == ""
 
