@@ -66,11 +66,37 @@ class Token:
 
 
 @dataclass(frozen=True)
+class Patches:
+    """A stretch of positions that are the patches of one picture, row by row from the top left."""
+
+    first: int
+    rows: int
+    columns: int
+
+    @property
+    def count(self) -> int:
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A stretch of positions that are the frames of one sound, each `seconds` later than the one before."""
+
+    first: int
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Tokens:
-    """The tokens of one input, in order, with the text or the pair of texts that they came from."""
+    """The tokens of one input, in order, with the text or the pair of texts that they came from.
+
+    `stretches` are the positions that stand for pictures and sounds instead of text.
+    """
 
     texts: tuple[str, ...]
     items: tuple[Token, ...]
+    stretches: tuple[Patches | Frames, ...] = ()
 
     def __len__(self) -> int:
         return len(self.items)
