@@ -1,23 +1,26 @@
 """Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.model.masks import with_own_masks
 from attnscope.tokens import Token, Tokens
 
-_MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
 _NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What the model is called with, the tokens it stands for, and what the user should be told."""
+    """What the model is called with, the tokens it stands for, and what the user should be told.
+
+    `mask_id` is the token of the first mask in the text, None where it has none.
+    """
 
     inputs: Any
     tokens: Tokens
     notices: tuple[str, ...]
+    mask_id: int | None = None
 
 
 def encode(
@@ -30,11 +33,10 @@ def encode(
     """
     if any(not text.strip() for text in texts):
         raise InputError("the text is empty" if len(texts) == 1 else "one text of the pair is empty")
-    respelled = tuple(_with_own_mask(tokenizer, text, name) for text in texts)
-    notices = []
-    if respelled != texts:
-        notices.append(f"the mask of {name} is spelled {tokenizer.mask_token}")
+    masked = with_own_masks(tokenizer, texts, name)
+    respelled, notices = masked.texts, [masked.notice] if masked.notice else []
     inputs = tokenizer(*respelled, return_tensors="pt")
+    masked.check(inputs["input_ids"][0].tolist(), name)
     length = inputs["input_ids"].shape[1]
     if limit is not None and length > limit:
         if not truncate:
@@ -55,7 +57,7 @@ def encode(
     if tokens.unknown:
         unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
         notices.append(f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}")
-    return Encoded(inputs, tokens, tuple(notices))
+    return Encoded(inputs, tokens, tuple(notices), masked.ids[0] if masked.ids else None)
 
 
 def _read_part(tokens: Tokens) -> tuple[str, ...]:
@@ -63,14 +65,6 @@ def _read_part(tokens: Tokens) -> tuple[str, ...]:
     spans = [(token.part, token.span[1]) for token in tokens.items if token.span is not None]
     ends = [max((end for part, end in spans if part == i), default=0) for i in range(len(tokens.texts))]
     return tuple(text[:end] for text, end in zip(tokens.texts, ends, strict=True))
-
-
-def _with_own_mask(tokenizer: Any, text: str, name: str) -> str:
-    if not _MASK.search(text):
-        return text
-    if tokenizer.mask_token is None:
-        raise InputError(f"{name} has no mask token: take the mask out of the text or choose a masked model")
-    return _MASK.sub(lambda _: tokenizer.mask_token, text)
 
 
 def limit_of(tokenizer: Any, config: Any) -> int | None:
@@ -96,7 +90,16 @@ def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
     pieces = tokenizer.convert_ids_to_tokens(ids)
     spelled = (str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces)
     items = zip(ids, pieces, spelled, strict=True)
-    return Tokens(texts, tuple(Token(i, piece, text, None, None) for i, piece, text in items))
+    added = _added_ids(tokenizer)
+    return Tokens(
+        texts, tuple(Token(i, piece, text, None, None, special=i in added) for i, piece, text in items)
+    )
+
+
+def _added_ids(tokenizer: Any) -> set[int]:
+    """What a tokenizer puts around a text, by role: neither masks nor what it cannot spell."""
+    roles = ("bos", "eos", "cls", "sep", "pad")
+    return {getattr(tokenizer, f"{role}_token_id", None) for role in roles} - {None}
 
 
 def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:
