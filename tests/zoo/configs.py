@@ -1,0 +1,144 @@
+"""A tiny config for any model type of the installed transformers, made from the library's own default.
+
+The default config is walked with its sub-configs; fields are shrunk by name (`rules.SIZES`), lists that go by
+layer are cut so that every sort of layer stays, and `rules.OVERRIDES` says what single types need besides.
+"""
+
+import dataclasses
+import zlib
+from functools import cache
+from typing import Any
+
+from transformers import PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from . import rules
+
+_COMMON = {field.name for field in dataclasses.fields(PreTrainedConfig)}
+_LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth", "encoder_layers")
+
+
+class NotBuildable(Exception):
+    """Why a model type has no specimen, in one line."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(" ".join(str(reason).split()))
+
+
+def model_types() -> tuple[str, ...]:
+    """Every model type that the installed transformers has a config for, towers and parts included."""
+    return tuple(sorted(set(CONFIG_MAPPING)))
+
+
+def config(model_type: str) -> PreTrainedConfig:
+    """The tiny config of a model type; NotBuildable where the library has no default to start from."""
+    if model_type not in CONFIG_MAPPING:
+        raise NotBuildable(f"no model type {model_type} in this transformers")
+    if model_type in rules.ABSENT:
+        raise NotBuildable(rules.ABSENT[model_type])
+    return tiny(default(CONFIG_MAPPING[model_type], rules.OVERRIDES.get(model_type, {})))
+
+
+def default(kind: type[PreTrainedConfig], needed: dict[str, Any]) -> PreTrainedConfig:
+    """The library's default, with `needed` where it has none."""
+    try:
+        return kind()
+    except Exception:
+        return kind(**{name: value for name, value in needed.items() if "." not in name})
+
+
+def tiny(
+    original: PreTrainedConfig, above: dict[str, Any] | None = None, sizes: dict[str, Any] | None = None
+) -> PreTrainedConfig:
+    """A copy of `original` with small sizes; `above` holds what its owner orders for it."""
+    kind = type(original)
+    object.__setattr__(original, "allow_global_per_layer_attribute_access", True)
+    orders = {**rules.OVERRIDES.get(original.model_type, {}), **(above or {})}
+    chosen: dict[str, Any] = {}
+    plain = _plain(kind)
+    for name in _fields(kind):
+        value, order = getattr(original, name, None), _below(name, orders)
+        if isinstance(value, PreTrainedConfig):
+            chosen[name] = tiny(value, order)
+        elif name in orders:
+            chosen[name] = orders[name]
+        elif (size := _size(name, value)) is not None:
+            chosen[name] = size
+        elif value != getattr(plain, name, None):
+            chosen[name] = value
+    chosen |= _per_layer(original, chosen, orders)
+    chosen |= {name: value for name, value in orders.items() if "." not in name}
+    return kind(**{name: value for name, value in chosen.items() if value is not rules.LEAVE})
+
+
+def _below(name: str, orders: dict[str, Any]) -> dict[str, Any]:
+    """The orders for the sub-config `name`, written as `name.field`."""
+    return {key.removeprefix(f"{name}."): value for key, value in orders.items() if key.startswith(f"{name}.")}
+
+
+@cache
+def _plain(kind: type[PreTrainedConfig]) -> PreTrainedConfig | None:
+    try:
+        made = kind()
+    except Exception:
+        return None
+    object.__setattr__(made, "allow_global_per_layer_attribute_access", True)
+    return made
+
+
+def _fields(kind: type[PreTrainedConfig]) -> list[str]:
+    """The fields of its own, and those common ones that say what the model is."""
+    own = [field.name for field in dataclasses.fields(kind) if field.init and field.name not in _COMMON]
+    return [*own, "is_encoder_decoder"]
+
+
+def _size(name: str, value: Any) -> Any:
+    """The small value for a field, None to leave it."""
+    if name.endswith(("_token_id", "_token_index")):
+        return None if value is None and not name.startswith("pad") else _token(name)
+    if name in rules.SIZES and not (value is None and name in rules.OPTIONAL):
+        return rules.SIZES[name] if not isinstance(value, (list, tuple)) else None
+    if name in {"image_size", "patch_size"}:
+        size = rules.IMAGE if name == "image_size" else rules.PATCH
+        return [size] * len(value) if isinstance(value, (list, tuple)) else size
+    if name == "depths":
+        return [2] * len(value)
+    if name == "rope_parameters" and isinstance(value, dict) and "mrope_section" in value:
+        return {**value, "mrope_section": [2, 1, 1]}
+    return None
+
+
+def _token(name: str) -> int:
+    """One id per name, the same in every config of a model."""
+    stem = name.removesuffix("_id").removesuffix("_index").removesuffix("_token")
+    span = rules.VOCABULARY - rules.FIRST_SPECIAL
+    return rules.IDS.get(stem, rules.FIRST_SPECIAL + zlib.crc32(stem.encode()) % span)
+
+
+def _per_layer(original: PreTrainedConfig, chosen: dict[str, Any], orders: dict[str, Any]) -> dict[str, Any]:
+    """Lists with one entry per layer, cut to as many layers as show every sort of them, and the count."""
+    count_name = next((name for name in _LAYER_COUNTS if name in chosen), None)
+    if count_name is None:
+        return {}
+    before, after = getattr(original, count_name), chosen[count_name]
+    lists = {
+        name: list(value)
+        for name in _fields(type(original))
+        if name not in orders
+        and not name.startswith("_")
+        and isinstance(value := getattr(original, name, None), (list, tuple))
+        and len(value) == before
+    }
+    if "layer_types" in lists and chosen.get("sliding_window") and set(lists["layer_types"]) == {"full_attention"}:
+        lists["layer_types"] = ["sliding_attention", "full_attention"] * before
+    if any(isinstance(entry, (list, dict)) for value in lists.values() for entry in value):
+        return {}
+    columns = list(zip(*lists.values(), strict=False))
+    sorts = list(dict.fromkeys(columns))
+    if len(sorts) < 2 or count_name in orders:
+        kept = columns[:after]
+    else:
+        after = max(after, min(len(sorts), 6))
+        kept = [sorts[i % len(sorts)] for i in range(after)]
+    made = {name: [column[i] for column in kept] for i, name in enumerate(lists)}
+    return made | ({count_name: after} if lists else {})
