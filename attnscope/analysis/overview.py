@@ -13,12 +13,16 @@ from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
-def overview(captured: Capture, heads: Sequence[int] | None = None) -> Overview:
-    """Entropy, strongest link and certificate of `heads` (default all captured) in every layer."""
-    calls = captured.calls
+def overview(captured: Capture, heads: Sequence[int] | None = None, block: int = 0) -> Overview:
+    """Entropy, strongest link and certificate of `heads` (default all captured) in every layer.
+
+    `block` chooses among the separate attentions of layers that make several.
+    """
+    layers = dict.fromkeys(call.layer for call in captured.calls)
+    calls = [captured.call(layer, block=block) for layer in layers]
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
-    links = [[_strongest(each) for each in row] for row in weights]
+    links = [[strongest(each) for each in row] for row in weights]
     return Overview(
         kind=calls[0].kind,
         query_tokens=calls[0].query_tokens,
@@ -40,7 +44,7 @@ def _measured(
     return HeadScores(name, measure.unit, tuple(call.layer for call in calls), heads, values)
 
 
-def _strongest(weights: Tensor) -> tuple[int, int, float]:
+def strongest(weights: Tensor) -> tuple[int, int, float]:
     """Query, key and size of the largest weight; (-1, -1, NaN) when no query has a key."""
     if torch.isnan(weights).all():
         return -1, -1, float("nan")

@@ -8,15 +8,18 @@ from typing import TypeAlias
 
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, Overview
-from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Verdict
+from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
+from attnscope.results.special import Special, SpecialMass
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
+from attnscope.results.view import HeadView
 from attnscope.results.worked import ScaleStudy, Worked
 
 Result: TypeAlias = (
     HeadAttention
+    | HeadView
     | Overview
     | Verification
     | Projection
@@ -38,6 +41,7 @@ __all__ = [
     "Guess",
     "HeadAttention",
     "HeadScores",
+    "HeadView",
     "Kind",
     "LayerCheck",
     "MapSettings",
@@ -49,9 +53,12 @@ __all__ = [
     "Provenance",
     "Report",
     "Result",
+    "Route",
     "ScaleStudy",
     "Side",
     "Similarity",
+    "Special",
+    "SpecialMass",
     "Verdict",
     "Verification",
     "Worked",

@@ -1,11 +1,13 @@
 """Attention heads on one input: one of them in full, or several at a glance."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.results.origin import Certificate, Kind, Provenance
+from attnscope.results.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
 
 
@@ -14,8 +16,9 @@ class HeadAttention:
     """One head on one input, every stage of it.
 
     `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
-    masked); `weights` rows sum to 1 unless the head has a sink. A row without any allowed key is NaN and
-    False in `answered`. `key_head` is the key/value head that this query head reads.
+    masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
+    A row without any allowed key is NaN and False in `answered`. `key_head` is the key/value head that this
+    query head reads, `block` which of the `blocks` separate attentions of its layer this is.
     """
 
     layer: int
@@ -42,6 +45,10 @@ class HeadAttention:
     module: str
     certificate: Certificate
     provenance: Provenance
+    terms: Mapping[str, Float[np.ndarray, "query key"]] = field(default_factory=dict)
+    tower: str = ""
+    block: int = 0
+    blocks: int = 1
 
     @property
     def name(self) -> str:
@@ -51,6 +58,11 @@ class HeadAttention:
     def answered(self) -> Bool[np.ndarray, " query"]:
         """Which queries have at least one key that they may look at."""
         return np.asarray(self.allowed.any(axis=1))
+
+    @property
+    def special_mass(self) -> SpecialMass | None:
+        """How much of the weight lies on special tokens; None where there are none."""
+        return special_mass([self.weights], self.key_tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +82,8 @@ class Overview:
 
     `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
     no query has a key; `strongest_weight` the weight itself. Certificates are by layer, then head.
+
+    Of an overview by words, or without special tokens, `tokens` is the one that it was made from.
     """
 
     kind: Kind
@@ -81,6 +95,15 @@ class Overview:
     weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...]
     certificates: tuple[tuple[Certificate, ...], ...]
     provenance: Provenance
+    words: bool = False
+    special: Special = Special.SHOW
+    tokens: "Overview | None" = None
+
+    @property
+    def special_mass(self) -> SpecialMass | None:
+        """How much of the weight of all heads and tokens lies on special tokens; None where there are none."""
+        by_tokens = self.tokens or self
+        return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
 
     @property
     def layers(self) -> tuple[int, ...]:

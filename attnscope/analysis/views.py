@@ -1,0 +1,118 @@
+"""A head's weights between words, with special tokens shown, left out, or left out and the rest scaled up.
+
+Sum over the pieces of a key, mean over the pieces of a query that have a key (Clark et al. 2019): a row
+still sums to what the rows of its pieces sum to. Weights are regrouped, never made anew.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from attnscope.analysis.overview import strongest
+from attnscope.analysis.words import Groups, joined, words_of
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES, whole
+from attnscope.results import HeadAttention, HeadView, Overview, Special
+from attnscope.tokens import Tokens
+
+
+def viewed(head: HeadAttention, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
+    """The weights of `head`, by `words` or by tokens, with special tokens as `special` says.
+
+    `InputError` where nothing is left to show, or the tokens do not say which words they belong to.
+    """
+    queries = _groups(head.query_tokens, "query", words, special)
+    keys = _groups(head.key_tokens, "key", words, special)
+    allowed = (
+        _members(queries, len(head.query_tokens)) @ head.allowed @ _members(keys, len(head.key_tokens)).T
+    )
+    same = head.query_tokens is head.key_tokens
+    query_tokens = joined(head.query_tokens, queries)
+    return HeadView(
+        head=head,
+        words=words,
+        special=special,
+        query_tokens=query_tokens,
+        key_tokens=query_tokens if same else joined(head.key_tokens, keys),
+        query_groups=queries,
+        key_groups=keys,
+        weights=regrouped(head.weights, queries, keys, renormalise=special is Special.RENORMALISE),
+        allowed=rows @ head.allowed @ columns.T,
+    )
+
+
+def regrouped(
+    weights: Float[np.ndarray, "query key"], queries: Groups, keys: Groups, *, renormalise: bool = False
+) -> Float[np.ndarray, "query_group key_group"]:
+    """Weights by groups of tokens; with `renormalise` each row is divided by its sum, NaN where that is 0.
+
+    A row of NaN is a query without a key: it is left out of the mean over its group, which is NaN only
+    where no piece has a key.
+    """
+    answered = ~np.isnan(weights).any(axis=1)
+    taken = (_members(queries, len(weights)) & answered).astype(np.float64)
+    pieces = taken.sum(axis=1, keepdims=True)
+    sums = np.nan_to_num(weights) @ _members(keys, weights.shape[1]).T
+    rows = _divided(taken @ sums, pieces)
+    return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
+
+
+def viewed_overview(overview: Overview, *, words: bool = False, special: Special = Special.SHOW) -> Overview:
+    """The overview by words, or without special tokens; entropies and links are those of the new rows.
+
+    `InputError` for rows that special tokens were only hidden in, which have no entropy.
+    """
+    if special is Special.HIDE:
+        raise InputError(
+            "an overview shows entropies, and rows with hidden tokens have none: "
+            "--special renormalise, or give one --layer and one --head"
+        )
+    queries = _groups(overview.query_tokens, "query", words, special)
+    keys = _groups(overview.key_tokens, "key", words, special)
+    scaled = special is Special.RENORMALISE
+    weights = [
+        [regrouped(each, queries, keys, renormalise=scaled) for each in row] for row in overview.weights
+    ]
+    links = [[strongest(each) for each in row] for row in weights]
+    measure = MEASURES[overview.entropy.measure]
+    entropies = np.array([[measure(whole(torch.from_numpy(each))) for each in row] for row in weights])
+    return replace(
+        overview,
+        query_tokens=joined(overview.query_tokens, queries),
+        key_tokens=joined(overview.key_tokens, keys),
+        entropy=replace(overview.entropy, values=entropies),
+        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
+        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
+        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        words=words,
+        special=special,
+        tokens=overview,
+    )
+
+
+def _groups(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
+    """Words or single tokens, without the special ones unless they are shown."""
+    groups = words_of(tokens) if words else tuple((i,) for i in range(len(tokens)))
+    if special is Special.SHOW:
+        return groups
+    left = tuple(group for group in groups if not tokens.items[group[0]].special)
+    if not left:
+        raise InputError(f"every {side} is a special token: without them nothing is left to show")
+    return left
+
+
+def _members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
+    """Which of `count` tokens belong to each group."""
+    members = np.zeros((len(groups), count), dtype=bool)
+    for row, group in enumerate(groups):
+        members[row, list(group)] = True
+    return members
+
+
+def _divided(
+    rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
+) -> Float[np.ndarray, "row column"]:
+    """Rows over their sums, NaN where that is 0."""
+    return np.divide(rows, sums, out=np.full(rows.shape, np.nan), where=sums > 0)

@@ -1,0 +1,42 @@
+"""Special tokens, which a tokenizer puts around a text: how much attention lies on them, and what to do about it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.tokens import Tokens
+
+
+class Special(StrEnum):
+    """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
+
+    SHOW = "show"
+    HIDE = "hide"
+    RENORMALISE = "renormalise"
+
+
+@dataclass(frozen=True)
+class SpecialMass:
+    """Share of the weight, 0 to 1, that lies on special tokens: mean over the queries that have a key.
+
+    `by_name` splits it among them in the order of the text, those of one name together.
+    """
+
+    total: float
+    by_name: tuple[tuple[str, float], ...]
+
+
+def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens) -> SpecialMass | None:
+    """The mass of one head or the mean over several; None without special tokens or queries that have a key."""
+    special = [i for i, token in enumerate(keys.items) if token.special]
+    rows = [each[~np.isnan(each).any(axis=1)] for each in weights]
+    means = [each[:, special].mean(axis=0) for each in rows if len(each)]
+    if not special or not means:
+        return None
+    masses: dict[str, float] = {}
+    for position, mass in zip(special, np.mean(means, axis=0).tolist(), strict=True):
+        masses[keys.names[position]] = masses.get(keys.names[position], 0.0) + mass
+    return SpecialMass(sum(masses.values()), tuple(masses.items()))

@@ -1,0 +1,51 @@
+"""A head's weights as they are looked at: between words instead of tokens, with special tokens or without."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.results.heads import HeadAttention
+from attnscope.results.special import Special
+from attnscope.tokens import Tokens
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadView:
+    """The weights of `head` with its tokens grouped, and special tokens treated as `special` says.
+
+    Entry i of `query_groups` holds the positions of the head's own tokens behind row i, which `query_tokens`
+    names; keys alike. A weight is the sum over the pieces of its key and the mean over the pieces of its
+    query (Clark et al. 2019). `allowed` is False where all pairs of pieces are masked. A row of which
+    nothing is left is False in `answered`, and NaN where rows are divided by what remains.
+
+    Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
+    """
+
+    head: HeadAttention
+    words: bool
+    special: Special
+    query_tokens: Tokens
+    key_tokens: Tokens
+    query_groups: Groups
+    key_groups: Groups
+    weights: Float[np.ndarray, "query key"]
+    allowed: Bool[np.ndarray, "query key"]
+
+    @property
+    def answered(self) -> Bool[np.ndarray, " query"]:
+        """Which rows have a key left that they may look at, and any weight on those."""
+        left = np.nan_to_num(self.weights).sum(axis=1) > 0
+        return np.asarray(self.allowed.any(axis=1) & left)
+
+    @property
+    def emptied(self) -> int:
+        """How many rows had a key, and have nothing left without the special tokens."""
+        had = [bool(self.head.answered[list(group)].any()) for group in self.query_groups]
+        return int((np.array(had, dtype=bool) & ~self.answered).sum())
+
+    def query_row(self, position: int) -> int | None:
+        """The row that holds the head's query at `position`; None where it is left out."""
+        return next((row for row, group in enumerate(self.query_groups) if position in group), None)
