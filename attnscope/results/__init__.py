@@ -8,6 +8,16 @@ from typing import TypeAlias
 
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, Overview
+from attnscope.results.media import (
+    Gaze,
+    Picture,
+    PictureAttention,
+    PictureHeads,
+    Sound,
+    SoundAttention,
+    SoundHeads,
+    Spectrogram,
+)
 from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
@@ -28,6 +38,10 @@ Result: TypeAlias = (
     | Comparison
     | Worked
     | ScaleStudy
+    | PictureAttention
+    | PictureHeads
+    | SoundAttention
+    | SoundHeads
 )
 
 __all__ = [
@@ -37,6 +51,7 @@ __all__ = [
     "Comparison",
     "Divergence",
     "Fault",
+    "Gaze",
     "Generated",
     "Guess",
     "HeadAttention",
@@ -48,6 +63,9 @@ __all__ = [
     "NextSentence",
     "OutputCheck",
     "Overview",
+    "Picture",
+    "PictureAttention",
+    "PictureHeads",
     "Prediction",
     "Projection",
     "Provenance",
@@ -57,8 +75,12 @@ __all__ = [
     "ScaleStudy",
     "Side",
     "Similarity",
+    "Sound",
+    "SoundAttention",
+    "SoundHeads",
     "Special",
     "SpecialMass",
+    "Spectrogram",
     "Verdict",
     "Verification",
     "Worked",
