@@ -26,9 +26,20 @@ from transformers import (
 )
 
 WORDS = ("the", "door", "opened", "cat", "clos", "un", "##ing", "##ed", "##able", ".", ",", "don", "'", "t")
-CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'<>_[]|我喜欢猫القطعىب日本é👩👧\u200d"
+CHARACTERS = (
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'<>_[]|我喜欢猫القطعىب日本é👩👧\u200d"
+)
 WHOLE = ("the", "door", "opened", "clos", "ing", "喜欢")
-MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("o", "r"), ("o", "or"), ("Ġ", "d"), ("Ġd", "oor"), ("i", "n")]
+MERGES = [
+    ("t", "h"),
+    ("th", "e"),
+    ("Ġ", "the"),
+    ("o", "r"),
+    ("o", "or"),
+    ("Ġ", "d"),
+    ("Ġd", "oor"),
+    ("i", "n"),
+]
 
 
 def _word_pieces(*special: str) -> dict[str, int]:
@@ -54,6 +65,7 @@ def _with_byte_pieces() -> dict[str, int]:
     return {piece: i for i, piece in enumerate(pieces)}
 
 
+_LLAMA = [("▁", "t"), ("▁t", "h"), ("▁th", "e")]
 _BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _ROBERTA_MASK = AddedToken("<mask>", lstrip=True)  # swallows the blank before it
 _BART = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -74,7 +86,7 @@ BUILD: dict[str, Callable[[], Any]] = {
         vocab=_unigram("<pad>", "</s>", "<unk>") + [(f"<extra_id_{i}>", 0.0) for i in (2, 1, 0)], extra_ids=3
     ),
     "pegasus": lambda: PegasusTokenizer(vocab=_unigram("<pad>", "</s>", "<mask_1>", "<mask_2>", "<unk>")),
-    "llama": lambda: LlamaTokenizer(vocab=_with_byte_pieces(), merges=[("▁", "t"), ("▁t", "h"), ("▁th", "e")]),
+    "llama": lambda: LlamaTokenizer(vocab=_with_byte_pieces(), merges=_LLAMA),
     "canine": CanineTokenizer,
     "byt5": lambda: ByT5Tokenizer(extra_ids=3),
 }  # fmt: skip

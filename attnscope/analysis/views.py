@@ -25,9 +25,7 @@ def viewed(head: HeadAttention, *, words: bool = False, special: Special = Speci
     """
     queries = _groups(head.query_tokens, "query", words, special)
     keys = _groups(head.key_tokens, "key", words, special)
-    allowed = (
-        _members(queries, len(head.query_tokens)) @ head.allowed @ _members(keys, len(head.key_tokens)).T
-    )
+    rows, columns = _members(queries, len(head.query_tokens)), _members(keys, len(head.key_tokens))
     same = head.query_tokens is head.key_tokens
     query_tokens = joined(head.query_tokens, queries)
     return HeadView(
@@ -73,11 +71,12 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
     keys = _groups(overview.key_tokens, "key", words, special)
     scaled = special is Special.RENORMALISE
     weights = [
-        [regrouped(each, queries, keys, renormalise=scaled) for each in row] for row in overview.weights
+        [torch.from_numpy(regrouped(each, queries, keys, renormalise=scaled)) for each in row]
+        for row in overview.weights
     ]
     links = [[strongest(each) for each in row] for row in weights]
     measure = MEASURES[overview.entropy.measure]
-    entropies = np.array([[measure(whole(torch.from_numpy(each))) for each in row] for row in weights])
+    entropies = np.array([[measure(whole(each)) for each in row] for row in weights])
     return replace(
         overview,
         query_tokens=joined(overview.query_tokens, queries),

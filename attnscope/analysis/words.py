@@ -78,7 +78,7 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
 
 
 def _within_character(before: str, after: str) -> bool:
-    """Whether one visible character goes on: a mark, a joiner, a skin tone, a drawn-out vowel, a joined part."""
+    """Whether one visible character goes on: by a mark, joiner, skin tone, long vowel or joined part."""
     toned = "\U0001f3fb" <= after <= "\U0001f3ff"
     drawn_out = unicodedata.name(after or " ", "").startswith("KATAKANA-HIRAGANA")
     return _is_mark(after) or after in _JOINERS or toned or drawn_out or before == "\u200d"

@@ -101,7 +101,7 @@ class Overview:
 
     @property
     def special_mass(self) -> SpecialMass | None:
-        """How much of the weight of all heads and tokens lies on special tokens; None where there are none."""
+        """How much of the weight lies on special tokens, by tokens, mean over the heads; None without any."""
         by_tokens = self.tokens or self
         return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
 

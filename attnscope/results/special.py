@@ -1,4 +1,4 @@
-"""Special tokens, which a tokenizer puts around a text: how much attention lies on them, and what to do about it."""
+"""Special tokens, put around a text by its tokenizer: how much attention lies on them, what to do with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class SpecialMass:
 
 
 def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens) -> SpecialMass | None:
-    """The mass of one head or the mean over several; None without special tokens or queries that have a key."""
+    """The mass of one head, or the mean over several; None without special tokens or answered queries."""
     special = [i for i, token in enumerate(keys.items) if token.special]
     rows = [each[~np.isnan(each).any(axis=1)] for each in weights]
     means = [each[:, special].mean(axis=0) for each in rows if len(each)]
