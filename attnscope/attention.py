@@ -7,20 +7,31 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.errors import InputError
-from attnscope.results import Kind, Provenance
+from attnscope.errors import InputError, listed
+from attnscope.results import Kind, Provenance, Route
 from attnscope.sdpa import Operands
 from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionCall:
-    """One call of one attention layer for one input, as the kernel received and answered it.
+class Term:
+    """Something that the model adds to the scaled scores, named after what it stands for."""
 
-    `module` and `call` (how often that module had been called before) are its identity. K and V have one
-    entry per key head, un-repeated. `output` and `weights` are the model's own: weights by head, for the
-    heads that were asked for. `unrotated_k` is the key before its rotary position, where it is known; it
-    only serves to prove that the rotation would be missed. Tensors are detached and on the CPU.
+    name: str
+    values: Float[Tensor, "#head query key"]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """One attention of one layer for one input, as the kernel received and answered it.
+
+    `module` and `call` (how often that module had been called before) are its identity. A layer that
+    attends in separate blocks (windows of a picture, one picture after the other, two halves of V) makes
+    one of these for each `block`. K and V have one entry per key head, un-repeated. `terms` are added to
+    the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
+    nothing. `output` and `weights` are the model's own: weights by head, for the heads that were asked for.
+    `unrotated_k` is the key before its rotary position, where it is known; it only serves to prove that
+    the rotation would be missed. Tensors are detached and on the CPU.
     """
 
     module: str
@@ -34,7 +45,7 @@ class AttentionCall:
     v: Float[Tensor, "kv_head key value_dim"]
     scale: float
     softcap: float | None
-    bias: Float[Tensor, "#head query key"] | None
+    terms: tuple[Term, ...]
     allowed: Bool[Tensor, "#head query key"] | None
     sinks: Float[Tensor, " head"] | None
     window: int | None
@@ -43,6 +54,17 @@ class AttentionCall:
     epsilon: float
     precision: str
     unrotated_k: Float[Tensor, "kv_head key dim"] | None = field(default=None)
+    remainder: Float[Tensor, "#head query key"] | None = None
+    route: Route = Route.TAKEOVER
+    tower: str = ""
+    block: int = 0
+
+    @property
+    def bias(self) -> Float[Tensor, "#head query key"] | None:
+        """Everything that is added to the scaled scores, in float64."""
+        added = [term.values.double() for term in self.terms]
+        added += [] if self.remainder is None else [self.remainder.double()]
+        return sum(added[1:], added[0]) if added else None
 
     @property
     def heads(self) -> int:
@@ -64,16 +86,24 @@ class AttentionCall:
         if not 0 <= head < self.heads:
             raise InputError(f"no head {head} in layer {self.layer}: heads are 0-{self.heads - 1}")
         mine, shared = slice(head, head + 1), slice(self.key_head(head), self.key_head(head) + 1)
+        bias = self.bias
         return Operands(
             q=self.q[mine].double(),
             k=self.k[shared].double(),
             v=self.v[shared].double(),
             scale=self.scale,
             softcap=self.softcap,
-            bias=None if self.bias is None else _of_head(self.bias, head).double(),
+            bias=None if bias is None else _of_head(bias, head),
             allowed=None if self.allowed is None else _of_head(self.allowed, head),
             sinks=None if self.sinks is None else self.sinks[mine].double(),
         )
+
+    def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
+        """What is added to the scaled scores of head `head`, by name, in float64, written out."""
+        shape = (self.q.shape[1], self.k.shape[1])
+        named = {term.name: term.values for term in self.terms}
+        named |= {} if self.remainder is None else {"remainder": self.remainder}
+        return {name: _of_head(values, head)[0].double().expand(shape) for name, values in named.items()}
 
     def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
         """Where head `head` may look, written out."""
@@ -98,10 +128,16 @@ class Capture:
     layers: int
     provenance: Provenance
 
-    def call(self, layer: int, kind: Kind | None = None) -> AttentionCall:
-        """The call of one layer; `InputError` when it was not captured."""
-        for call in self.calls:
-            if call.layer == layer and kind in (None, call.kind):
-                return call
-        captured = ", ".join(str(call.layer) for call in self.calls)
-        raise InputError(f"layer {layer} was not captured: captured are {captured}")
+    def call(self, layer: int, kind: Kind | None = None, block: int = 0) -> AttentionCall:
+        """The call of one layer, block `block` of it; `InputError` when it was not captured."""
+        mine = [call for call in self.calls if call.layer == layer and kind in (None, call.kind)]
+        if not mine:
+            captured = ", ".join(str(each) for each in dict.fromkeys(call.layer for call in self.calls))
+            raise InputError(f"layer {layer} was not captured: captured are {captured}")
+        if not -len(mine) <= block < len(mine):
+            raise InputError(f"no block {block} in layer {layer}: blocks are {listed(range(len(mine)))}")
+        return mine[block]
+
+    def blocks(self, layer: int) -> int:
+        """How many separate attentions the layer makes for one input."""
+        return sum(call.layer == layer for call in self.calls)

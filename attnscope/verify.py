@@ -11,13 +11,15 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Kind, Verdict
 from attnscope.sdpa import Operands, Stages, attend
+
+Made = Callable[[AttentionCall, int, Operands], Operands | None]
 
 
 def certify(call: AttentionCall, head: int) -> Certificate:
@@ -38,6 +40,8 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     faults = _faults(call, head, operands, tolerance)
     agrees = weight_error <= tolerance and output_error <= 2 * tolerance  # False also when either is NaN
     verdict, reason = conclusion(agrees, weight_error, output_error, faults)
+    if call.remainder is not None and verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE):
+        verdict, reason = Verdict.PARTIAL, "part of the score is known only as a remainder"
     return Certificate(
         verdict=verdict,
         weight_error=weight_error,
@@ -92,7 +96,8 @@ def _largest_score_sum(call: AttentionCall, head: int, operands: Operands) -> fl
 def _faults(call: AttentionCall, head: int, operands: Operands, tolerance: float) -> tuple[Fault, ...]:
     """Every applicable fault applied to this call, hardest to see first."""
     tried = []
-    for name, fault in FAULTS.items():
+    dropped = {f"{name} dropped": _without(added) for name, added in call.added(head).items()}
+    for name, fault in {**FAULTS, **dropped}.items():
         if (faulty := fault(call, head, operands)) is not None:
             weight_error, output_error = _distance(call, head, attend(faulty))
             power = max(weight_error / tolerance, output_error / (2 * tolerance))
@@ -130,8 +135,17 @@ def _soft_cap_dropped(call: AttentionCall, head: int, operands: Operands) -> Ope
     return None if operands.softcap is None else operands.but(softcap=None)
 
 
-def _bias_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    return None if operands.bias is None else operands.but(bias=None)
+def _without(added: Float[Tensor, "query key"]) -> Made:
+    """The fault that leaves out one thing that is added to the scores; a constant along a row is no fault."""
+
+    def drop(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
+        seen = added.masked_fill(~call.allowed_matrix(head), torch.nan)
+        tells = (seen - seen.nanmean(-1, keepdim=True)).abs().nan_to_num(
+            0
+        ).max() > 0 or operands.sinks is not None
+        return operands.but(bias=operands.bias - added) if tells and operands.bias is not None else None
+
+    return drop
 
 
 def _sink_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
@@ -165,12 +179,11 @@ def _product_transposed(call: AttentionCall, head: int, operands: Operands) -> O
     return operands.but(q=operands.k, k=operands.q) if operands.q.shape == operands.k.shape else None
 
 
-FAULTS: dict[str, Callable[[AttentionCall, int, Operands], Operands | None]] = {
+FAULTS: dict[str, Made] = {
     "scale off by sqrt 2": _scale_off,
     "mask dropped": _mask_dropped,
     "window dropped": _window_dropped,
     "soft cap dropped": _soft_cap_dropped,
-    "bias dropped": _bias_dropped,
     "sink dropped": _sink_dropped,
     "wrong key head": _wrong_key_head,
     "wrong value head": _wrong_value_head,

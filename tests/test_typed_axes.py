@@ -42,7 +42,7 @@ def test_a_call_whose_keys_are_narrower_than_its_queries_is_refused():
     [
         lambda: for_each_query_head(torch.zeros(2, 3), 2),
         lambda: certify("a call", 0),
-        lambda: weights_by_identity("inputs"),
+        lambda: weights_by_identity("inputs", 0),
         lambda: overview("captured"),
         lambda: layers_of((), "decoder"),
         lambda: printable(3),

@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
-from attnscope.attention import AttentionCall
+from attnscope.attention import AttentionCall, Term
 from attnscope.capture import capture
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
@@ -101,7 +101,7 @@ def extra(family: str, layer: int) -> set[str]:
         *({"window dropped"} if window else ()),
         *({"key rotation left out"} if family in ROTATION_SEEN else ()),
         *({"soft cap dropped"} if family == "gemma2" else ()),
-        *({"bias dropped"} if family == "t5" else ()),
+        *({"relative position dropped"} if family == "t5" else ()),
         *({"sink dropped"} if family == "gpt_oss" else ()),
     }
 
@@ -113,7 +113,10 @@ def test_just_the_faults_that_could_apply_are_tried(family):
 
 
 def test_every_fault_applies_somewhere():
-    assert set().union(*(names(call) for family in FAMILIES for call in calls(family))) == set(FAULTS)
+    assert set().union(*(names(call) for family in FAMILIES for call in calls(family))) == {
+        *FAULTS,
+        "relative position dropped",
+    }
 
 
 def test_a_window_as_long_as_the_input_is_no_fault():
@@ -199,7 +202,7 @@ FAULTY: dict[str, tuple[str, Callable[[AttentionCall], dict[str, object]]]] = {
     "mask dropped": ("llama", lambda call: {"allowed": torch.ones_like(CAUSAL)}),
     "window dropped": ("mistral", lambda call: {"allowed": CAUSAL}),
     "soft cap dropped": ("gemma2", lambda call: {"softcap": None}),
-    "bias dropped": ("t5", lambda call: {"bias": None}),
+    "relative position dropped": ("t5", lambda call: {"bias": None}),
     "sink dropped": ("gpt_oss", lambda call: {"sink": None}),
     "wrong key head": ("llama", lambda call: {"k": call.k[0]}),
     "query and key exchanged": ("llama", lambda call: {"q": call.k[1], "k": call.q[4]}),
@@ -269,8 +272,8 @@ TAMPERINGS: dict[str, tuple[str, Callable[[AttentionCall], dict[str, object]]]] 
     "window of an encoder ignored": ("modernbert", lambda call: {"allowed": None}),
     "soft cap dropped": ("gemma2", lambda call: {"softcap": None}),
     "another soft cap": ("gemma2", lambda call: {"softcap": 50.0}),
-    "bias dropped": ("t5", lambda call: {"bias": None}),
-    "bias of another head": ("t5", lambda call: {"bias": call.bias.roll(1, 0)}),
+    "relative position dropped": ("t5", lambda call: {"terms": ()}),
+    "bias of another head": ("t5", lambda call: {"terms": (Term("bias", call.bias.roll(1, 0)),)}),
     "sinks dropped": ("gpt_oss", lambda call: {"sinks": None}),
     "sinks of another head": ("gpt_oss", lambda call: {"sinks": call.sinks.roll(1)}),
     "key of another head": ("llama", lambda call: {"k": call.k.flip(0)}),

@@ -8,9 +8,14 @@ from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
-def head_attention(captured: Capture, layer: int, head: int, kind: Kind | None = None) -> HeadAttention:
-    """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured."""
-    call = captured.call(layer, kind)
+def head_attention(
+    captured: Capture, layer: int, head: int, kind: Kind | None = None, block: int = 0
+) -> HeadAttention:
+    """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured.
+
+    `block` chooses among the separate attentions of a layer that makes several.
+    """
+    call = captured.call(layer, kind, block)
     operands = call.operands(head)
     stages = attend(operands)
     allowed = call.allowed_matrix(head)
@@ -39,4 +44,8 @@ def head_attention(captured: Capture, layer: int, head: int, kind: Kind | None =
         module=call.module,
         certificate=certify(call, head),
         provenance=captured.provenance,
+        terms={name: added.numpy() for name, added in call.added(head).items()},
+        tower=call.tower,
+        block=call.block,
+        blocks=captured.blocks(layer),
     )

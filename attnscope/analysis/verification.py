@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.record import evaluating, run_watched
-from attnscope.model.anatomy import layers_of, sites
+from attnscope.model.anatomy import sites
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
@@ -35,11 +35,11 @@ def verification(
 
     def keep(call: AttentionCall) -> None:
         certificates = tuple(certify(call, head) for head in range(call.heads))
-        checks.append(LayerCheck(call.layer, call.kind, call.module, certificates))
+        place = (call.tower, str(call.route), call.block)
+        checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 
-    wanted = {layer for kind in {site.kind for site in found} for layer in layers_of(found, kind)}
     with final_hidden_states(model) as after:
-        watched = run_watched(model, inputs, found, wanted, keep, tokens=tokens, target=target)
+        watched = run_watched(model, inputs, found, None, keep, tokens=tokens, target=target)
     outputs = compared({**before, **untouched}, {**after, **watched})
     return Verification(tokens, tuple(checks), outputs, provenance)
 

@@ -1,16 +1,20 @@
-"""From what a kernel was handed to an `AttentionCall`: one batch entry, mask and bias told apart."""
+"""From what an attention was handed and answered to an `AttentionCall`: one batch entry, on the CPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from attnscope.attention import AttentionCall
-from attnscope.capture.describe import Sides
-from attnscope.capture.takeover import KernelInputs, kernel_name, weights_by_identity
+from attnscope.attention import AttentionCall, Term
+from attnscope.capture.masks import terms_and_allowed
+from attnscope.capture.takeover import KernelInputs, weights_by_identity
 from attnscope.errors import InputError
-from attnscope.model.anatomy import Site
+from attnscope.results import Route
+
+if TYPE_CHECKING:
+    from attnscope.capture.trace import TracedAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,66 +26,77 @@ class KernelCall:
     weights: Tensor | None
     unrotated: Tensor | None
 
+    @property
+    def entries(self) -> int:
+        """Length of the batch axis."""
+        return self.given.query.shape[0]
 
-def attention_call(
-    seen: KernelCall,
-    site: Site,
-    layer: int,
-    number: int,
-    sides: Sides,
-    heads: Sequence[int] | None,
-    row: int,
-) -> AttentionCall:
-    """The call's batch entry `row`, on the CPU, with the model's own weights for `heads`.
 
-    Raises `InputError` when queries or keys are not the tokens of the input, as with a cache.
-    """
-    query_tokens, key_tokens = sides.of(site.kind)
-    queries, keys = seen.given.query.shape[2], seen.given.key.shape[2]
-    if (queries, keys) != (len(query_tokens), len(key_tokens)):
-        tokens = f"the input has {len(query_tokens)} and {len(key_tokens)} tokens"
-        raise InputError(
-            f"{site.path} has {queries} queries and {keys} keys, {tokens}: caches are not read yet"
-        )
-    bias, allowed = _bias_and_allowed(seen, row)
-    sinks = seen.given.options.get("s_aux")
-    epsilon, precision = _precision(seen.given.query)
-    scale = seen.given.options.get("scaling")
+def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **place: Any) -> AttentionCall:
+    """The call's batch entry `entry`, with the model's own weights for `heads`; `place` says where it is."""
+    given = seen.given
+    epsilon, precision = precision_of(given.query, seen.output)
+    scale = given.options.get("scaling")
+    terms, allowed = terms_and_allowed(given, entry)
+    sinks = _sinks(given)
+    # a sink that a kernel applies after its softmax is missing in the weights that it returns
+    returned = seen.weights if sinks is None and _are_weights(seen) else None
+    weights = weights_by_identity(given, entry) if returned is None else returned[entry]
     return AttentionCall(
-        module=site.path,
-        call=number,
-        layer=layer,
-        kind=site.kind,
-        query_tokens=query_tokens,
-        key_tokens=key_tokens,
-        q=_kept(seen.given.query[row]),
-        k=_kept(seen.given.key[row]),
-        v=_kept(seen.given.value[row]),
-        scale=seen.given.query.shape[-1] ** -0.5 if scale is None else float(scale),
-        softcap=seen.given.options.get("softcap"),
-        bias=bias,
+        q=kept(given.query[entry]),
+        k=kept(given.key[entry]),
+        v=kept(given.value[entry]),
+        scale=given.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        softcap=given.options.get("softcap"),
+        terms=terms,
         allowed=allowed,
-        sinks=None if sinks is None else _kept(sinks.flatten()),
-        window=seen.given.options.get("sliding_window"),
-        output=_kept(seen.output[row].transpose(0, 1)),
-        weights=_own_weights(seen, heads, row),
+        sinks=sinks,
+        window=given.options.get("sliding_window"),
+        output=kept(seen.output[entry].transpose(0, 1)),
+        weights=of_heads(weights, heads),
         epsilon=epsilon,
         precision=precision,
-        unrotated_k=_unrotated(seen, row),
+        unrotated_k=_unrotated(seen, entry),
+        **place,
     )
 
 
-def _kept(tensor: Tensor) -> Tensor:
+def of_trace(
+    seen: "TracedAttention", entry: int, *, heads: Sequence[int] | None, **place: Any
+) -> AttentionCall:
+    """The traced attention's batch entry `entry`, with the model's own weights for `heads`."""
+    epsilon, precision = precision_of(seen.query, seen.output)
+    shape = (*seen.query.shape[:3], seen.key.shape[2])
+    remainder = None if seen.remainder is None else _one(seen.remainder, entry, shape)
+    allowed = None if seen.allowed is None else _one(seen.allowed, entry, shape)
+    return AttentionCall(
+        q=kept(seen.query[entry]),
+        k=kept(seen.key[entry]),
+        v=kept(seen.value[entry]),
+        scale=seen.scale,
+        softcap=seen.softcap,
+        terms=tuple(Term(name, _one(values, entry, shape)) for name, values in seen.terms),
+        allowed=None if allowed is None or allowed.all() else allowed,
+        sinks=None,
+        window=None,
+        output=kept(seen.output[entry]),
+        weights=of_heads(seen.weights[entry], heads),
+        epsilon=epsilon,
+        precision=precision,
+        remainder=remainder,
+        **place | {"route": Route.TRACED},
+    )
+
+
+def kept(tensor: Tensor) -> Tensor:
     """A copy that later in-place work of the model cannot reach."""
     return tensor.detach().to("cpu", copy=True)
 
 
-def _own_weights(seen: KernelCall, heads: Sequence[int] | None, row: int) -> dict[int, Tensor]:
-    """The weights that the model's own kernel made, by head: returned by eager, asked out of the others."""
-    count = seen.given.query.shape[1]
-    chosen = range(count) if heads is None else [_chosen_head(head, count) for head in heads]
-    weights = weights_by_identity(seen.given.row(row)) if seen.weights is None else seen.weights[row]
-    return {head: _kept(weights[head]) for head in chosen}
+def of_heads(weights: Tensor, heads: Sequence[int] | None) -> dict[int, Tensor]:
+    """The weights `head query key` of the chosen heads, by head."""
+    chosen = range(len(weights)) if heads is None else [_chosen_head(head, len(weights)) for head in heads]
+    return {head: kept(weights[head]) for head in chosen}
 
 
 def _chosen_head(head: int, count: int) -> int:
@@ -90,51 +105,34 @@ def _chosen_head(head: int, count: int) -> int:
     return head % count
 
 
-def _bias_and_allowed(seen: KernelCall, row: int) -> tuple[Tensor | None, Tensor | None]:
-    """What is added to the scores and where a query may look, each `head-or-1 query key`, None when trivial.
-
-    A float mask may carry a learned bias: below half the lowest number is forbidden, the rest is bias.
-    """
-    bias, allowed = None, None
-    if seen.given.mask is not None:
-        mask = seen.given.mask[row if seen.given.mask.shape[0] > 1 else 0].detach().cpu()
-        mask = mask.expand(mask.shape[0], seen.given.query.shape[2], mask.shape[-1])[
-            ..., : seen.given.key.shape[2]
-        ]
-        if mask.dtype == torch.bool:
-            allowed = mask.clone()
-        else:
-            allowed = mask > torch.finfo(mask.dtype).min / 2
-            bias = torch.where(allowed, mask, 0)
-    elif _causal_without_mask(seen):
-        allowed = torch.ones(seen.given.query.shape[2], seen.given.key.shape[2], dtype=torch.bool).tril()[
-            None
-        ]
-    if (added := seen.given.options.get("position_bias")) is not None:
-        added = added[row if added.shape[0] > 1 else 0].detach().cpu()
-        bias = added if bias is None else bias + added
-    return (
-        bias if bias is not None and bias.any() else None,
-        allowed if allowed is not None and not allowed.all() else None,
-    )
+def _are_weights(seen: KernelCall) -> bool:
+    """Whether what came back beside the output is weights: flex attention returns something else there."""
+    lengths = (seen.given.query.shape[2], seen.given.key.shape[2])
+    return seen.weights is not None and seen.weights.ndim == 4 and seen.weights.shape[2:] == lengths
 
 
-def _causal_without_mask(seen: KernelCall) -> bool:
-    """torch's sdpa is told to be causal by a flag; eager without a mask lets every query look everywhere."""
-    if kernel_name(seen.given.module) == "eager" or seen.given.query.shape[2] == 1:
-        return False
-    flag = seen.given.options.get("is_causal")
-    return bool(getattr(seen.given.module, "is_causal", True) if flag is None else flag)
+def _one(tensor: Tensor, entry: int, shape: Sequence[int]) -> Tensor:
+    """One batch entry of what is broadcast over scores of `shape`, query and key axes written out."""
+    full = tensor.reshape((1,) * (4 - tensor.ndim) + tuple(tensor.shape))
+    one = full[entry if full.shape[0] > 1 else 0]
+    return kept(one.expand(-1, shape[2], shape[3]))
 
 
-def _precision(query: Tensor) -> tuple[float, str]:
+def _sinks(given: KernelInputs) -> Tensor | None:
+    """The extra logit of each head, under either name that models hand it over by."""
+    sinks = given.options.get("s_aux")
+    return None if sinks is None else kept(sinks.flatten())
+
+
+def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
     """Machine epsilon of the coarsest arithmetic that the kernel may use, and where that comes from.
 
     Many models run their softmax in float32 whatever the rest runs in, so float64 counts as float32.
     """
-    device, dtype = query.device.type, query.dtype
+    device, dtypes = query.device.type, [query.dtype, output.dtype]
     if torch.is_autocast_enabled(device):
-        dtype = max(dtype, torch.get_autocast_dtype(device), key=lambda each: torch.finfo(each).eps)
+        dtypes.append(torch.get_autocast_dtype(device))
+    dtype = max(dtypes, key=lambda each: torch.finfo(each).eps)
     name = str(dtype).removeprefix("torch.")
     tf32 = query.is_cuda and dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     if tf32:
@@ -144,11 +142,11 @@ def _precision(query: Tensor) -> tuple[float, str]:
     return torch.finfo(dtype).eps, f"{name} on {device}"
 
 
-def _unrotated(seen: KernelCall, row: int) -> Tensor | None:
+def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
     """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
-    if seen.unrotated is None:
+    if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
         return None
-    rotated, before = seen.given.key[row].detach().cpu(), seen.unrotated[row].detach().cpu()
+    rotated, before = seen.given.key[entry].detach().cpu(), seen.unrotated[entry].detach().cpu()
     key_heads, keys, dim = rotated.shape
     candidates = [before] if before.shape == rotated.shape else []
     if before.numel() == rotated.numel() and before.shape[0] == keys:

@@ -1,24 +1,21 @@
-"""Running a model under the takeover and recording the calls that were asked for."""
+"""Running a model and recording the attention that was asked for, by the route that each module takes."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.describe import provenance_of, sides_of, tokens_of
-from attnscope.capture.kernel_call import KernelCall, attention_call
-from attnscope.capture.takeover import KernelInputs, takeover
-from attnscope.capture.unrotated import unrotated_keys
+from attnscope.capture.describe import kernel_of, provenance_of, sides_of, tokens_of
+from attnscope.capture.recorder import Keep, Recorder
 from attnscope.errors import InputError, listed
-from attnscope.model.anatomy import Site, layers_of, sites
-from attnscope.results import Kind, Provenance
+from attnscope.model.anatomy import Site, sites
+from attnscope.model.towers import Tower, choose_tower, towers
+from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Tokens
-
-Keep = Callable[[AttentionCall], None]
 
 
 class _Enough(Exception):
@@ -32,6 +29,8 @@ def capture(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     kind: Kind | None = None,
+    tower: str | None = None,
+    route: Route | None = None,
     tokens: Tokens | None = None,
     target: Tokens | None = None,
     provenance: Provenance | None = None,
@@ -41,11 +40,11 @@ def capture(
 
     `inputs` is what the model is called with, usually `tokenizer(text, return_tensors="pt")`. `layers`
     (default all; negatives count from the end) and `heads` (whose own weights are kept; default all) say
-    what to record, `kind` which attention of an encoder-decoder, `row` which entry of a batch. `tokens` stand
-    for its `input_ids`, `target` for its `decoder_input_ids`, where their text is known. The
-    forward pass ends after the last layer that is needed. The model runs as it is, in evaluation mode and
-    without gradients, and is left as it was (registries, attention implementation, hooks, train/eval
-    mode), also after an exception or Ctrl-C.
+    what to record, `kind` and `tower` which attention of a model that has several, `route` how it is to be
+    read instead of the way that is best, `row` which entry of a batch. `tokens` stand for its `input_ids`,
+    `target` for its `decoder_input_ids`, where their text is known. The forward pass ends after the last
+    layer that is needed. The model runs as it is, in evaluation mode and without gradients, and is left as
+    it was (registries, attention implementation, hooks, train/eval mode), also after an exception or Ctrl-C.
 
     Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
@@ -53,85 +52,103 @@ def capture(
         raise InputError("inputs are a mapping of names to tensors, as a tokenizer returns them")
     if heads is not None and not heads:
         raise InputError("no head was asked for")
-    if kind is not None and kind not in list(Kind):
-        raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
     row = chosen_row(row, inputs)
     tokens = tokens or tokens_of(inputs, row)
-    found = sites_of_kind(model, None if kind is None else Kind(kind))
-    depth = layers_of(found, found[0].kind)
-    wanted = {chosen_layer(layer, depth) for layer in layers} if layers is not None else set(depth)
+    chosen = tower_of(model, kind, tower)
+    wanted = (
+        {chosen_layer(each, chosen.layers) for each in layers} if layers is not None else {*chosen.layers}
+    )
     if not wanted:
         raise InputError("no layer was asked for")
     calls: list[AttentionCall] = []
+    finished: set[int] = set()
 
-    def keep(call: AttentionCall) -> None:
-        calls.append(call)
-        if {call.layer for call in calls} == wanted:
+    def after(layer: int) -> None:
+        finished.add(layer)
+        if finished >= wanted:
             raise _Enough
 
     with suppress(_Enough):
-        run_watched(model, inputs, found, wanted, keep, tokens=tokens, target=target, heads=heads, row=row)
-    calls.sort(key=lambda call: call.layer)
-    return Capture(tuple(calls), len(depth), provenance or provenance_of(model, tokens))
+        run_watched(
+            model,
+            inputs,
+            forced(chosen.sites, route),
+            wanted,
+            calls.append,
+            after=after,
+            tokens=tokens,
+            target=target,
+            heads=heads,
+            row=row,
+        )
+    if missing := sorted(wanted - {call.layer for call in calls}):
+        raise InputError(_nothing_seen(model, chosen, missing))
+    calls.sort(key=lambda call: (call.layer, call.block))
+    origin = provenance or provenance_of(model, tokens)
+    return Capture(tuple(calls), len(chosen.layers), _as_read(origin, calls, chosen))
 
 
 def run_watched(
     model: nn.Module,
     inputs: Mapping[str, Any],
     watched: Sequence[Site],
-    wanted: set[int],
+    wanted: set[int] | None,
     keep: Keep,
     *,
-    tokens: Tokens,
+    after: Callable[[int], None] = lambda layer: None,
+    tokens: Tokens | None = None,
     target: Tokens | None = None,
     heads: Sequence[int] | None = None,
     row: int = 0,
 ) -> Any:
-    """One forward pass of `model`; `keep` gets the calls of the `wanted` layers as they happen.
+    """One forward pass of `model`; `keep` gets the calls of the `wanted` layers (None: all) as they happen.
 
-    Returns what the model returns, or passes on what `keep` raises.
+    `after` is told every layer whose module has returned. Returns what the model returns, or passes on
+    what `keep` and `after` raise.
     """
-    site_of = {site.module: site for site in watched}
     sides = sides_of(model, inputs, tokens, target, row)
-    called: Counter[nn.Module] = Counter()
-
-    with unrotated_keys(site.module for site in watched) as unrotated, evaluating(model):
-
-        def watch(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-            output, weights = given.answer()
-            site, number = site_of[given.module], called[given.module]
-            called[given.module] += 1
-            if number >= site.repeats:
-                raise InputError(f"{site.path} runs more than once per layer: such models cannot be read yet")
-            layer = site.layer + number
-            if layer in wanted:
-                seen = KernelCall(given, output, weights, unrotated.get(given.module))
-                keep(attention_call(seen, site, layer, number, sides, heads, row))
-            return output, weights
-
-        with takeover(site_of, watch):
-            return model(**inputs)
+    recorder = Recorder(watched, wanted, keep, sides, heads, row, _batch(inputs))
+    with evaluating(model), recorder.watching(after):
+        return model(**inputs)
 
 
-def sites_of_kind(model: nn.Module, kind: Kind | None) -> tuple[Site, ...]:
-    """The model's attention modules of one kind: `kind`, or the only kind that it has."""
-    found = sites(model)
-    if not found:
-        raise InputError(f"{type(model).__name__} has no attention that goes through transformers' interface")
-    kinds = sorted({site.kind for site in found})
-    if kind is None and len(kinds) > 1:
-        raise InputError(
-            f"{type(model).__name__} has several kinds of attention: choose one of {', '.join(kinds)}"
-        )
-    mine = tuple(site for site in found if site.kind is (kind or kinds[0]))
-    if not mine:
-        raise InputError(f"{type(model).__name__} has no {kind} attention: it has {', '.join(kinds)}")
-    return mine
+def forced(found: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
+    """The sites read by `route`; `InputError` where that cannot be."""
+    if route is None or all(site.route is route for site in found):
+        return tuple(found)
+    eager = all(kernel_of(site) in ("eager", "the model's own code") for site in found)
+    if route is not Route.TRACED or not eager:
+        can = " or ".join(dict.fromkeys([str(found[0].route), *([str(Route.TRACED)] if eager else [])]))
+        raise InputError(f"attention of {found[0].path} cannot be read by {route}: it can by {can}")
+    return tuple(replace(site, route=route) for site in found)
+
+
+def _nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> str:
+    where = f"layer {listed(missing)} of {tower.pattern}"
+    return f"{type(model).__name__} made no dense softmax attention in {where} for this input"
+
+
+def _as_read(origin: Provenance, calls: Sequence[AttentionCall], tower: Tower) -> Provenance:
+    """The provenance with the route and kernel of what was read."""
+    return replace(
+        origin,
+        route=", ".join(dict.fromkeys(str(call.route) for call in calls)),
+        kernel=", ".join(sorted({kernel_of(site) for site in tower.sites})),
+    )
+
+
+def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
+    """The model's tower of one kind and name; `InputError` that lists what there is where that is not one."""
+    return choose_tower(towers(sites(model)), kind, name, type(model).__name__)
+
+
+def _batch(inputs: Mapping[str, Any]) -> int:
+    return next((len(value) for value in inputs.values() if isinstance(value, Tensor) and value.ndim), 1)
 
 
 def chosen_row(row: int, inputs: Mapping[str, Any]) -> int:
     """`row` as a number from 0, negatives counted from the end of the batch."""
-    batch = next((len(value) for value in inputs.values() if isinstance(value, Tensor)), 1)
+    batch = _batch(inputs)
     if not -batch <= row < batch:
         raise InputError(f"no row {row} in the inputs: rows are {listed(range(batch))}")
     return row % batch

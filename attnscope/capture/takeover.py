@@ -1,4 +1,4 @@
-"""The takeover route: stand in for the attention function that the model already uses.
+"""The takeover route: stand in for the attention function that the model already uses, by whatever name.
 
 transformers 5 hands query, key, value, mask and scaling to a function that it looks up by name. Inside
 `takeover` our function answers to the very name that the model uses and calls the original through, so
@@ -14,13 +14,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.masking_utils import AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
 from attnscope.errors import InputError
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]
 
-READABLE_KERNELS = ("eager", "sdpa")
+_FLASH = {f"flash_attention_{version}" for version in (2, 3, 4)}
+_READABLE_KERNELS = {"eager", "sdpa", "flex_attention", *_FLASH}
+_CUSTOM_NAME = "attnscope"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +60,9 @@ Watcher = Callable[[KernelInputs], Any]
 
 
 def kernel_name(module: nn.Module) -> str:
-    """The name under which `module` looks its attention function up."""
-    return getattr(module.config, "_attn_implementation", None) or "eager"
+    """The name under which `module` looks its attention function up; our own name stands for eager."""
+    name = getattr(getattr(module, "config", None), "_attn_implementation", None) or "eager"
+    return "eager" if name == _CUSTOM_NAME else name
 
 
 @contextmanager
@@ -71,10 +75,10 @@ def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
     """
     watched = set(modules)
     names = {kernel_name(module) for module in watched}
-    if unreadable := names - set(READABLE_KERNELS):
+    if unreadable := names - _READABLE_KERNELS:
         raise InputError(
             f"cannot read attention kernel {', '.join(sorted(unreadable))}: "
-            f"load the model with attn_implementation {' or '.join(READABLE_KERNELS)}"
+            f"those that can be are {', '.join(sorted(_READABLE_KERNELS))}"
         )
     registries = (AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping)
     before = [dict(registry) for registry in registries]
@@ -119,12 +123,13 @@ def own_eager_function(module: nn.Module) -> Kernel:
     raise InputError(f"{type(module).__name__} has no eager attention function of its own to call")
 
 
-def weights_by_identity(given: KernelInputs) -> Tensor:
-    """The weights `head query key` that a fused kernel used: its answers to the identity in place of V.
+def weights_by_identity(given: KernelInputs, entry: int) -> Tensor:
+    """The weights `head query key` that a kernel used on one batch entry: its answers to the identity as V.
 
-    `given` has a batch of one. Each block of the identity is as wide as V, so that the same variant of
-    the kernel is chosen.
+    Each block of the identity is as wide as V, so that the same variant of the kernel is chosen.
     """
+    if kernel_name(given.module) in ("eager", "sdpa"):
+        given, entry = given.row(entry), 0  # the masks of other kernels cannot be cut to one entry
     keys, width = given.value.shape[-2:]
     blocks = []
     for start in range(0, keys, width):
@@ -132,5 +137,31 @@ def weights_by_identity(given: KernelInputs) -> Tensor:
         columns = torch.arange(min(width, keys - start), device=identity.device)
         identity[:, :, start + columns, columns] = 1
         output, _ = replace(given, value=identity).answer()
-        blocks.append(output[0].transpose(0, 1)[..., : len(columns)])
+        blocks.append(output[entry].transpose(0, 1)[..., : len(columns)])
     return torch.cat(blocks, dim=-1)
+
+
+@contextmanager
+def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
+    """The same for code that never asks for a function called eager: it is told to use one of another name.
+
+    The function under that name is the module's own eager one, and it gets the masks of eager. The configs
+    and the library's registries are as they were when the block ends.
+    """
+    watched = set(modules)
+    configs: dict[int, Any] = {id(module.config): module.config for module in watched}
+    before = {key: config._attn_implementation for key, config in configs.items()}
+    registries = (AttentionInterface._global_mapping, AttentionMaskInterface._global_mapping)
+    entries = [dict(registry) for registry in registries]
+    try:
+        AttentionInterface.register(_CUSTOM_NAME, _stand_in(None, watched, watch))
+        AttentionMaskInterface.register(_CUSTOM_NAME, AttentionMaskInterface._global_mapping["eager"])
+        for config in configs.values():
+            config._attn_implementation_internal = _CUSTOM_NAME
+        yield
+    finally:
+        for key, config in configs.items():
+            config._attn_implementation_internal = before[key]
+        for registry, was in zip(registries, entries, strict=True):
+            registry.clear()
+            registry.update(was)

@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 MASKED = "I was watching the door when [MASK] opened."
 WHOLE = "I was watching the door when it opened."  # for a model that has no mask
 KINDS = ("encoder", "decoder", "cross")
+KERNELS = (
+    "eager",
+    "sdpa",
+    "flex_attention",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+)
+ROUTES = {
+    "takeover": "takeover",
+    "custom": "custom name",
+    "traced": "traced operations",
+    "returned": "returned weights",
+}  # as they are called in results
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 
 
@@ -27,15 +41,23 @@ class Request:
     revision: options.Revision = None
     trust_remote_code: options.RemoteCode = False
     allow_pickle: options.AllowPickle = False
+    attention: options.Attention = "eager"
 
     @property
     def loading(self) -> dict[str, Any]:
         """What loading a checkpoint that was found needs to know."""
-        return {"device": self.device, "dtype": self.dtype, "remote_code": self.trust_remote_code}
+        return {
+            "device": self.device,
+            "dtype": self.dtype,
+            "remote_code": self.trust_remote_code,
+            "attention": self.attention,
+        }
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
+        if self.attention not in KERNELS:
+            raise InputError(f"unknown attention kernel '{self.attention}': {', '.join(KERNELS)}")
 
 
 @dataclass(frozen=True)
@@ -77,10 +99,15 @@ class Wanted:
     layer: options.Layer = None
     head: options.Head = None
     kind: options.Kind = None
+    tower: options.Tower = None
+    block: options.Block = 0
+    route: options.Route = None
 
     def __post_init__(self) -> None:
         if self.kind not in (None, *KINDS):
             raise InputError(f"no kind of attention '{self.kind}': {', '.join(KINDS)}")
+        if self.route not in (None, *ROUTES):
+            raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _captured_overview(session: Session, output: Output) -> "Overview":
     with output.working("reading the attention"):
         from attnscope.analysis import overview
 
-        return overview(session.capture(), session.heads)
+        return overview(session.capture(), session.heads, session.block)
 
 
 def _heatmap(result: "HeadAttention", show: Show) -> "Figure":

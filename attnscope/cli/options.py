@@ -39,6 +39,38 @@ Kind = Annotated[
         help="Which attention of a model that has several. Default: cross.",
     ),
 ]
+Tower = Annotated[
+    str | None,
+    typer.Option(
+        "--tower",
+        metavar="NAME",
+        help="Which part of a model that has attention in several, as `attnscope model` lists them.",
+    ),
+]
+Block = Annotated[
+    int,
+    typer.Option(
+        "--block",
+        metavar="N",
+        help="Which of the separate attentions of a layer that makes several (windows of a picture).",
+    ),
+]
+Route = Annotated[
+    str | None,
+    typer.Option(
+        "--route",
+        metavar="takeover|custom|traced|returned",
+        help="How to read the attention. Default: the first of these that the model allows.",
+    ),
+]
+Attention = Annotated[
+    str,
+    typer.Option(
+        "--attn",
+        metavar="eager|sdpa|flex_attention|flash_attention_2",
+        help="The kernel that the model runs, which is then held against the recomputation.",
+    ),
+]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[
     str | None,

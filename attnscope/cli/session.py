@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attnscope.cli import selection
-from attnscope.cli.groups import Request, Texts, Wanted, decoded
+from attnscope.cli.groups import ROUTES, Request, Texts, Wanted, decoded
 from attnscope.cli.output import Output
 from attnscope.errors import InputError, listed
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from attnscope.model.loaded import Model
     from attnscope.model.target import Target
     from attnscope.model.text import Encoded
+    from attnscope.model.towers import Tower
     from attnscope.results import HeadAttention, Kind
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A model that is ready, the texts it will read, and the kind, layers and heads that are meant.
+    """A model that is ready, the texts it will read, and the tower, layers and heads that are meant.
 
     `task` is what the model can answer, where it was loaded with the head for that.
     """
@@ -33,10 +34,16 @@ class Session:
     model: "Model"
     encoded: "Encoded"
     target: "Target | None"
-    kind: "Kind"
+    tower: "Tower"
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     task: "Task | None" = None
+    block: int = 0
+    route: str | None = None
+
+    @property
+    def kind(self) -> "Kind":
+        return self.tower.kind
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -48,11 +55,12 @@ class Session:
 
         if len(self.layers) * len(self.heads) != 1:
             raise InputError("this needs one head: give one --layer and one --head")
-        return head_attention(self.capture(), self.layers[0], self.heads[0])
+        return head_attention(self.capture(), self.layers[0], self.heads[0], block=self.block)
 
     def capture(self, layers: Sequence[int] | None = None) -> "Capture":
         """The attention of the chosen heads in the chosen layers, or in others that are named."""
         from attnscope.capture import capture, provenance_of
+        from attnscope.results import Route
 
         model, encoded = self.model, self.encoded
         return capture(
@@ -61,6 +69,8 @@ class Session:
             layers=self.layers if layers is None else layers,
             heads=self.heads,
             kind=self.kind,
+            tower=self.tower.pattern,
+            route=None if self.route is None else Route(self.route),
             tokens=encoded.tokens,
             target=None if self.target is None else self.target.tokens,
             provenance=provenance_of(model.module, encoded.tokens, model.origin()),
@@ -75,6 +85,9 @@ def inputs_of(encoded: "Encoded", target: "Target | None") -> dict[str, Any]:
 def find_checkpoint(request: Request, output: Output) -> "Checkpoint":
     """The checkpoint that is asked for, found before torch is imported: most mistakes show at once."""
     with output.working("looking for the model"):
+        from attnscope.model.address import check_endpoint
+
+        check_endpoint()
         from attnscope.model.checkpoint import open_checkpoint
         from attnscope.model.source import find
 
@@ -121,16 +134,17 @@ def open_session(
         from attnscope.model import load
 
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
-        kind = _chosen_kind(planned, wanted.kind, output)
-        layers, heads = _chosen(planned, kind, wanted_layers, wanted_heads)
+        tower = _chosen_tower(planned, wanted, output)
+        layers, heads = _chosen(planned, tower, wanted_layers, wanted_heads, output)
         model, task = _answering(checkpoint, texts, request, output) if answering else (None, None)
         if model is None:
             model = load.load(planned, layers=max(layers) + 1, **request.loading)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
-    target = read_target(model, encoded, texts.target, output, kind=kind)
-    return Session(model, encoded, target, kind, layers, heads, task)
+    target = read_target(model, encoded, texts.target, output, kind=tower.kind)
+    route = None if wanted.route is None else ROUTES[wanted.route]
+    return Session(model, encoded, target, tower, layers, heads, task, wanted.block, route)
 
 
 def _answering(
@@ -177,30 +191,46 @@ def read_target(
     return target
 
 
-def _chosen_kind(planned: "Plan", wanted: str | None, output: Output) -> "Kind":
-    """The kind of attention to look at: the only one, the one that is wanted, or cross-attention."""
+def _chosen_tower(planned: "Plan", wanted: Wanted, output: Output) -> "Tower":
+    """The attention to look at: the only one, the one that is wanted, or else the one that reads the text."""
+    from attnscope.model.towers import choose_tower, reading_text
     from attnscope.results import Kind
 
-    kinds = tuple(planned.layers)
-    if wanted is not None and wanted not in kinds:
-        raise InputError(f"{planned.name} has no {wanted} attention: it has {' and '.join(kinds)}")
-    if wanted is None and len(kinds) > 1:
-        output.notice(f"{planned.name} has {', '.join(kinds)} attention: showing cross (--kind chooses)")
-        return Kind.CROSS
-    return Kind(wanted or kinds[0])
+    kind = None if wanted.kind is None else Kind(wanted.kind)
+    if len(planned.towers) < 2 or wanted.tower is not None:
+        return choose_tower(planned.towers, kind, wanted.tower, planned.name)
+    if kind is not None and sum(tower.kind is kind for tower in planned.towers) == 1:
+        return choose_tower(planned.towers, kind, None, planned.name)
+    meant = [tower for tower in planned.towers if kind in (None, tower.kind)]
+    if not meant:
+        return choose_tower(planned.towers, kind, None, planned.name)  # refused in its words
+    chosen = reading_text(meant)
+    kinds = list(dict.fromkeys(tower.kind for tower in meant))
+    if len(kinds) == len(meant):
+        output.notice(
+            f"{planned.name} has {', '.join(kinds)} attention: showing {chosen.kind} (--kind chooses)"
+        )
+    else:
+        there = ", ".join(tower.called for tower in meant)
+        output.notice(f"{planned.name} has attention in {there}: showing {chosen.called} (--tower chooses)")
+    return chosen
 
 
 def _chosen(
     planned: "Plan",
-    kind: "Kind",
+    tower: "Tower",
     layers: list[tuple[int, int]] | None,
     heads: list[tuple[int, int]] | None,
+    output: Output,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Layers and heads by number."""
-    there = tuple(range(planned.heads[kind]))
-    of_kind = f" ({kind})" if planned.writes else ""
-    where = f"{planned.name}{of_kind}: layers {listed(planned.layers[kind])}, heads {listed(there)}"
-    return (
-        selection.choose(layers, planned.layers[kind], "layer", where),
-        selection.choose(heads, there, "head", where),
-    )
+    """Layers and heads by number; where layers differ in heads, those that all chosen ones have."""
+    of_kind = f" ({tower.called})" if len(planned.towers) > 1 else ""
+    widest = range(max(tower.heads.values()))
+    where = f"{planned.name}{of_kind}: layers {listed(tower.layers)}, heads {listed(widest)}"
+    chosen = selection.choose(layers, tower.layers, "layer", where)
+    counts = {tower.heads[layer] for layer in chosen}
+    if 0 in counts:
+        raise InputError(f"{planned.name} does not say how many heads a layer has: name layer and head")
+    if len(counts) > 1:
+        output.notice(f"the layers have {listed(sorted(counts))} heads: choosing from {min(counts)}")
+    return chosen, selection.choose(heads, tuple(range(min(counts))), "head", where)

@@ -1,53 +1,71 @@
 """Where a model's attention layers sit: found in its modules, not in a list of architectures.
 
 A module counts as an attention layer when its forward looks the attention function up in transformers'
-interface. Its layer number is its place in the outermost ModuleList on its path, so that in hybrids the
-number is the layer's own; `layer_idx` attributes are missing or wrong on many models and are not read.
+interface, or when its own code multiplies, takes a softmax and multiplies again. Attention modules that
+stand at the same place in every layer form a tower: the text half of CLIP, a decoder's cross-attention.
+A layer's number is its place in the outermost ModuleList on its path, so that in hybrids the number is
+the layer's own; `layer_idx` attributes are missing or wrong on many models and are not read.
 """
 
-import inspect
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from torch import nn
 
-from attnscope.results import Kind
+try:
+    from attnscope.model.bypass import looks_traceable
+except ImportError:  # FIXME until the tracer lands
+
+    def looks_traceable(module_class):
+        return False
+
+
+from attnscope.model.interface import asks_interface, looks_up_by_hand
+from attnscope.results import Kind, Route
 
 _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn", "encdecattention"}
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One attention module: its path, its kind, and the layers that it serves, `layer` the first of them.
+    """One attention module: its path, its kind, its tower, and the layer of each of its calls in turn.
 
-    Only models that share weights between layers (ALBERT) have `repeats` layers in a row per module.
+    A module of models that share weights between layers (ALBERT, Zamba) serves several `layers`; any other
+    one serves one, however often it is called.
     """
 
     path: str
     module: nn.Module
-    layer: int
     kind: Kind
-    repeats: int = 1
+    tower: str
+    route: Route
+    layers: tuple[int, ...]
 
 
 def sites(model: nn.Module) -> tuple[Site, ...]:
-    """The attention modules of `model` that go through transformers' interface, in module order."""
-    repeats = _layers_per_module(model)
-    found: list[Site] = []
-    for path, module in model.named_modules():
-        if _asks_interface(module):
-            kind, place = _kind(path, module), _place(model, path)
-            if place is None:  # outside of any list of layers: counted
-                place = sum(site.kind is kind for site in found)
-            found.append(Site(path, module, place * repeats, kind, repeats))
-    return tuple(found)
+    """The attention modules of `model`, in module order, each once."""
+    modules: dict[nn.Module, list[str]] = defaultdict(list)
+    for path, module in model.named_modules(remove_duplicate=False):
+        if _route(module) is not None:
+            modules[module].append(path)
+    modules = {module: paths for module, paths in modules.items() if not _holds_another(module, modules)}
+    groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
+    for module, paths in modules.items():
+        groups[_pattern(model, paths[0]), _kind(model, paths[0], module)].append(module)
+    found = {}
+    for (tower, kind), members in groups.items():
+        numbers = _numbers(model, [modules[member] for member in members])
+        for member, layers in zip(members, numbers, strict=True):
+            route = cast(Route, _route(member))
+            found[member] = Site(modules[member][0], member, kind, tower, route, layers)
+    return tuple(found[module] for module in modules)
 
 
 def layers_of(found: Iterable[Site], kind: Kind) -> tuple[int, ...]:
     """The layer numbers that have attention of `kind`, ascending."""
-    mine = [site for site in found if site.kind is kind]
-    return tuple(sorted({site.layer + call for site in mine for call in range(site.repeats)}))
+    return tuple(sorted({layer for site in found if site.kind is kind for layer in site.layers}))
 
 
 def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
@@ -56,16 +74,69 @@ def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
     return {path: cast(nn.ModuleList, model.get_submodule(path)) for path in sorted(paths)}
 
 
-def _asks_interface(module: nn.Module) -> bool:
-    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
-    return code is not None and "get_interface" in code.co_names
+def _route(module: nn.Module) -> Route | None:
+    """How the module's attention can be read, as far as its code tells."""
+    if asks_interface(type(module)):
+        return Route.TAKEOVER
+    if looks_up_by_hand(type(module)):
+        return Route.CUSTOM
+    return Route.TRACED if looks_traceable(type(module)) else None
 
 
-def _kind(path: str, module: nn.Module) -> Kind:
-    if _CROSS_NAMES & set(path.lower().split(".")) or getattr(module, "is_cross_attention", False):
+def _holds_another(module: nn.Module, candidates: Mapping[nn.Module, Any]) -> bool:
+    """Whether a module whose code only looks like attention holds one: the innermost is where it happens."""
+    if _route(module) is not Route.TRACED:
+        return False
+    return any(inner is not module and inner in candidates for inner in module.modules())
+
+
+def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
+    parts = path.lower().split(".")
+    if _CROSS_NAMES & set(parts) or getattr(module, "is_cross_attention", False):
         return Kind.CROSS
-    causal = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
-    return Kind.DECODER if causal else Kind.ENCODER
+    if getattr(module, "is_causal", False) or getattr(module, "is_decoder", False):
+        return Kind.DECODER
+    if hasattr(module, "is_causal") or hasattr(module, "is_decoder"):
+        return Kind.ENCODER
+    return Kind.DECODER if _decodes(getattr(model, "config", None), parts) else Kind.ENCODER
+
+
+def _decodes(config: Any, parts: list[str]) -> bool:
+    """Whether a module that does not say so itself belongs to a decoder: by its path, or its model's use."""
+    if getattr(config, "is_encoder_decoder", False):
+        return any(part.startswith("decoder") for part in parts)
+    return writes_by_itself(config)
+
+
+def writes_by_itself(config: Any) -> bool:
+    """Whether transformers has a causal language model for this config, and no masked one."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING as MASKED
+
+    both_ways = getattr(config, "attn_type", "uni") == "bi"
+    return type(config) in CAUSAL and type(config) not in MASKED and not both_ways
+
+
+def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int, ...]]:
+    """The layers that each module of one tower serves, given the paths that it stands under.
+
+    The place in the outermost list; where that holds several of them (the blocks of a stage) or there is
+    no list, they are counted.
+    """
+    repeats = _layers_per_module(model)
+    places = [_place(model, path) for each in paths for path in each]
+    told = len(set(places)) == len(places) and None not in places
+    counted = iter(cast(list[int], places) if told else range(len(places)))
+    return [
+        tuple(place * repeats + call for place in [next(counted) for _ in each] for call in range(repeats))
+        for each in paths
+    ]
+
+
+def _pattern(model: nn.Module, path: str) -> str:
+    """The path with a star for every place in a list of modules."""
+    parts = path.split(".")
+    return ".".join("*" if part.isdigit() else part for part in parts)
 
 
 def _stack_path(model: nn.Module, path: str) -> str | None:

@@ -1,5 +1,6 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
+import copy
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -13,15 +14,15 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
+from transformers import AutoConfig, AutoTokenizer
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
-from attnscope.model.anatomy import layers_of, sites
+from attnscope.model.anatomy import sites
 from attnscope.model.checkpoint import Checkpoint
 from attnscope.model.classes import base_class, saved_class, writing_class
 from attnscope.model.loaded import Model
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
-from attnscope.results import Kind
+from attnscope.model.towers import Tower, towers
 
 Read = TypeVar("Read")
 _UNREADABLE = (
@@ -45,16 +46,14 @@ _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to
 class Plan:
     """What a checkpoint will be loaded as, known before any weight is read.
 
-    `skeleton` is the whole model on the meta device. By kind of attention, `layers` are those that have it
-    and `heads` counts the query heads of each.
+    `skeleton` is the whole model on the meta device, `towers` are where it has attention.
     """
 
     checkpoint: Checkpoint
     config: Any
     model_class: type[nn.Module]
     skeleton: nn.Module
-    layers: dict[Kind, tuple[int, ...]]
-    heads: dict[Kind, int]
+    towers: tuple[Tower, ...]
 
     @property
     def name(self) -> str:
@@ -63,7 +62,7 @@ class Plan:
     @property
     def writes(self) -> bool:
         """Whether it is an encoder-decoder."""
-        return len(self.layers) > 1
+        return bool(self.config.is_encoder_decoder) and len(self.towers) > 1
 
 
 def plan(
@@ -86,9 +85,7 @@ def plan(
     model_class = choose(config) or writing_class(config) or base_class(config, checkpoint, remote_code)
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
-    layers = _layers(skeleton, config, name)
-    heads = {kind: _heads(config, kind, name) for kind in layers}
-    return Plan(checkpoint, config, model_class, skeleton, layers, heads)
+    return Plan(checkpoint, config, model_class, skeleton, towers(sites(skeleton)))
 
 
 def load(
@@ -98,9 +95,11 @@ def load(
     device: str = "auto",
     dtype: str = "float32",
     remote_code: bool = False,
+    attention: str = "eager",
 ) -> Model:
-    """The planned model in evaluation mode with eager attention; of its layers only the first `layers`.
+    """The planned model in evaluation mode; of its layers only the first `layers`.
 
+    `attention` is the kernel that it runs its attention with, by the library's name for it.
     Weights that the checkpoint lacks are an error as soon as the model would use them. Raises
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
@@ -108,6 +107,7 @@ def load(
     folder = checkpoint.source.folder
     keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
+    _check_kernel(planned, attention)
     tokenizer = _read(name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
     module, info = _read(
         name,
@@ -117,7 +117,7 @@ def load(
             config=planned.config,
             dtype="auto" if dtype == "auto" else getattr(torch, dtype),
             use_safetensors=not checkpoint.pickled,
-            attn_implementation="eager",
+            attn_implementation=attention,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # answered in our own words
         ),
@@ -165,34 +165,17 @@ def _silence(checkpoint: Checkpoint) -> None:
         transformers.logging.disable_progress_bar()
 
 
-def _layers(skeleton: nn.Module, config: Any, name: str) -> dict[Kind, tuple[int, ...]]:
-    """The layers that have attention, by kind. Raises `InputError` for a model that cannot be read yet."""
-    found = sites(skeleton)
-    if not found:
-        raise InputError(f"{name} has no attention that goes through transformers' interface")
-    kinds = [kind for kind in Kind if any(site.kind is kind for site in found)]
-    if len(kinds) > 1 and not config.is_encoder_decoder:
-        raise InputError(
-            f"{name} has {' and '.join(kinds)} attention but is no encoder-decoder: cannot read it yet"
-        )
-    return {kind: layers_of(found, kind) for kind in kinds}
-
-
-def _heads(config: Any, kind: Kind, name: str) -> int:
-    """Query heads of a layer, as the config says; the two halves of an encoder-decoder may differ."""
-    heads = getattr(_half(config, kind), "num_attention_heads", None)
-    if not isinstance(heads, int) or heads < 1:
-        raise ModelUnavailableError(f"{name}: its config does not say how many heads a layer has")
-    return heads
-
-
-def _half(config: Any, kind: Kind) -> Any:
-    """The config that describes attention of this kind: one half's own where two models were put together."""
-    if not config.is_encoder_decoder:
-        return config.get_text_config()
-    half = "encoder" if kind is Kind.ENCODER else "decoder"
-    own = getattr(config, half, None)
-    return own if isinstance(own, PretrainedConfig) else config.get_text_config(**{half: True})
+def _check_kernel(planned: Plan, attention: str) -> None:
+    """Raises `InputError` where the model cannot run with the kernel, or this machine does not have it."""
+    if attention == "eager":
+        return
+    config = copy.deepcopy(planned.config)
+    config._attn_implementation = attention
+    try:
+        with torch.device("meta"):
+            planned.model_class(config)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{planned.name} cannot run with --attn {attention}: {one_line(error)}") from error
 
 
 def _tokenizer(folder: Path, remote_code: bool) -> Any:

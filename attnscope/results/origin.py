@@ -12,6 +12,15 @@ class Kind(StrEnum):
     CROSS = "cross"
 
 
+class Route(StrEnum):
+    """How a layer's attention was read, best first (see `attnscope.capture`)."""
+
+    TAKEOVER = "takeover"
+    CUSTOM = "custom name"
+    TRACED = "traced operations"
+    RETURNED = "returned weights"
+
+
 class Verdict(StrEnum):
     """What a certificate concludes, best first (see `attnscope.verify`)."""
 

@@ -23,6 +23,9 @@ class LayerCheck:
     kind: Kind
     module: str
     certificates: tuple[Certificate, ...]
+    tower: str = ""
+    route: str = "takeover"
+    block: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def prove_dot(operands: Operands, causal: bool) -> Certificate:
         v=operands.v,
         scale=operands.scale,
         softcap=None,
-        bias=None,
+        terms=(),
         allowed=operands.allowed,
         sinks=None,
         window=None,

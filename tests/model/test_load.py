@@ -21,7 +21,7 @@ from attnscope import demo
 from attnscope.capture import capture
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.checkpoint import Checkpoint, open_checkpoint
-from attnscope.model.load import load, load_with_head, plan, torch_device
+from attnscope.model.load import Plan, load, load_with_head, plan, torch_device
 from attnscope.model.source import Source
 from attnscope.results import Kind
 
@@ -36,6 +36,10 @@ def without(folder: Path, *prefixes: str) -> Path:
     kept = {name: weight for name, weight in load_file(file).items() if not name.startswith(prefixes)}
     save_file(kept, file, {"format": "pt"})
     return folder
+
+
+def layers_and_heads(planned: Plan) -> dict[Kind, tuple[tuple[int, ...], set[int]]]:
+    return {tower.kind: (tower.layers, set(tower.heads.values())) for tower in planned.towers}
 
 
 TINY = {"vocab_size": 1200, "num_hidden_layers": 5, "num_attention_heads": 4, "hidden_size": 24}
@@ -73,7 +77,7 @@ def test_the_config_keeps_its_depth_when_the_model_is_cut(tmp_path: Path) -> Non
 def test_the_plan_knows_layers_and_heads_before_any_weight_is_read(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
     planned = plan(checkpoint(folder))
-    assert (planned.layers, planned.heads) == ({Kind.ENCODER: (0, 1, 2, 3, 4)}, {Kind.ENCODER: 4})
+    assert layers_and_heads(planned) == {Kind.ENCODER: ((0, 1, 2, 3, 4), {4})}
     assert not planned.writes
     assert {parameter.device.type for parameter in planned.skeleton.parameters()} == {"meta"}
 
@@ -174,8 +178,12 @@ def test_a_config_that_cannot_be_used_is_refused_in_one_line(content: str, tmp_p
 def test_the_two_halves_of_an_encoder_decoder_have_their_own_layers_and_heads(tmp_path: Path) -> None:
     planned = plan(checkpoint(tiny_translator(tmp_path / "m", "bart")))
     assert planned.writes
-    assert planned.layers == {Kind.ENCODER: (0, 1), Kind.DECODER: (0, 1, 2), Kind.CROSS: (0, 1, 2)}
-    assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
+    decoder = (0, 1, 2), {6}
+    assert layers_and_heads(planned) == {
+        Kind.ENCODER: ((0, 1), {4}),
+        Kind.DECODER: decoder,
+        Kind.CROSS: decoder,
+    }
 
 
 def test_two_models_put_together_have_the_heads_and_the_limit_of_their_own_halves(tmp_path: Path) -> None:
@@ -188,8 +196,12 @@ def test_two_models_put_together_have_the_heads_and_the_limit_of_their_own_halve
     encoder = bert_config(num_hidden_layers=3, max_position_embeddings=20)
     both = EncoderDecoderModel(encoder=BertModel(encoder), decoder=BertLMHeadModel(decoder))
     planned = plan(checkpoint(save(both, tmp_path / "m")))
-    assert planned.layers == {Kind.ENCODER: (0, 1, 2), Kind.DECODER: (0, 1), Kind.CROSS: (0, 1)}
-    assert planned.heads == {Kind.ENCODER: 4, Kind.DECODER: 6, Kind.CROSS: 6}
+    decoder = (0, 1), {6}
+    assert layers_and_heads(planned) == {
+        Kind.ENCODER: ((0, 1, 2), {4}),
+        Kind.DECODER: decoder,
+        Kind.CROSS: decoder,
+    }
     with pytest.raises(InputError, match="reads at most 20"):
         load(planned).encode(("the door " * 10,))
 
@@ -199,7 +211,7 @@ def test_the_encoder_alone_of_an_encoder_decoder_is_an_encoder(tmp_path: Path) -
 
     config = T5Config(vocab_size=1200, d_model=24, d_kv=5, d_ff=30, num_layers=3, num_heads=4)
     planned = plan(checkpoint(save(T5EncoderModel(config), tmp_path / "m")))
-    assert (planned.layers, planned.writes) == ({Kind.ENCODER: (0, 1, 2)}, False)
+    assert (layers_and_heads(planned), planned.writes) == ({Kind.ENCODER: ((0, 1, 2), {4})}, False)
 
 
 def test_devices_that_are_unknown_or_absent_are_refused() -> None:

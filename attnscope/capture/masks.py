@@ -1,0 +1,79 @@
+"""What a kernel was told to add and to forbid: every kernel of transformers is told in its own way."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_mask
+
+from attnscope.attention import Term
+from attnscope.capture.takeover import KernelInputs, kernel_name
+
+RELATIVE_POSITION = "relative position"
+IN_THE_MASK = "bias in the mask"
+
+
+def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], Tensor | None]:
+    """What is added to the scores, and where a query may look (`head-or-1 query key`, None: everywhere)."""
+    queries, keys = given.query.shape[2], given.key.shape[2]
+    name, mask = kernel_name(given.module), given.mask
+    added: dict[str, Tensor] = {}
+    allowed = None
+    if isinstance(mask, BlockMask):
+        allowed = _of_block_mask(mask, given, row)
+    elif "flash" in name:
+        allowed = _of_flash(given, row)
+    elif mask is not None:
+        bias, allowed = _of_tensor(_of_row(mask, row)[..., :keys].expand(-1, queries, -1))
+        added |= {} if bias is None else {IN_THE_MASK: bias}
+    elif name == "sdpa" and queries > 1 and _is_causal(given):
+        allowed = torch.ones(queries, keys, dtype=torch.bool).tril()[None]
+    if (bias := given.options.get("position_bias")) is not None:
+        added[RELATIVE_POSITION] = _of_row(bias, row).expand(-1, queries, -1)[..., -keys:]
+    terms = tuple(Term(name, values.clone()) for name, values in added.items() if values.any())
+    return terms, None if allowed is None or allowed.all() else allowed
+
+
+def _of_row(tensor: Tensor, row: int) -> Tensor:
+    """One batch entry of a tensor that may be shared by the whole batch."""
+    return tensor[row if tensor.shape[0] > 1 else 0].detach().cpu()
+
+
+def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Bias and allowed pairs. Below half the lowest number is forbidden, the rest is a learned bias."""
+    if mask.dtype == torch.bool:
+        return None, mask.clone()
+    allowed = mask > torch.finfo(mask.dtype).min / 2
+    return torch.where(allowed, mask, 0), allowed
+
+
+def _is_causal(given: KernelInputs) -> bool:
+    """What fused kernels are told by a flag; eager without a mask lets every query look everywhere."""
+    flag = given.options.get("is_causal")
+    return bool(getattr(given.module, "is_causal", True) if flag is None else flag)
+
+
+def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
+    """What flex attention's rule allows, asked for every pair."""
+    queries, keys = given.query.shape[2], given.key.shape[2]
+    asked: Any = create_mask(mask.mask_mod, mask.shape[0], mask.shape[1], queries, keys, given.query.device)
+    return _of_row(asked, row)
+
+
+def _of_flash(given: KernelInputs, row: int) -> Tensor:
+    """What flash attention was told: padding as a row of 0 and 1, and by flags causality and a window.
+
+    Both are aligned to the last query and key; a window of w reaches w - 1 tokens back, and as far ahead
+    where the kernel is not causal.
+    """
+    queries, keys = given.query.shape[2], given.key.shape[2]
+    ahead = torch.arange(keys)[None, :] - torch.arange(queries)[:, None] - (keys - queries)
+    allowed = torch.ones(queries, keys, dtype=torch.bool)
+    if queries > 1 and _is_causal(given):
+        allowed &= ahead <= 0
+    window = given.options.get("sliding_window")
+    if window is not None and keys > window:
+        allowed &= ahead.abs() < window
+    if given.mask is not None:
+        allowed &= given.mask[row if len(given.mask) > 1 else 0].detach().cpu().bool()[None, -keys:]
+    return allowed[None]

@@ -1,0 +1,130 @@
+"""One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnscope.attention import AttentionCall
+from attnscope.capture.describe import Sides
+from attnscope.capture.kernel_call import KernelCall, of_kernel, of_trace
+from attnscope.capture.takeover import KernelInputs, custom_name, takeover
+
+try:
+    from attnscope.capture.trace import TracedAttention, traced
+except ImportError:  # FIXME until the tracer lands
+    TracedAttention = traced = None
+from attnscope.capture.unrotated import unrotated_keys
+from attnscope.errors import InputError
+from attnscope.model.anatomy import Site
+from attnscope.results import Route
+
+Keep = Callable[[AttentionCall], None]
+
+
+class Recorder:
+    """Makes `AttentionCall`s of what passes by in one forward pass: counts calls, names layers and blocks."""
+
+    def __init__(
+        self,
+        watched: Sequence[Site],
+        wanted: set[int] | None,
+        keep: Keep,
+        sides: Sides,
+        heads: Sequence[int] | None,
+        row: int,
+        batch: int,
+    ) -> None:
+        self.site_of = {site.module: site for site in watched}
+        self.wanted, self.keep, self.sides, self.heads = wanted, keep, sides, heads
+        self.row, self.batch = row, batch
+        self.entered: Counter[nn.Module] = Counter()  # forwards of each module
+        self.called: Counter[nn.Module] = Counter()  # attentions of each module
+        self.blocks: Counter[tuple[nn.Module, int]] = Counter()
+        self.unrotated: dict[nn.Module, Tensor] = {}
+
+    @contextmanager
+    def watching(self, after: Callable[[int], None]) -> Iterator[None]:
+        by_route = {route: [s.module for s in self.site_of.values() if s.route is route] for route in Route}
+        with ExitStack() as stack:
+            stack.enter_context(self._counting(after))
+            self.unrotated = stack.enter_context(unrotated_keys(self.site_of))
+            for route, way in ((Route.TAKEOVER, takeover), (Route.CUSTOM, custom_name)):
+                if by_route[route]:
+                    stack.enter_context(way(by_route[route], self.of_kernel))
+            if by_route[Route.TRACED]:
+                stack.enter_context(traced(by_route[Route.TRACED], self.of_trace))
+            yield
+
+    @contextmanager
+    def _counting(self, after: Callable[[int], None]) -> Iterator[None]:
+        """Counts the forwards of every watched module and tells `after` when a layer is through."""
+
+        def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
+            layer = self._layer(self.site_of[module])
+            self.entered[module] += 1
+            after(layer)
+
+        handles = [module.register_forward_hook(leave) for module in self.site_of]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _layer(self, site: Site) -> int:
+        """The layer that a module is serving now: one layer always, several each in its turn."""
+        number = self.entered[site.module]
+        if len(site.layers) == 1:
+            return site.layers[0]
+        if number >= len(site.layers):
+            raise InputError(f"{site.path} runs more often than it has layers: which is which cannot be told")
+        return site.layers[number]
+
+    def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        output, weights = given.answer()
+        seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
+        lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
+        self._record(given.module, lengths, partial(of_kernel, seen, heads=self.heads))
+        return output, weights
+
+    def of_trace(self, seen: TracedAttention) -> None:
+        lengths = (seen.query.shape[0], seen.query.shape[2], seen.key.shape[2])
+        self._record(seen.module, lengths, partial(of_trace, seen, heads=self.heads))
+
+    def _record(
+        self, module: nn.Module, lengths: tuple[int, int, int], make: Callable[..., AttentionCall]
+    ) -> None:
+        site, (entries, queries, keys) = self.site_of[module], lengths
+        layer, number = self._layer(site), self.called[module]
+        self.called[module] += 1
+        if self.wanted is not None and layer not in self.wanted:
+            return
+        query_tokens, key_tokens = self.sides.of(site.kind, queries, keys)
+        for entry in self._mine(entries):
+            block = self.blocks[module, layer]
+            self.blocks[module, layer] += 1
+            call = make(
+                entry,
+                module=site.path,
+                call=number,
+                layer=layer,
+                kind=site.kind,
+                query_tokens=query_tokens,
+                key_tokens=key_tokens,
+                route=site.route,
+                tower=site.tower,
+                block=block,
+            )
+            self.keep(call)
+
+    def _mine(self, entries: int) -> range:
+        """The batch entries that belong to the row: several where a layer cuts its input into windows.
+
+        A call with fewer entries than the input has rows holds all of them in one, end to end.
+        """
+        each, rest = divmod(entries, self.batch)
+        return range(entries) if rest or each == 0 else range(self.row * each, (self.row + 1) * each)
