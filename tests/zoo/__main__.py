@@ -4,6 +4,7 @@ import argparse
 import fnmatch
 import json
 import os
+import re
 import signal
 import time
 import traceback
@@ -20,6 +21,9 @@ def attempt(model_type: str) -> dict[str, object]:
         made = build(model_type)
     except NotBuildable as error:
         return {"status": "no", "reason": str(error)}
+    except ImportError as error:
+        found = re.search(r"requires the (\w+) library", str(error))
+        return {"status": "no", "reason": f"needs the package {found[1]}" if found else str(error)}
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]

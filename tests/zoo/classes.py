@@ -4,10 +4,12 @@ import importlib
 import inspect
 
 import torch
+import transformers
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 
 from .configs import NotBuildable
+from .overrides import CLASSES
 
 _FURTHER = (  # where AutoModel has no entry, in this order
     "MODEL_FOR_PRETRAINING_MAPPING",
@@ -32,6 +34,8 @@ _FURTHER = (  # where AutoModel has no entry, in this order
 
 def model_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     """AutoModel's class for the config, else another Auto class's, else the tower's own."""
+    if config.model_type in CLASSES:
+        return getattr(transformers, CLASSES[config.model_type])
     for mapping in ("MODEL_MAPPING", *_FURTHER):
         found = getattr(modeling_auto, mapping).get(type(config), None)
         if found is not None:

@@ -1,7 +1,7 @@
 """A tiny config for any model type of the installed transformers, made from the library's own default.
 
 The default config is walked with its sub-configs; fields are shrunk by name (`rules.SIZES`), lists that go by
-layer are cut so that every sort of layer stays, and `rules.OVERRIDES` says what single types need besides.
+layer are cut so that every sort of layer stays, and `OVERRIDES` says what single types need besides.
 """
 
 import dataclasses
@@ -13,6 +13,8 @@ from transformers import PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from . import rules
+from .overrides import ABSENT, OVERRIDES
+from .rules import DIM, HEADS
 
 _COMMON = {field.name for field in dataclasses.fields(PreTrainedConfig)}
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth", "encoder_layers")
@@ -34,9 +36,9 @@ def config(model_type: str) -> PreTrainedConfig:
     """The tiny config of a model type; NotBuildable where the library has no default to start from."""
     if model_type not in CONFIG_MAPPING:
         raise NotBuildable(f"no model type {model_type} in this transformers")
-    if model_type in rules.ABSENT:
-        raise NotBuildable(rules.ABSENT[model_type])
-    return tiny(default(CONFIG_MAPPING[model_type], rules.OVERRIDES.get(model_type, {})))
+    if model_type in ABSENT:
+        raise NotBuildable(ABSENT[model_type])
+    return tiny(default(CONFIG_MAPPING[model_type], OVERRIDES.get(model_type, {})))
 
 
 def default(kind: type[PreTrainedConfig], needed: dict[str, Any]) -> PreTrainedConfig:
@@ -53,22 +55,57 @@ def tiny(
     """A copy of `original` with small sizes; `above` holds what its owner orders for it."""
     kind = type(original)
     object.__setattr__(original, "allow_global_per_layer_attribute_access", True)
-    orders = {**rules.OVERRIDES.get(original.model_type, {}), **(above or {})}
+    orders = {**OVERRIDES.get(original.model_type, {}), **(above or {})}
     chosen: dict[str, Any] = {}
     plain = _plain(kind)
     for name in _fields(kind):
         value, order = getattr(original, name, None), _below(name, orders)
-        if isinstance(value, PreTrainedConfig):
-            chosen[name] = tiny(value, order)
-        elif name in orders:
+        if name in orders:
             chosen[name] = orders[name]
+        elif isinstance(value, PreTrainedConfig):
+            chosen[name] = tiny(value, order)
         elif (size := _size(name, value)) is not None:
             chosen[name] = size
         elif value != getattr(plain, name, None):
             chosen[name] = value
-    chosen |= _per_layer(original, chosen, orders)
+    chosen |= _per_layer(original, chosen, orders) | _related(original, chosen)
     chosen |= {name: value for name, value in orders.items() if "." not in name}
     return kind(**{name: value for name, value in chosen.items() if value is not rules.LEAVE})
+
+
+def _related(original: PreTrainedConfig, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Sizes that depend on another field of the same config."""
+    related: dict[str, Any] = {}
+    if "kv_lora_rank" in chosen:  # latent attention: as many key heads as heads, and a head_dim of its own
+        related |= {"num_key_value_heads": HEADS, "head_dim": rules.LEAVE}
+    heads = getattr(original, "num_heads", None)
+    if isinstance(heads, (list, tuple)) and isinstance(chosen.get("embed_dim"), int):  # twice as wide per stage
+        related["embed_dim"] = DIM * heads[0]
+    if "mrope_section" in getattr(type(original), "ignore_keys_at_rope_validation", ()):
+        related["rope_parameters"] = _sections(getattr(original, "rope_parameters", None) or {})
+    if "depths" in chosen and isinstance(chosen.get("image_size"), int):  # halved from stage to stage
+        related["image_size"] = rules.STAGED_IMAGE
+    return related | _outputs(original, chosen)
+
+
+def _sections(rope: dict[str, Any]) -> dict[str, Any]:
+    """Rotary parameters whose sections (time, height, width) fill the half of a head that is rotated."""
+    if any(isinstance(value, dict) for value in rope.values()):
+        return {name: _sections(value) if isinstance(value, dict) else value for name, value in rope.items()}
+    turned = int(DIM * rope.get("partial_rotary_factor", 1)) // 2
+    return {"rope_type": "default", "rope_theta": 10000.0, **rope, "mrope_section": rules.SECTIONS[turned]}
+
+
+def _outputs(original: PreTrainedConfig, chosen: dict[str, Any]) -> dict[str, Any]:
+    """As many output stages of a backbone as the original has, where they are not simply the last one."""
+    stages, wanted = getattr(original, "stage_names", None), getattr(original, "_out_features", None)
+    count = next((name for name in _LAYER_COUNTS if name in chosen), None)
+    if not stages or not wanted or wanted == stages[-1:]:
+        return {}
+    if "depths" in chosen or count is None:
+        return {"out_features": list(wanted)}
+    layers = max(chosen[count], len(wanted))
+    return {count: layers, "out_features": [f"stage{i + 1}" for i in range(layers - len(wanted), layers)]}
 
 
 def _below(name: str, orders: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +125,11 @@ def _plain(kind: type[PreTrainedConfig]) -> PreTrainedConfig | None:
 
 def _fields(kind: type[PreTrainedConfig]) -> list[str]:
     """The fields of its own, and those common ones that say what the model is."""
-    own = [field.name for field in dataclasses.fields(kind) if field.init and field.name not in _COMMON]
+    own = [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.init and field.name not in _COMMON and field.name not in {"_out_features", "_out_indices"}
+    ]
     return [*own, "is_encoder_decoder"]
 
 
@@ -96,15 +137,15 @@ def _size(name: str, value: Any) -> Any:
     """The small value for a field, None to leave it."""
     if name.endswith(("_token_id", "_token_index")):
         return None if value is None and not name.startswith("pad") else _token(name)
-    if name in rules.SIZES and not (value is None and name in rules.OPTIONAL):
-        return rules.SIZES[name] if not isinstance(value, (list, tuple)) else None
+    if name in rules.SIZES and not isinstance(value, (list, tuple)):
+        return None if value is None and name in rules.OPTIONAL else rules.SIZES[name]
     if name in {"image_size", "patch_size"}:
         size = rules.IMAGE if name == "image_size" else rules.PATCH
         return [size] * len(value) if isinstance(value, (list, tuple)) else size
     if name == "depths":
         return [2] * len(value)
-    if name == "rope_parameters" and isinstance(value, dict) and "mrope_section" in value:
-        return {**value, "mrope_section": [2, 1, 1]}
+    if name in rules.EIGHTHS and isinstance(value, (list, tuple)):
+        return [max(entry // 8, 3) for entry in value]
     return None
 
 

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
 from . import rules
-from .rules import BATCH, FRAMES, IMAGE, MELS, PADDING, TOKENS
+from .overrides import EXTRA_INPUTS
+from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
 
+SIDE = 6  # patches along the side of a picture
 SHORTER = 7  # tokens of the decoder, fewer than of the encoder
 _NEVER = {"self", "args", "kwargs", "labels", "return_dict", "inputs_embeds", "past_key_values"}
 
@@ -50,7 +52,7 @@ class Maker:
         main = getattr(self.model, "main_input_name", "input_ids")
         names = dict.fromkeys([*required, *([main] if main in self.parameters else [])])
         for name in self.parameters:
-            if name in rules.EXTRA_INPUTS.get(self.config.model_type, ()) or (
+            if name in EXTRA_INPUTS.get(self.config.model_type, ()) or (
                 name in _ALWAYS and _ALWAYS[name](self)
             ):
                 names[name] = None
@@ -58,11 +60,15 @@ class Maker:
 
     def make(self) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        for name in self.wanted():
-            if name not in MAKERS:
+        special = SPECIAL.get(self.config.model_type, {})
+        for name in [name for name in self.wanted() if name not in special] + list(special):
+            if name not in MAKERS and name not in special:
                 raise LookupError(f"no rule makes the input {name}")
-            made[name] = MAKERS[name](self)
+            made[name] = (special.get(name) or MAKERS[name])(self)
         return made
+
+
+SPECIAL: dict[str, dict[str, Callable[[Maker], Any]]] = {}
 
 
 def seek(config: PreTrainedConfig, *names: str, default: Any = None) -> Any:
@@ -84,9 +90,26 @@ def parts(config: PreTrainedConfig) -> Iterator[PreTrainedConfig]:
 
 
 def _picture(maker: Maker) -> Tensor:
+    high, wide = _image_size(maker)
+    if "spatial_shapes" in maker.parameters or "pixel_position_ids" in maker.parameters:
+        return maker.normal(BATCH, SIDE * SIDE, _patch_numbers(maker))
+    if "image_grid_thw" in maker.parameters or "grid_thw" in maker.parameters:
+        return _patches(maker)
+    one, film = (_channels(maker), high, wide), (_frames(maker), _channels(maker), high, wide)
+    return maker.normal(BATCH, *[one, film, (1, *one)][maker.layout])
+
+
+def _film(maker: Maker) -> Tensor:
+    return maker.normal(BATCH, _frames(maker), _channels(maker), *_image_size(maker))
+
+
+def _frames(maker: Maker) -> int:
+    return seek(maker.config, "num_frames", "frames_per_clip", default=4)
+
+
+def _image_size(maker: Maker) -> tuple[int, int]:
     size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", default=IMAGE)
-    high, wide = size if isinstance(size, (list, tuple)) else (size, size)
-    return maker.normal(BATCH, _channels(maker), high, wide)
+    return tuple(size) if isinstance(size, (list, tuple)) else (size, size)
 
 
 def _channels(maker: Maker) -> int:
@@ -95,15 +118,19 @@ def _channels(maker: Maker) -> int:
 
 
 def _features(maker: Maker) -> Tensor:
-    bins = seek(maker.config, "num_mel_bins", "n_mel_bins", "input_feat_per_channel", "feature_size", "mel_dim",
-                "feature_projection_input_dim", "input_feat_size", "input_dim", default=MELS)
-    shapes = [(BATCH, bins, FRAMES), (BATCH, FRAMES, bins), (BATCH, 1, FRAMES, bins)]
-    return maker.normal(*shapes[maker.layout % len(shapes)])
+    bins = seek(
+        maker.config,
+        *("num_mel_bins", "n_mel_bins", "input_feat_per_channel", "feature_size", "mel_dim"),
+        *("feature_projection_input_dim", "input_feat_size", "input_dim"),
+        default=MELS,
+    )
+    return maker.normal(BATCH, *[(bins, FRAMES), (FRAMES, bins), (1, FRAMES, bins)][maker.layout])
 
 
 def _wave(maker: Maker) -> Tensor:
-    shapes = [(BATCH, 4000), (BATCH, 1, 4000)]
-    return maker.normal(*shapes[maker.layout % len(shapes)])
+    if seek(maker.config, "num_mel_bins"):
+        return maker.normal(BATCH, FRAMES, seek(maker.config, "num_mel_bins"))
+    return maker.normal(BATCH, *[(4000,), (1, 4000), (1, 4000)][maker.layout])
 
 
 def _boxes(maker: Maker) -> Tensor:
@@ -111,14 +138,19 @@ def _boxes(maker: Maker) -> Tensor:
     return torch.cat([corner, corner + 7], dim=-1)
 
 
+def _patch_numbers(maker: Maker) -> int:
+    """Numbers in one flattened patch."""
+    size, time = seek(maker.config, "patch_size"), seek(maker.config, "temporal_patch_size", default=1)
+    size, time = (value[0] if isinstance(value, (list, tuple)) else value for value in (size, time))
+    return _channels(maker) * time * size * size
+
+
 def _patches(maker: Maker) -> Tensor:
-    config = maker.config
-    size, time = seek(config, "patch_size"), seek(config, "temporal_patch_size", default=1)
-    return maker.normal(2 * 6 * 6, _channels(maker) * time * size * size)
+    return maker.normal(BATCH * SIDE * SIDE, _patch_numbers(maker))
 
 
 def _grid(maker: Maker) -> Tensor:
-    return torch.tensor([[1, 6, 6]] * BATCH)
+    return torch.tensor([[1, SIDE, SIDE]] * BATCH)
 
 
 MAKERS: dict[str, Callable[[Maker], Any]] = {
@@ -126,16 +158,34 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "attention_mask": lambda maker: maker.padding(),
     "decoder_input_ids": lambda maker: maker.ids(SHORTER),
     "pixel_values": _picture,
+    "pixel_values_videos": _film,
+    "prompt_pixel_values": _picture,
+    "prompt_masks": _picture,
     "input_features": _features,
+    "input_features_mask": lambda maker: torch.ones(BATCH, FRAMES, dtype=torch.long),
     "input_values": _wave,
     "bbox": _boxes,
     "hidden_states": _patches,
     "grid_thw": _grid,
     "image_grid_thw": _grid,
+    "spatial_shapes": lambda maker: torch.tensor([[SIDE, SIDE]] * BATCH),
+    "pixel_attention_mask": lambda maker: torch.ones(BATCH, SIDE * SIDE, dtype=torch.long),
+    "query_embeds": lambda maker: maker.normal(BATCH, 5, HIDDEN),
+    "merge_sizes": lambda maker: torch.tensor([2] * BATCH),
+    "flattened_patches": lambda maker: torch.cat(
+        [torch.cartesian_prod(torch.arange(SIDE), torch.arange(SIDE)).expand(BATCH, -1, -1).float() + 1,
+         maker.normal(BATCH, SIDE * SIDE, _patch_numbers(maker))], dim=-1),
 }
 _ALWAYS: dict[str, Callable[[Maker], bool]] = {
     "attention_mask": lambda maker: "input_ids" in maker.parameters,
     "decoder_input_ids": lambda maker: True,
     "bbox": lambda maker: True,
+    "input_ids": lambda maker: "pixel_values" in maker.parameters,
+    "pixel_values": lambda maker: not hasattr(maker.config, "image_token_id") and not hasattr(maker.config, "image_token_index"),
+    "input_features_mask": lambda maker: True,
+    "spatial_shapes": lambda maker: True,
+    "pixel_attention_mask": lambda maker: "spatial_shapes" in maker.parameters,
+    "grid_thw": lambda maker: True,
+    "flattened_patches": lambda maker: True,
 }
 LAYOUTS = 3

@@ -11,7 +11,7 @@ from typing import Any
 BATCH, TOKENS, PADDING = 2, 11, 3
 LAYERS, HEADS, KEY_HEADS, DIM, HIDDEN = 3, 6, 2, 8, 48
 INNER, VOCABULARY, POSITIONS, WINDOW = 40, 97, 96, 4
-IMAGE, PATCH, MELS, FRAMES = 24, 4, 16, 64
+IMAGE, STAGED_IMAGE, PATCH, MELS, FRAMES = 24, 96, 4, 16, 64
 
 _GROUPS: list[tuple[Any, str]] = [
     (HIDDEN, """
@@ -47,7 +47,7 @@ _GROUPS: list[tuple[Any, str]] = [
         encoder_linear_units decoder_linear_units share_expert_dim moe_hidden_size projection_hidden_dim
     """),
     (HEADS, """
-        num_attention_heads n_head n_heads encoder_attention_heads decoder_attention_heads num_encoder_attention_heads
+        num_heads num_attention_heads n_head n_heads encoder_attention_heads decoder_attention_heads num_encoder_attention_heads
         num_decoder_attention_heads attention_heads decoder_num_attention_heads encoder_num_attention_heads
         cross_num_attention_heads t2u_encoder_attention_heads t2u_decoder_attention_heads conf_num_attention_heads
         speech_encoder_attention_heads decoder_self_attention_heads decoder_cross_attention_heads
@@ -85,8 +85,8 @@ _GROUPS: list[tuple[Any, str]] = [
     (VOCABULARY, """
         vocab_size src_vocab_size tgt_vocab_size decoder_vocab_size text_vocab_size vocab_size_per_layer_input
         text_encoder_vocab_size unpadded_vocab_size char_vocab_size t2u_vocab_size entity_vocab_size
-        pronunciation_vocab_size shape_vocab_size num_embeddings codebook_size
-        composer_vocab_size num_hash_buckets codebook_vocab_size
+        pronunciation_vocab_size shape_vocab_size num_embeddings
+        composer_vocab_size num_hash_buckets
         unit_hifi_gan_vocab_size
     """),
     (POSITIONS, """
@@ -128,8 +128,23 @@ _GROUPS: list[tuple[Any, str]] = [
     (12, "kv_lora_rank o_lora_rank"),
     (14, "q_lora_rank"),
     (6, "qk_nope_head_dim"),
-    (10, "v_head_dim index_head_dim"),
+    (10, "v_head_dim index_head_dim qk_head_dim linear_value_head_dim"),
     (3, "index_n_heads"),
+    (64, "codebook_size quantization_dim"),
+    (65, "codebook_vocab_size"),
+    (4, "qk_rope_head_dim rotary_dim chunk_size mamba_chunk_size num_frames index_kpool index_topk_blocks"),
+    (12, "mamba_n_heads mamba_num_heads"),
+    (8, "mamba_d_head mamba_head_dim mamba_d_state state_size ssm_state_size context_size linear_key_head_dim patch_length"),
+    (5, "mamba_dt_rank time_step_rank num_conv_pos_embeddings num_maskmem"),
+    (96, "mamba_d_ssm"),
+    (2, "linear_num_key_heads n_groups num_groups num_codebooks num_code_groups"),
+    (4, "linear_num_value_heads linear_num_heads swa_rope_head_dim"),
+    (3, "window_size"),
+    (7, "fsmn_kernel_size"),
+    (HIDDEN, "intra_bottleneck_size upsample_groups head_dim_total codebook_dim condition_dim audio_hidden_size"),
+    (4, "num_filters attention_window"),
+    (VOCABULARY, "encoder_hash_byte_group_vocab"),
+    (8, "coordinate_size shape_size"),
 ]
 
 SIZES: dict[str, Any] = {name: value for value, names in _GROUPS for name in names.split()}
@@ -139,13 +154,12 @@ IDS = {"pad": 0, "bos": 1, "eos": 2, "decoder_start": 1, "forced_eos": 2, "cls":
 FIRST_SPECIAL = 40  # ids from here to VOCABULARY stand for images, videos and the like; words are below
 
 LEAVE = object()  # as an order: say nothing about this field, the library derives it
-OPTIONAL = frozenset("head_dim n_inner q_lora_rank".split())  # None has a meaning of its own in these
+OPTIONAL = frozenset("n_inner q_lora_rank".split())  # None has a meaning of its own in these
 
-OVERRIDES: dict[str, dict[str, Any]] = {}
-
-ABSENT = {
-    "timm_backbone": "needs the package timm",
-    "timm_wrapper": "needs the package timm",
-}
-
-EXTRA_INPUTS: dict[str, tuple[str, ...]] = {}
+SECTIONS = {4: [2, 1, 1], 2: [1, 1, 0], 1: [1, 0, 0]}  # of a rotation, by its number of frequencies
+EIGHTHS = frozenset(  # channels per stage, divided by 8 each, so that their relations stay
+    """hidden_sizes embed_dim embed_dims embed_dim_per_stage encoder_in_channels neck_hidden_sizes stage_in_channels
+    stage_mid_channels stage_out_channels conv_dim base_attn_unit_dims encoder_hidden_sizes keypoint_encoder_sizes
+    convstream_hidden_sizes fusion_hidden_sizes tdnn_dim backbone_channel_list post_process_channels
+    downsample_channels stem_channels subsampling_conv_channels subsampling_channels""".split()
+)
