@@ -170,6 +170,7 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "image_grid_thw": _grid,
     "spatial_shapes": lambda maker: torch.tensor([[SIDE, SIDE]] * BATCH),
     "pixel_attention_mask": lambda maker: torch.ones(BATCH, SIDE * SIDE, dtype=torch.long),
+    "image_sizes": lambda maker: torch.tensor([list(_image_size(maker))] * BATCH),
     "query_embeds": lambda maker: maker.normal(BATCH, 5, HIDDEN),
     "merge_sizes": lambda maker: torch.tensor([2] * BATCH),
     "flattened_patches": lambda maker: torch.cat(

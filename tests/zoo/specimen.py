@@ -9,6 +9,7 @@ from torch import nn
 from .classes import model_class
 from .configs import NotBuildable, config
 from .inputs import LAYOUTS, Maker
+from .prompts import media, prompt
 from .sharpen import draw, finite, peaks
 
 GAINS = (2.0, 1.0, 4.0, 0.5, 8.0)
@@ -40,22 +41,27 @@ def build(model_type: str, seed: int = 0) -> Specimen:
         raise NotBuildable(f"too big: {size} parameters")
     torch.manual_seed(seed)
     model = kind._from_config(made, attn_implementation="eager").eval().float()
-    inputs = _runnable(model, seed)
-    return Specimen(model_type, model, inputs, _sharpen(model, inputs, seed))
+    inputs, notes = _runnable(model, seed)
+    return Specimen(model_type, model, inputs, _sharpen(model, inputs, seed), notes)
 
 
-def _runnable(model: nn.Module, seed: int) -> dict[str, Any]:
-    """The first layout of inputs that the model accepts."""
-    first: Exception | None = None
-    for layout in range(LAYOUTS):
-        inputs = Maker(model, seed, layout).make()
-        try:
-            with torch.no_grad():
-                model(**inputs)
-        except Exception as error:
-            first = first or error
-        else:
-            return inputs
+def _runnable(model: nn.Module, seed: int) -> tuple[dict[str, Any], str]:
+    """The first inputs that the model accepts, those with pictures or sound before text alone, and a note."""
+    notes, first = "", None
+    found = media(Maker(model, seed))
+    for name in [*found, None]:
+        for layout in range(LAYOUTS):
+            maker = Maker(model, seed, layout)
+            try:
+                inputs = maker.make() if name is None else prompt(maker, name)
+                with torch.no_grad():
+                    model(**inputs)
+            except Exception as error:
+                first = first or error
+            else:
+                return inputs, f"{notes}{name or 'no media'} in the prompt" if found else ""
+        if name is not None:
+            notes, first = f"{notes}{name} failed ({' '.join(str(first).split())[:90]}); ", None
     raise first or AssertionError
 
 

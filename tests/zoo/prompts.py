@@ -1,0 +1,62 @@
+"""Prompts that hold pictures or sound: as many placeholder tokens as the model makes features."""
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .inputs import MAKERS, Maker, seek
+from .rules import BATCH, PADDING, TOKENS
+
+MEDIA = {  # what a model calls the maker of features, the placeholder's field, and the input that must be there
+    "image": ("get_image_features", ("image_token_id", "image_token_index"), "pixel_values"),
+    "audio": ("get_audio_features", ("audio_token_id", "audio_token_index"), "input_features"),
+}
+BEFORE = 3  # words in front of the placeholders
+_TYPES = ("mm_token_type_ids", "token_type_ids")
+
+
+def media(maker: Maker) -> list[str]:
+    """The media that can stand in a prompt of this model."""
+    return [
+        name
+        for name, (method, token, needed) in MEDIA.items()
+        if seek(maker.config, *token) is not None
+        and {"input_ids", needed} <= set(maker.parameters)
+        and _owner(maker.model, method) is not None
+    ]
+
+
+def prompt(maker: Maker, name: str) -> dict[str, Any]:
+    """Inputs with one picture (sound) per row: words, placeholders, words; the second row ends in padding."""
+    method, token, _ = MEDIA[name]
+    features_of = getattr(_owner(maker.model, method), method)
+    accepted = inspect.signature(features_of).parameters
+    made = {
+        key: MAKERS[key](maker)
+        for key, parameter in accepted.items()
+        if key in MAKERS and (parameter.default is parameter.empty or key in maker.parameters)
+    }
+    with torch.no_grad():
+        count = _rows(features_of(**made)) // BATCH
+    words = maker.ids()
+    placeholders = torch.full((BATCH, count), seek(maker.config, *token))
+    ids = torch.cat([words[:, :BEFORE], placeholders, words[:, BEFORE:]], dim=1)
+    mask = torch.ones_like(ids)
+    mask[1, TOKENS + count - PADDING :] = 0
+    kinds = {key: (ids == placeholders[0, 0]).long() for key in _TYPES if key in maker.parameters}
+    shared = {key: value for key, value in made.items() if key in maker.parameters}
+    return {"input_ids": ids * mask, "attention_mask": mask, **shared, **kinds}
+
+
+def _owner(model: nn.Module, method: str) -> nn.Module | None:
+    return next((module for module in model.modules() if hasattr(module, method)), None)
+
+
+def _rows(features: Any) -> int:
+    """How many placeholder positions the features fill."""
+    features = getattr(features, "pooler_output", features)
+    if isinstance(features, Tensor):
+        return features.shape[:-1].numel()
+    return sum(_rows(part) for part in features)
