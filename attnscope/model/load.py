@@ -1,6 +1,7 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
 import copy
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -108,7 +109,7 @@ def load(
     keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
-    tokenizer = _read(name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
+    tokenizer = _tokenizer_of(planned, remote_code)
     module, info = _read(
         name,
         "the weights",
@@ -176,6 +177,18 @@ def _check_kernel(planned: Plan, attention: str) -> None:
             planned.model_class(config)
     except (ImportError, ValueError) as error:
         raise InputError(f"{planned.name} cannot run with --attn {attention}: {one_line(error)}") from error
+
+
+def _tokenizer_of(planned: Plan, remote_code: bool) -> Any:
+    """The tokenizer, which must be there where the model reads text; else None is as good."""
+    folder = planned.checkpoint.source.folder
+    try:
+        return _read(planned.name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
+    except ModelUnavailableError:
+        takes = inspect.signature(planned.model_class.forward).parameters
+        if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
+            return None
+        raise
 
 
 def _tokenizer(folder: Path, remote_code: bool) -> Any:

@@ -4,17 +4,19 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from attnscope.errors import ModelUnavailableError
+from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model import target
 from attnscope.model.checkpoint import Checkpoint
 from attnscope.model.target import Target
 from attnscope.model.text import Encoded, encode, limit_of
 from attnscope.tokens import Tokens, printable
 
+_MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "audio"}
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A loaded model with its tokenizer.
+    """A loaded model with its tokenizer, None where it reads no text and came without.
 
     `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks.
     """
@@ -47,11 +49,17 @@ class Model:
         return target.opening(self.module, self.tokenizer)
 
     def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
-        """The model's inputs for one text or a pair, on the model's device."""
+        """The model's inputs for one text or a pair, on the model's device.
+
+        `InputError` where it reads no text.
+        """
+        known = inspect.signature(self.module.forward).parameters
+        medium = next((option for name, option in _MEDIA.items() if name in known), None)
+        if medium is not None and ("input_ids" not in known or self.tokenizer is None):
+            raise InputError(f"{self.name} reads no text: give it a file with --{medium}")
         limit = limit_of(self.tokenizer, self.module.config)
         encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
         self._check_ids(encoded.tokens)
-        known = inspect.signature(self.module.forward).parameters
         if "input_ids" in known:  # a wrapper that passes everything on names nothing
             for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
                 del encoded.inputs[unknown]
@@ -67,7 +75,10 @@ class Model:
         return printable(piece if piece.startswith("##") or not written else written)
 
     def _check_ids(self, tokens: Tokens) -> None:
-        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        try:
+            rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        except NotImplementedError:  # a model of two halves, each with its own
+            rows = None
         largest = max(tokens.ids)
         if rows is not None and largest >= rows:
             message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
