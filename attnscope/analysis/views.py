@@ -114,4 +114,6 @@ def _divided(
     rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
 ) -> Float[np.ndarray, "row column"]:
     """Rows over their sums, NaN where that is 0."""
-    return np.divide(rows, sums, out=np.full(rows.shape, np.nan), where=sums > 0)
+    empty = np.full(rows.shape, np.nan)
+    quotients: Float[np.ndarray, "row column"] = np.divide(rows, sums, out=empty, where=sums > 0)
+    return quotients

@@ -37,7 +37,10 @@ def words_of(tokens: Tokens) -> Groups:
 
 
 def joined(tokens: Tokens, groups: Groups) -> Tokens:
-    """One token for each of `groups`, which may leave tokens out; a word's text is cut from the source."""
+    """One token for each of `groups`, which may leave tokens out.
+
+    A word of several pieces has its text cut from the source, and no id of the vocabulary (-1).
+    """
     place = {group[0]: i for i, group in enumerate(groups)}
     stretches = [replace(each, first=place[each.first]) for each in tokens.stretches if each.first in place]
     items = tuple(_joined(tokens, [tokens.items[i] for i in group]) for group in groups)
@@ -51,7 +54,7 @@ def _joined(tokens: Tokens, pieces: Sequence[Token]) -> Token:
         return first
     span = min(start for start, _ in spans), max(end for _, end in spans)
     text = tokens.texts[first.part][slice(*span)]
-    return replace(first, piece=text.strip() or first.piece, text=text, span=span, unknown=False)
+    return replace(first, id=-1, piece=text.strip() or first.piece, text=text, span=span, unknown=False)
 
 
 def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:

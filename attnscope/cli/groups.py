@@ -9,10 +9,11 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
-    from attnscope.results import MapSettings
+    from attnscope.results import MapSettings, Special
 
 MASKED = "I was watching the door when [MASK] opened."
 WHOLE = "I was watching the door when it opened."  # for a model that has no mask
+SPECIAL = {name: name for name in ("show", "hide", "renormalise")} | {"renormalize": "renormalise"}
 KINDS = ("encoder", "decoder", "cross")
 KERNELS = (
     "eager",
@@ -116,6 +117,29 @@ class ArticleHead(Wanted):
 
     layer: options.OneLayer = "3"
     head: options.OneHead = "11"
+
+
+@dataclass(frozen=True)
+class Looking:
+    """How to look at weights: by words instead of tokens, with special tokens or without."""
+
+    words: options.Words = False
+    special_tokens: options.SpecialTokens = "show"
+
+    def __post_init__(self) -> None:
+        if self.special_tokens.casefold() not in SPECIAL:
+            raise InputError(f"--special is '{self.special_tokens}': {', '.join(list(SPECIAL)[:3])}")
+
+    @property
+    def changes(self) -> bool:
+        """Whether weights are looked at in another way than by all tokens."""
+        return self.words or self.special is not self.special.SHOW
+
+    @property
+    def special(self) -> "Special":
+        from attnscope.results import Special
+
+        return Special(SPECIAL[self.special_tokens.casefold()])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import Request, Texts, Wanted
+from attnscope.cli.groups import Looking, Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
 from attnscope.cli.session import Session, open_session
 from attnscope.errors import InputError
@@ -15,7 +15,7 @@ from attnscope.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from attnscope.results import HeadAttention, Overview
+    from attnscope.results import HeadAttention, HeadView, Overview
 
 
 class Show(StrEnum):
@@ -47,6 +47,7 @@ def heads(
     out: options.Out = None,
     json: options.Json = False,
     *,
+    looking: Looking,
     request: Request,
     output: Output,
 ) -> None:
@@ -56,22 +57,34 @@ def heads(
     """
     if query is not None and show is not Show.WEIGHTS:
         raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
+    if looking.changes and show is not Show.WEIGHTS:
+        raise InputError(
+            f"--words and --special are about weights: --show {show.value} belongs to single tokens"
+        )
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
     session = open_session(request, texts, wanted, output)
     if len(session.layers) == len(session.heads) == 1:
-        _one(session, output, targets, query=query, show=show, json=json)
+        _one(session, output, targets, looking, query=query, show=show, json=json)
     else:
         if query is not None or show is not Show.WEIGHTS:
             raise InputError("--query and --show need one head: give one --layer and one --head")
-        _several(session, output, targets, json=json)
+        _several(session, output, targets, looking, json=json)
 
 
 def _one(
-    session: Session, output: Output, targets: list[Path], *, query: str | None, show: Show, json: bool
+    session: Session,
+    output: Output,
+    targets: list[Path],
+    looking: Looking,
+    *,
+    query: str | None,
+    show: Show,
+    json: bool,
 ) -> None:
     with output.working("reading the attention"):
-        result = session.head()
+        head = session.head()
+        result = _viewed(head, looking) if looking.changes else head
     position = None if query is None else result.query_tokens.position(query)
     save(output, targets, result, lambda: _heatmap(result, show))
     if json:
@@ -84,12 +97,22 @@ def _one(
             if position is None
             else terminal.query_bars(result, position, output.width)
         )
-        output.show(terminal.header(result), terminal.certificate_line(result.certificate), "", body)
-    finish(result.certificate.verdict)
+        output.show(terminal.header(head), terminal.certificate_line(head.certificate), "", body)
+    finish(head.certificate.verdict)
 
 
-def _several(session: Session, output: Output, targets: list[Path], *, json: bool) -> None:
+def _viewed(head: "HeadAttention", looking: Looking) -> "HeadView":
+    from attnscope.analysis.views import viewed
+
+    return viewed(head, words=looking.words, special=looking.special)
+
+
+def _several(session: Session, output: Output, targets: list[Path], looking: Looking, *, json: bool) -> None:
     result = _captured_overview(session, output)
+    if looking.changes:
+        from attnscope.analysis.views import viewed_overview
+
+        result = viewed_overview(result, words=looking.words, special=looking.special)
     save(output, targets, result, lambda: _overview_figure(result))
     if json:
         output.document(result)
@@ -109,7 +132,7 @@ def _captured_overview(session: Session, output: Output) -> "Overview":
         return overview(session.capture(), session.heads, session.block)
 
 
-def _heatmap(result: "HeadAttention", show: Show) -> "Figure":
+def _heatmap(result: "HeadAttention | HeadView", show: Show) -> "Figure":
     from attnscope.render.figure import heatmap
 
     return heatmap(result, show.value)

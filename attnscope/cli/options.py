@@ -152,6 +152,24 @@ Key = Annotated[
     str | None,
     typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
 ]
+Words = Annotated[
+    bool,
+    typer.Option(
+        "--words",
+        help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
+        "those of a query.",
+        show_default=False,
+    ),
+]
+SpecialTokens = Annotated[
+    str,
+    typer.Option(
+        "--special",
+        metavar="show|hide|renormalise",
+        help="Special tokens such as [CLS]: shown, left out, or left out and each row divided by what "
+        "remains.",
+    ),
+]
 Perplexity = Annotated[
     float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
 ]

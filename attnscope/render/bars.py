@@ -10,8 +10,10 @@ from rich.text import Text
 from attnscope.render.cells import DIM, HEADING, line
 from attnscope.render.labels import left, right, settled
 from attnscope.render.numbers import counted, signed_texts, weight_text
+from attnscope.render.panels import NO_KEY, NOTHING_LEFT
 from attnscope.render.strongest import descending
-from attnscope.results import HeadAttention
+from attnscope.render.view_words import head_of, special_words, sums_words, view_words
+from attnscope.results import HeadAttention, HeadView
 
 MOST_KEYS = 25
 _MOST_LABEL = 20
@@ -20,21 +22,28 @@ _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _BAR = Style(color="blue")
 
 
-def query_bars(result: HeadAttention, query_position: int, width: int) -> RenderableType:
+def query_bars(result: HeadAttention | HeadView, query_position: int, width: int) -> RenderableType:
     """The keys of one query ranked by weight, each with weight, scaled score and a bar, in `width` cells.
 
     The length of a bar is proportional to the weight; the heading says which weight a full bar stands for.
+    Words have no score of their own, so the bars of a view go without.
     """
     name = settled(result.query_tokens.names[query_position])
     title = (("query ", DIM), (f"{query_position} {name}", HEADING))
     if not result.answered[query_position]:
-        return Group(line(*title, " has no valid key"))
+        return Group(line(*title, f" has {_why_not(result, query_position)}"))
     weights = result.weights[query_position]
     ranked = [key for key in descending(weights) if result.allowed[query_position, key]]
     fields = _fields(result, query_position, ranked[:MOST_KEYS])
     full = next((full for full in _FULL_BARS if weights[ranked[0]] <= full), 1.0)
     bars = [_row(fields, i, key, full, width) for i, key in enumerate(ranked[:MOST_KEYS])]
     return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked))
+
+
+def _why_not(result: HeadAttention | HeadView, query: int) -> str:
+    """Why a query has no bars: it never had a key, or none is left without special tokens."""
+    emptied = isinstance(result, HeadView) and result.head.answered[list(result.query_groups[query])].any()
+    return NOTHING_LEFT if emptied else NO_KEY
 
 
 def bar(share: float, cells: int) -> str:
@@ -49,7 +58,7 @@ class _Fields:
 
     names: list[str]
     weights: list[float]
-    scores: list[str]
+    scores: list[str] | None
     digits: int
 
     @property
@@ -58,38 +67,45 @@ class _Fields:
 
     @property
     def score(self) -> int:
-        return max(len("scaled"), *(len(text) for text in self.scores)) + 2
+        """Width of the column of scores, 0 without any."""
+        return 0 if self.scores is None else max(len("scaled"), *(len(text) for text in self.scores)) + 2
 
 
-def _fields(result: HeadAttention, query: int, keys: list[int]) -> _Fields:
+def _fields(result: HeadAttention | HeadView, query: int, keys: list[int]) -> _Fields:
+    scaled = None if isinstance(result, HeadView) else signed_texts(result.scaled[query, keys], 2).tolist()
     return _Fields(
         names=[settled(result.key_tokens.names[key]) for key in keys],
         weights=[float(result.weights[query, key]) for key in keys],
-        scores=signed_texts(result.scaled[query, keys], 2).tolist(),
+        scores=scaled,
         digits=len(str(max(keys))),
     )
 
 
 def _heading(fields: _Fields, full: float) -> Text:
     key = " " * (fields.digits + 1) + left("key", fields.label)
-    return line((f"{key}  weight{right('scaled', fields.score)}  full bar = {full:g}", DIM))
+    scaled = right("scaled", fields.score) if fields.scores else ""
+    return line((f"{key}  weight{scaled}  full bar = {full:g}", DIM))
 
 
 def _row(fields: _Fields, i: int, key: int, full: float, width: int) -> Text:
     name = f"{key:>{fields.digits}} {left(fields.names[i], fields.label)}"
-    numbers = f"  {weight_text(fields.weights[i], 3):>6}{right(fields.scores[i], fields.score)}  "
+    scaled = right(fields.scores[i], fields.score) if fields.scores else ""
+    numbers = f"  {weight_text(fields.weights[i], 3):>6}{scaled}  "
     room = max(width - cell_len(name + numbers), 8)
     return line(name, numbers, (bar(fields.weights[i] / full, room), _BAR))
 
 
-def _remarks(result: HeadAttention, query: int, ranked: list[int]) -> list[Text]:
-    """What the bars leave out: further keys, masked keys, the share of a sink."""
+def _remarks(result: HeadAttention | HeadView, query: int, ranked: list[int]) -> list[Text]:
+    """What the bars leave out: further keys, masked keys, the share of a sink; and what a view is."""
     remarks = []
     if further := ranked[MOST_KEYS:]:
         share = weight_text(float(result.weights[query, further].sum()))
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
     if masked := len(result.key_tokens) - len(ranked):
         remarks.append(f"{counted(masked, 'key')} masked")
-    if result.sink is not None:
+    if isinstance(result, HeadView):
+        remarks.append(sums_words(result))
+    elif result.sink is not None:
         remarks.append(f"the sink takes {weight_text(float(1 - result.weights[query, ranked].sum()))}")
-    return [Text(" · ".join(remarks), style=DIM)] if remarks else []
+    told = (special_words(head_of(result).special_mass), " · ".join(view_words(result)))
+    return [Text(line, style=DIM) for line in (" · ".join(remarks), *told) if line]

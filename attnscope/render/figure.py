@@ -18,14 +18,15 @@ from attnscope.render.header import attention_words, feature_words, model_words
 from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
-from attnscope.render.panels import Panel, Show, panel
+from attnscope.render.panels import NO_KEY, NOTHING_LEFT, Panel, Show, panel
 from attnscope.render.plot_head import draw_head, head_frame
 from attnscope.render.plot_layers import draw_layers, has_layers, layers_frame
 from attnscope.render.plot_map import draw_map, map_frame
 from attnscope.render.plot_overview import draw_overview, legend, overview_frame
 from attnscope.render.plot_rows import MOST_KEYS, draw_row, leaves_out, row_frame, title_lines
 from attnscope.render.typesetting import drawing, missing_glyphs
-from attnscope.results import Comparison, HeadAttention, Overview, Projection, Provenance, Verdict
+from attnscope.render.view_words import head_of, overview_view_words, weights_words
+from attnscope.results import Comparison, HeadAttention, HeadView, Overview, Projection, Provenance, Verdict
 from attnscope.tokens import printable
 
 __all__ = [
@@ -44,7 +45,7 @@ FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
 _NO_TIME = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def heatmap(result: HeadAttention, show: Show = "weights") -> Figure:
+def heatmap(result: HeadAttention | HeadView, show: Show = "weights") -> Figure:
     """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched."""
     shown = panel(result, show)
     with drawing():
@@ -108,16 +109,16 @@ def figure_bytes(figure: Figure | Sequence[Figure], format: Format) -> bytes:
     return buffer.getvalue()
 
 
-def _head_words(result: HeadAttention, shown: Panel) -> Words:
+def _head_words(result: HeadAttention | HeadView, shown: Panel) -> Words:
     """Heading, text and small print of one head."""
-    told = []
-    if shown.column_tokens is not None and (shown.masked or not shown.answered.all()):
-        told.append("hatched: masked")
-    if shown.show == "weights" and result.sink is not None:
-        told.append("rows sum to less than 1, the sink takes the rest")
-    told += feature_words(result)
-    foot = [certificate_words(result.certificate), source_words(result.provenance)]
-    return Words(heading_words(result), _sentence(result), tuple([" · ".join(told), *foot] if told else foot))
+    head, told = head_of(result), []
+    if shown.column_tokens is not None and (shown.masked or (~shown.answered).any()):
+        told.append(f"hatched: {'masked' if shown.masked or shown.unanswered == NO_KEY else NOTHING_LEFT}")
+    if shown.show == "weights":
+        told += weights_words(result)
+    told += feature_words(head)
+    foot = [certificate_words(head.certificate), source_words(head.provenance)]
+    return Words(heading_words(head), _sentence(head), tuple([" · ".join(told), *foot] if told else foot))
 
 
 def heading_words(result: HeadAttention, shown: str = "") -> str:
@@ -183,7 +184,8 @@ def _overview_words(result: Overview) -> Words:
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    return Words(heading, sentence, (legend(result), verdicts, source_words(result.provenance)))
+    told = " · ".join((legend(result), *overview_view_words(result)))
+    return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))
 
 
 def source_words(provenance: Provenance) -> str:

@@ -8,6 +8,7 @@ from itertools import product
 
 from attnscope.render.certificate import certificate_words
 from attnscope.render.file_json import document
+from attnscope.render.view_words import special_words
 from attnscope.results import Certificate, HeadAttention, Overview, Result, Verification
 from attnscope.tokens import Tokens, printable
 
@@ -29,6 +30,8 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
     for key in ("schema", "name", "kind", "layer", "head", "module", "verdict"):
         if key in told and not isinstance(told[key], list):
             yield key, told[key]
+    if isinstance(result, HeadAttention | Overview) and (special := special_words(result.special_mass)):
+        yield "special tokens", special
     if isinstance(result, HeadAttention):
         yield "certificate", certificate_words(result.certificate)
     for key, value in told["provenance"].items():

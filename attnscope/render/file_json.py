@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from attnscope.results import Certificate, HeadAttention, Overview, Provenance, Result, Verification
+from attnscope.results import (
+    Certificate,
+    HeadAttention,
+    Overview,
+    Provenance,
+    Result,
+    SpecialMass,
+    Verification,
+)
 from attnscope.tokens import Token, Tokens
 
 Value = Any  # anything that json writes
@@ -52,6 +60,7 @@ def _head(result: HeadAttention) -> dict[str, Value]:
         "scale": number(result.scale),
         "softcap": number(result.softcap),
         "sink": number(result.sink),
+        "special_mass": special_mass(result.special_mass),
         "verdict": result.certificate.verdict.value,
         "certificate": certificate(result.certificate),
         "provenance": provenance(result.provenance),
@@ -77,6 +86,9 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "heads": list(result.heads),
         "measure": result.entropy.measure,
         "unit": result.entropy.unit,
+        "words": result.words,
+        "special": result.special.value,
+        "special_mass": special_mass(result.special_mass),
         "verdict": max((c.verdict for c in every), key=lambda verdict: verdict.rank).value if every else None,
         "provenance": provenance(result.provenance),
         "query_texts": texts(result.query_tokens),
@@ -145,6 +157,11 @@ def certificate(told: Certificate) -> dict[str, Value]:
     }
 
 
+def special_mass(told: SpecialMass | None) -> Value:
+    """The share of the weight on special tokens in all and by name, None where there are none."""
+    return None if told is None else {"total": told.total, "by_name": dict(told.by_name)}
+
+
 def texts(told: Tokens) -> list[str]:
     return [_writable(text) for text in told.texts]
 
@@ -156,7 +173,7 @@ def tokens(told: Tokens) -> list[Value]:
 def _token(told: Tokens, position: int, item: Token) -> dict[str, Value]:
     return {
         "position": position,
-        "id": item.id,
+        "id": item.id if item.id >= 0 else None,
         "piece": _writable(item.piece),
         "text": _writable(item.text),
         "label": told.labels[position],

@@ -14,16 +14,16 @@ from attnscope.render.cells import (
     widest,
 )
 from attnscope.render.labels import column_widths, right, settled
-from attnscope.render.numbers import weight_text
 from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.strongest import strongest_keys
 from attnscope.render.vectors import vectors
-from attnscope.results import HeadAttention
+from attnscope.render.view_words import head_of, special_words, sums_words, view_words
+from attnscope.results import HeadAttention, HeadView
 
 MOST_ROWS = 60
 
 
-def matrix(result: HeadAttention, show: Show, width: int) -> RenderableType:
+def matrix(result: HeadAttention | HeadView, show: Show, width: int) -> RenderableType:
     """Rows are queries, columns are keys, masked cells blank; `width` in terminal cells.
 
     Where the table does not fit, the strongest keys of each query. Vectors have their dimensions as columns.
@@ -58,7 +58,7 @@ def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
 
 def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int]) -> Text:
     if not shown.answered[row]:
-        return line(head, (" no valid key", DIM))
+        return line(head, (f" {shown.unanswered}", DIM))
     styles = [cell_style(shown, float(value)) for value in shown.values[row]]
     coloured = [
         (right(text, width), style) if text else " " * width
@@ -67,33 +67,20 @@ def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int])
     return line(head, *coloured)
 
 
-def _captions(result: HeadAttention, shown: Panel, listed: bool = False) -> list[Text]:
-    """What a reader has to know about the numbers above, in one line; `listed` where there is no table."""
-    told = _formula(result, shown)
+def _captions(result: HeadAttention | HeadView, shown: Panel, listed: bool = False) -> list[Text]:
+    """What a reader has to know about the numbers above; `listed` where there is no table."""
+    weights = shown.show == "weights"
+    told = [sums_words(result)] if weights else _formula(head_of(result), shown)
     if shown.column_tokens is not None and shown.masked:
-        told.append("masked keys left out" if listed else "blank: masked")
-    if shown.show == "weights" and (special := _special(result)):
-        told.append(special)
-    return [Text(" · ".join(told), style=DIM)] if told else []
+        told.insert(1, "masked keys left out" if listed else "blank: masked")
+    further = [special_words(head_of(result).special_mass), " · ".join(view_words(result))] if weights else []
+    return [Text(line, style=DIM) for line in (" · ".join(told), *further) if line]
 
 
 def _formula(result: HeadAttention, shown: Panel) -> list[str]:
-    if shown.show == "weights":
-        return [
-            "rows sum to 1" if result.sink is None else "rows sum to less than 1, the sink takes the rest"
-        ]
     if shown.show == "scores":
         return [f"q·k before the scale of {result.scale:.4g}"]
     if shown.show == "scaled":
         capped = "" if result.softcap is None else f", capped at ±{result.softcap:g}"
         return [f"what enters the softmax: q·k x {result.scale:.4g}{capped}, with any bias of the model"]
     return []
-
-
-def _special(result: HeadAttention) -> str:
-    """How much of the weight lies on special tokens, mean over the queries that may look at a key."""
-    special = [i for i, token in enumerate(result.key_tokens.items) if token.special]
-    if not special or not result.answered.any():
-        return ""
-    share = result.weights[result.answered][:, special].sum(axis=1).mean()
-    return f"on special tokens {weight_text(float(share))}, mean over queries"

@@ -12,6 +12,7 @@ from attnscope.render.certificate import GLYPHS, STYLES
 from attnscope.render.labels import left, right
 from attnscope.render.links import link_table, link_words, most_focused
 from attnscope.render.numbers import counted, weight_text
+from attnscope.render.view_words import overview_view_words
 from attnscope.results import Overview, Verdict
 
 MOST_LINES = 110
@@ -96,6 +97,8 @@ def _legend(result: Overview) -> list[Text]:
     keys = len(result.key_tokens)
     range_ = f"0.00 looks at one key (dark), ln {keys} = {math.log(keys):.2f} at all alike (light)"
     lines = [Text(f"entropy in nats: {range_}", style=DIM)]
+    if told := overview_view_words(result):
+        lines.append(Text(" · ".join(told), style=DIM))
     verdicts = [certificate.verdict for layer in result.certificates for certificate in layer]
     for verdict in Verdict:
         if number := verdicts.count(verdict):

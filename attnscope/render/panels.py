@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.render.numbers import largest_magnitude
-from attnscope.results import HeadAttention
+from attnscope.results import HeadAttention, HeadView
 from attnscope.tokens import Tokens
 
 Show = Literal["weights", "scores", "scaled", "q", "k", "v", "output"]
@@ -24,11 +24,15 @@ TITLES: dict[Show, str] = {
 }
 
 
+NO_KEY, NOTHING_LEFT = "no valid key", "nothing left"
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
 
-    `visible` is False for masked pairs, `answered` for queries that may look at nothing.
+    `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
+    `unanswered` is said.
     """
 
     show: Show
@@ -38,6 +42,7 @@ class Panel:
     values: Float[np.ndarray, "row column"]
     visible: Bool[np.ndarray, "row column"]
     answered: Bool[np.ndarray, " row"]
+    unanswered: str = NO_KEY
 
     @property
     def title(self) -> str:
@@ -58,8 +63,13 @@ class Panel:
         return bool((~self.visible & self.answered[:, None]).any())
 
 
-def panel(result: HeadAttention, show: Show) -> Panel:
-    """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key."""
+def panel(result: HeadAttention | HeadView, show: Show) -> Panel:
+    """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
+
+    A view has weights and nothing else.
+    """
+    if isinstance(result, HeadView):
+        return _viewed(result)
     values: Float[np.ndarray, "row column"] = getattr(result, show)
     pairs = show in ("weights", "scores", "scaled")
     by_query = show not in ("k", "v")
@@ -74,4 +84,17 @@ def panel(result: HeadAttention, show: Show) -> Panel:
         values=values,
         visible=visible,
         answered=answered,
+    )
+
+
+def _viewed(view: HeadView) -> Panel:
+    return Panel(
+        show="weights",
+        row_word="query",
+        row_tokens=view.query_tokens,
+        column_tokens=view.key_tokens,
+        values=view.weights,
+        visible=view.allowed & view.answered[:, None],
+        answered=view.answered,
+        unanswered=NOTHING_LEFT if view.emptied else NO_KEY,
     )

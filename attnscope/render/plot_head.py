@@ -99,7 +99,7 @@ def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
         _numbers(shown, axes, mesh, laid)
     for row in np.flatnonzero(~shown.answered):
         place = (shown.values.shape[1] / 2, row + 0.5)
-        axes.text(*place, "no valid key", ha="center", va="center", size=laid.size, color=FAINT)
+        axes.text(*place, shown.unanswered, ha="center", va="center", size=laid.size, color=FAINT)
     return mesh
 
 

@@ -76,7 +76,7 @@ def _entry(keys: Tokens, number: int) -> _Entry:
 def _row(best: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str], keys: list[int]) -> Text:
     """One query; `best` and `texts` hold its keys by rank, `keys` their positions."""
     if not best.answered[row]:
-        return line(heads.text(row), ("  no valid key", DIM))
+        return line(heads.text(row), (f"  {best.unanswered}", DIM))
     parts: list[tuple[str, Style] | str] = []
     for rank, key in enumerate(keys):
         if best.visible[row, rank]:
