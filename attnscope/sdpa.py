@@ -20,7 +20,7 @@ class Operands:
 
     Query head `h` reads key/value head `h // (heads // kv_heads)`. `bias` is added after scale and cap;
     `allowed` is True where a query may look at a key (None: everywhere); `sinks` hold one extra logit per
-    head that takes part in the softmax and has no value.
+    head, or per head and query, that takes part in the softmax and has no value.
     """
 
     q: Float[Tensor, "head query dim"]
@@ -30,7 +30,7 @@ class Operands:
     softcap: float | None = None
     bias: Float[Tensor, "#head query key"] | None = None
     allowed: Bool[Tensor, "#head query key"] | None = None
-    sinks: Float[Tensor, " head"] | None = None
+    sinks: Float[Tensor, "head *rows"] | None = None
 
     def but(self, **changes: Any) -> "Operands":
         """The same operands with some of them changed."""
@@ -76,7 +76,7 @@ def weigh(
     softcap: float | None = None,
     bias: Float[Tensor, "#head query key"] | None = None,
     allowed: Bool[Tensor, "#head query key"] | None = None,
-    sinks: Float[Tensor, " head"] | None = None,
+    sinks: Float[Tensor, "head *rows"] | None = None,
 ) -> Stages:
     """All stages from the scores on, however these were made; the rest as in `Operands`."""
     scaled = scores * scale
@@ -118,7 +118,7 @@ def soft_cap(scores: Float[Tensor, "*any"], cap: float | None) -> Float[Tensor, 
 
 
 def softmax(
-    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, " head"] | None = None
+    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head *rows"] | None = None
 ) -> Float[Tensor, "head query key"]:
     """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator.
 
@@ -129,7 +129,7 @@ def softmax(
         unnormalised = torch.exp(logits - peak)
         return unnormalised / unnormalised.sum(-1, keepdim=True)
     unanswered = peak == -torch.inf
-    sink = sinks[:, None, None].to(logits)
+    sink = sinks.reshape(len(sinks), -1, 1).to(logits)
     peak = torch.maximum(peak, sink)
     unnormalised = torch.exp(logits - peak)
     weights = unnormalised / (unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))

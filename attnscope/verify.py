@@ -153,17 +153,24 @@ def _sink_dropped(call: AttentionCall, head: int, operands: Operands) -> Operand
 
 
 def _wrong_key_head(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    return operands.but(k=_neighbour(call.k, call, head)) if call.key_heads > 1 else None
+    other = _neighbour(call.k, call, head)
+    return None if other is None else operands.but(k=other)
 
 
 def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    return operands.but(v=_neighbour(call.v, call, head)) if call.key_heads > 1 else None
+    other = _neighbour(call.v, call, head)
+    return None if other is None else operands.but(v=other)
 
 
-def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor:
-    """The entry of the next key/value head, head axis of length 1."""
-    other = (call.key_head(head) + 1) % call.key_heads
-    return shared[other : other + 1].double()
+def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
+    """The entry of the next key/value head that is not the same, head axis of length 1; None without one.
+
+    Models that repeat their heads before they hand them over have several that are.
+    """
+    mine = shared[call.key_head(head)]
+    others = [(call.key_head(head) + step) % call.key_heads for step in range(1, call.key_heads)]
+    other = next((each for each in others if not torch.equal(shared[each], mine)), None)
+    return None if other is None else shared[other : other + 1].double()
 
 
 def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Operands | None:

@@ -38,7 +38,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
     epsilon, precision = precision_of(given.query, seen.output)
     scale = given.options.get("scaling")
     terms, allowed = terms_and_allowed(given, entry)
-    sinks = _sinks(given)
+    sinks = _sinks(given, entry)
     # a sink that a kernel applies after its softmax is missing in the weights that it returns
     returned = seen.weights if sinks is None and _are_weights(seen) else None
     weights = weights_by_identity(given, entry) if returned is None else returned[entry]
@@ -118,10 +118,12 @@ def _one(tensor: Tensor, entry: int, shape: Sequence[int]) -> Tensor:
     return kept(one.expand(-1, shape[2], shape[3]))
 
 
-def _sinks(given: KernelInputs) -> Tensor | None:
-    """The extra logit of each head, under either name that models hand it over by."""
-    sinks = given.options.get("s_aux")
-    return None if sinks is None else kept(sinks.flatten())
+def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
+    """The extra logit of each head, or of each head and query, by the name that models hand it over under."""
+    if (by_head := given.options.get("s_aux")) is not None:
+        return kept(by_head.flatten())
+    by_query = given.options.get("sinks")
+    return None if by_query is None else kept(by_query[entry if len(by_query) > 1 else 0, :, :, 0])
 
 
 def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:

@@ -49,9 +49,10 @@ class KernelInputs:
         """The same for one entry of the batch, batch axis of length 1."""
         one = slice(row, row + 1)
         mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[one]
-        options, bias = dict(self.options), self.options.get("position_bias")
-        if bias is not None and bias.shape[0] > 1:
-            options["position_bias"] = bias[one]
+        options = dict(self.options)
+        for name in ("position_bias", "sinks"):
+            if (batched := options.get(name)) is not None and batched.shape[0] > 1:
+                options[name] = batched[one]
         query, key, value = self.query[one], self.key[one], self.value[one]
         return replace(self, query=query, key=key, value=value, mask=mask, options=options)
 

@@ -96,16 +96,11 @@ def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
         return Kind.CROSS
     if getattr(module, "is_causal", False) or getattr(module, "is_decoder", False):
         return Kind.DECODER
-    if hasattr(module, "is_causal") or hasattr(module, "is_decoder"):
-        return Kind.ENCODER
-    return Kind.DECODER if _decodes(getattr(model, "config", None), parts) else Kind.ENCODER
-
-
-def _decodes(config: Any, parts: list[str]) -> bool:
-    """Whether a module that does not say so itself belongs to a decoder: by its path, or its model's use."""
+    config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
-        return any(part.startswith("decoder") for part in parts)
-    return writes_by_itself(config)
+        return Kind.DECODER if any(part.startswith("decoder") for part in parts) else Kind.ENCODER
+    told = hasattr(module, "is_causal") or hasattr(module, "is_decoder")
+    return Kind.DECODER if not told and writes_by_itself(config) else Kind.ENCODER
 
 
 def writes_by_itself(config: Any) -> bool:

@@ -73,7 +73,7 @@ def feature_words(result: HeadAttention) -> list[str]:
     if result.softcap is not None:
         features.append(f"scores capped at ±{result.softcap:g}")
     if result.sink is not None:
-        features.append(f"sink {result.sink:.2f}")
+        features.append(f"sink {result.sink:.2f}{' on average' if result.sink_by_query else ''}")
     return features
 
 

@@ -18,7 +18,8 @@ class HeadAttention:
     `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
     masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
     A row without any allowed key is NaN and False in `answered`. `key_head` is the key/value head that this
-    query head reads, `block` which of the `blocks` separate attentions of its layer this is.
+    query head reads; `sink` the logit of its sink, the mean where every query has its own; `block` which of
+    the `blocks` separate attentions of its layer this is.
     """
 
     layer: int
@@ -46,6 +47,7 @@ class HeadAttention:
     certificate: Certificate
     provenance: Provenance
     terms: Mapping[str, Float[np.ndarray, "query key"]] = field(default_factory=dict)
+    sink_by_query: bool = False
     tower: str = ""
     block: int = 0
     blocks: int = 1

@@ -1,0 +1,101 @@
+"""The sweep: every model type of the installed transformers, each in a process of its own.
+
+    python -m tests.zoo.sweep [--only PATTERN] [--jobs 2] [--write docs/models.md] [--tsv FILE]
+"""
+
+import argparse
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+
+SECONDS = 60  # for one type
+
+
+def surveyed(model_type: str) -> "Survey":
+    """The survey of one type, whatever goes wrong told in `reason`."""
+    receive, send = multiprocessing.Pipe(duplex=False)
+    worker = multiprocessing.get_context("fork").Process(target=_work, args=(model_type, send))
+    worker.start()
+    send.close()
+    try:
+        return receive.recv() if receive.poll(SECONDS) else Survey(model_type, reason=f"not done in {SECONDS} s")
+    except EOFError:
+        worker.join()
+        return Survey(model_type, reason=f"the process ended with {worker.exitcode}")
+    finally:
+        worker.kill()
+        worker.join()
+        receive.close()
+
+
+def _work(model_type: str, send: Connection) -> None:
+    signal.alarm(SECONDS)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    import torch
+
+    torch.set_num_threads(1)
+    from .configs import NotBuildable
+    from .specimen import build
+    from .survey import survey
+
+    stage = "build"
+    try:
+        specimen = build(model_type)
+        stage = "read"
+        result = survey(specimen)
+    except NotBuildable as error:
+        result = Survey(model_type, reason=f"not built: {error}")
+    except BaseException as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = " ".join(str(error).split())[:160]
+        result = Survey(
+            model_type,
+            reason=f"{stage}: {type(error).__name__}: {told} ({os.path.basename(where.filename)}:{where.lineno})",
+        )
+    send.send(result)
+    send.close()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--only", default="")
+    options.add_argument("--jobs", type=int, default=2)
+    options.add_argument("--tsv")
+    options.add_argument("--write")
+    given = options.parse_args()
+    started = time.monotonic()
+    chosen = [each for each in model_types() if re.fullmatch(given.only or ".*", each)]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        found = list(pool.map(surveyed, chosen))
+    if given.tsv:
+        with open(given.tsv, "w") as file:
+            for each in found:
+                row = (
+                    each.model_type, each.architecture, each.verdict, ",".join(each.routes), ",".join(each.kinds),
+                    each.sites, each.layers, each.verdicts, f"{each.weight_error:.1e}", f"{each.power:.3g}",
+                    each.faintest, each.same_output, f"{each.matched}/{each.returned}", ",".join(each.silent),
+                    ",".join(each.special), each.notes, each.reason,
+                )  # fmt: skip
+                print(*row, sep="\t", file=file)
+    counts: dict[str, int] = {}
+    for each in found:
+        counts[each.verdict] = counts.get(each.verdict, 0) + 1
+    print(counts, f"{time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    import torch  # noqa: F401  imported once, before the processes part
+
+    from .configs import model_types
+    from .survey import Survey
+
+    main()
