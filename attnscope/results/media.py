@@ -55,27 +55,27 @@ class Spectrogram:
 
 @dataclass(frozen=True, eq=False)
 class Gaze:
-    """What one query, or the mean over the queries (`query` None), gives to one stretch of keys.
+    """Whose attention is laid over a picture or a sound, and where that lies among the keys.
 
-    `keys` are the key positions of the patches row by row, or of the frames. What lies `elsewhere` (on a
-    class token, on text) and what lies on the stretch are the whole row. `cell` is the patch, as row and
-    column, or the frame that the query itself stands for.
+    `query` is a position, None for the mean over the queries that may look somewhere; `cell` the patch (row,
+    column) or the frame that it stands for itself, if any; `keys` the key positions of the patches, row by
+    row, or of the frames.
     """
 
     query: int | None
-    keys: Int[np.ndarray, "*place"]
-    elsewhere: dict[str, float]
     cell: tuple[int, ...] | None
+    keys: Int[np.ndarray, "..."]
 
 
 @dataclass(frozen=True, eq=False)
 class PictureAttention:
-    """One head over a picture; `weights` are those of the gaze's query on every patch."""
+    """One head over a picture: `weights` on every patch, and by name what lies `elsewhere`."""
 
     head: HeadAttention
     picture: Picture
     gaze: Gaze
     weights: Float[np.ndarray, "row column"]
+    elsewhere: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class PictureHeads:
 
 @dataclass(frozen=True, eq=False)
 class SoundAttention:
-    """One head over a sound; each frame is `seconds` later than the one before."""
+    """One head over a sound: `weights` on every frame, each `seconds` later than the one before."""
 
     head: HeadAttention
     sound: Sound
@@ -98,6 +98,7 @@ class SoundAttention:
     gaze: Gaze
     weights: Float[np.ndarray, " frame"]
     seconds: float
+    elsewhere: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,125 @@
+"""A picture among words: the prompt of a model that reads a picture as part of its text, token by token.
+
+The checkpoint's own processor puts the picture's tokens in place of a marker in the prompt. A prompt
+without the marker becomes a message of a chat where the checkpoint has a template for that, else the
+picture is put in front of it.
+"""
+
+import math
+from typing import Any
+
+import torch
+from PIL import Image
+from transformers import AutoProcessor
+
+from attnscope.errors import InputError, one_line
+from attnscope.model.loaded import Model
+from attnscope.model.patches import Grid
+from attnscope.model.target import tokens_by_text
+from attnscope.model.text import limit_of, tokens_of
+from attnscope.tokens import Patches, Token, Tokens
+
+
+def picture_in_text(
+    model: Model, opened: Image.Image, given: dict[str, Any], text: str, grid: Grid | None
+) -> tuple[dict[str, Any], Tokens, list[str]]:
+    """Inputs, tokens and notices for `text` with the picture in it, which the model reads as `grid`.
+
+    `given` are the picture's own inputs. Raises `InputError` for a prompt with no place for one picture.
+    """
+    processor = _processor(model)
+    marker = _marker(model, processor)
+    prompt, notices = _prompt(model, processor, marker, text)
+    if prompt.count(marker) != 1:
+        raise InputError(f"{marker} stands {prompt.count(marker)} times in the text: once is needed")
+    if processor is None:
+        inputs = _by_hand(model, given, prompt)
+    else:
+        try:
+            inputs = dict(processor(images=opened, text=[prompt], return_tensors="pt"))
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"{model.name}: its processor takes no such text: {one_line(error)}"
+            raise InputError(message) from error
+    ids = inputs["input_ids"][0].tolist()
+    limit = limit_of(model.tokenizer, model.module.config)
+    if limit is not None and len(ids) > limit:
+        raise InputError(f"picture and text have {len(ids)} tokens, {model.name} reads at most {limit}")
+    tokens = _named(model, ids, prompt, grid)
+    if not tokens.stretches:
+        notices.append("which patch each of the picture's tokens in the text stands for cannot be told")
+    return inputs, tokens, notices
+
+
+def _processor(model: Model) -> Any:
+    """The checkpoint's processor; None where it cannot be made, as with one that reads films as well."""
+    try:
+        made = AutoProcessor.from_pretrained(model.checkpoint.source.folder)
+    except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError):
+        return None
+    return made if hasattr(made, "image_processor") else None
+
+
+def _marker(model: Model, processor: Any) -> str:
+    """What stands for the picture in a prompt."""
+    own = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
+    return str(own or model.tokenizer.convert_ids_to_tokens(model.module.config.image_token_id))
+
+
+def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, list[str]]:
+    if marker in text:
+        return text, []
+    content = [{"type": "image"}, *([{"type": "text", "text": text}] if text else [])]
+    for maker in (processor, model.tokenizer):
+        if getattr(maker, "chat_template", None):
+            chat = [{"role": "user", "content": content}]
+            prompt = maker.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+            return str(prompt), [
+                f"read as a message of a chat; {marker} in the text puts the picture elsewhere"
+            ]
+    config, spell = model.module.config, model.tokenizer.convert_ids_to_tokens
+    ends = [getattr(config, name, None) for name in ("vision_start_token_id", "vision_end_token_id")]
+    before, after = (spell(end) if isinstance(end, int) else "" for end in ends)
+    prompt = f"{before}{marker}{after}{text}"
+    return prompt, [f"the picture stands before the text; {marker} in the text puts it elsewhere"]
+
+
+def _by_hand(model: Model, given: dict[str, Any], prompt: str) -> dict[str, Any]:
+    """The inputs where the processor cannot be made, if the picture itself says how many tokens it is."""
+    if "image_grid_thw" not in given:
+        raise InputError(f"{model.name} has no processor for pictures among text")
+    vision = model.module.config.vision_config
+    count = int(given["image_grid_thw"].prod()) // vision.spatial_merge_size**2
+    image = model.module.config.image_token_id
+    ids: list[int] = []
+    for token in model.tokenizer(prompt)["input_ids"]:
+        ids += [token] * (count if token == image else 1)
+    read = torch.tensor([ids])
+    marks = {"mm_token_type_ids": (read == image).long(), "attention_mask": torch.ones_like(read)}
+    return {**given, **marks, "input_ids": read}
+
+
+def _named(model: Model, ids: list[int], prompt: str, grid: Grid | None) -> Tokens:
+    """The tokens of the prompt; those of the picture by their patch where they are one each, in a row."""
+    tokenizer, image = model.tokenizer, model.module.config.image_token_id
+    places = [i for i, token in enumerate(ids) if token == image]
+    plain = tokens_of(tokenizer, tokenizer(prompt, return_tensors="pt"), (prompt,)).items
+    items: list[Token] = []
+    for token in plain:
+        items += [token] * (len(places) if token.id == image else 1)
+    if [token.id for token in items] != ids:
+        items = list(tokens_by_text(tokenizer, ids, prompt).items)
+    shape = _shape(len(places), grid) if places == list(range(places[0], places[-1] + 1)) else None
+    for i, place in enumerate(places):
+        name = f"image{i}" if shape is None else f"r{i // shape[1]}c{i % shape[1]}"
+        items[place] = Token(image, name, name, None, None)
+    return Tokens((prompt,), tuple(items), () if shape is None else (Patches(places[0], *shape),))
+
+
+def _shape(count: int, grid: Grid | None) -> tuple[int, int] | None:
+    """Rows and columns of `count` tokens that each stand for a square of the grid's patches, if they can."""
+    if grid is None or not count:
+        return None
+    side = math.isqrt(grid.rows * grid.columns // count) or 1
+    rows, columns = grid.rows // side, grid.columns // side
+    whole = grid.rows % side == 0 and grid.columns % side == 0
+    return (rows, columns) if whole and rows * columns == count else None
