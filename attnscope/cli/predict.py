@@ -7,7 +7,7 @@ import typer
 from attnscope.cli import options
 from attnscope.cli.groups import Request, Texts
 from attnscope.cli.output import NUMBERS, Output, check_targets, save
-from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target
+from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target, tell_memory
 
 if TYPE_CHECKING:
     from attnscope.model.answer import Task
@@ -53,6 +53,7 @@ def predicted(request: Request, texts: Texts, top: int, output: Output) -> "Pred
         from attnscope.model.answer import load_answering
 
         model, task = load_answering(checkpoint, pair=texts.pair is not None, **request.loading)
+    tell_memory(model, output)
     encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
     return answer(model, task, encoded, target, top, output, pair=texts.pair is not None)

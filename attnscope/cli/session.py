@@ -116,6 +116,14 @@ def loading(checkpoint: "Checkpoint", output: Output) -> Iterator[None]:
             gc.enable()
 
 
+def tell_memory(model: "Model", output: Output) -> None:
+    """Say in what precision the model runs and what it takes; unasked where its weights were changed much."""
+    from attnscope.model import memory
+
+    say = output.notice if memory.is_notable(model) else output.detail
+    say(memory.statement(model))
+
+
 def open_session(
     request: Request, texts: Texts, wanted: Wanted, output: Output, *, answering: bool = False
 ) -> Session:
@@ -141,6 +149,7 @@ def open_session(
             model = load.load(planned, layers=max(layers) + 1, **request.loading)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
+    tell_memory(model, output)
     encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output, kind=tower.kind)
     route = None if wanted.route is None else ROUTES[wanted.route]

@@ -3,7 +3,7 @@
 from attnscope.cli import options
 from attnscope.cli.groups import Request, Texts
 from attnscope.cli.output import NUMBERS, Output, check_targets, finish, save
-from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target
+from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target, tell_memory
 
 
 def verify(
@@ -28,6 +28,7 @@ def verify(
         from attnscope.model.load import load_with_head
 
         model = load_with_head(checkpoint, **request.loading)
+    tell_memory(model, output)
     encoded = encode(model, read, output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
     with output.working("certifying every head"):

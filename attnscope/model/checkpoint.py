@@ -1,14 +1,18 @@
-"""The weight files of a model folder: which there are, whether they are sound, and their hash."""
+"""The weight files of a model: which there are, which are read, whether they are sound, and their hash."""
 
 import hashlib
 import json
+import shutil
+import tempfile
+from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-
 from attnscope.errors import ModelUnavailableError, one_line
+from attnscope.model import hub, stored
 from attnscope.model.source import Source
 
 _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
@@ -16,11 +20,15 @@ _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model folder with sound weight files. Their hash is computed beside the slow imports."""
+    """A model's folder and those of its weight files that are read.
+
+    `shards` says for each weight of a sharded checkpoint which file holds it; a single file has none. Of
+    shards that were not asked for yet (`part`) some may be missing.
+    """
 
     source: Source
     files: tuple[Path, ...]
-    digest: Future[str | None]
+    shards: dict[str, str]
 
     @property
     def pickled(self) -> bool:
@@ -29,73 +37,122 @@ class Checkpoint:
     @property
     def size(self) -> int:
         """Bytes of weights on disk."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(file.stat().st_size for file in self.there)
+
+    @property
+    def there(self) -> tuple[Path, ...]:
+        """The files that are on this machine."""
+        return tuple(file for file in self.files if file.is_file())
+
+    @property
+    def share(self) -> str | None:
+        """How much of the weights is read, `2 of 7 shards`; None when it is all."""
+        whole = len(set(self.shards.values()))
+        return f"{len(self.files)} of {whole} shards" if len(self.files) < whole else None
+
+    @property
+    def precision(self) -> str | None:
+        """The floating type of most of the weights, as torch calls it; None where the files do not tell."""
+        return None if self.pickled else stored.precision(self.there)
+
+    @cached_property
+    def digest(self) -> Future[str | None]:
+        """The hash of the files that are read, computed beside all else once it was asked for."""
+        worker = ThreadPoolExecutor(1)
+        future = worker.submit(digest, self.files)
+        worker.shutdown(wait=False)
+        return future
+
+    def part(self, needed: Container[str]) -> "Checkpoint":
+        """The same with only the files that hold weights named in `needed`; all that are there sound."""
+        if not self.shards:
+            return self
+        names = sorted({shard for weight, shard in self.shards.items() if weight in needed})
+        if not names:  # nothing in it goes by a name that is known: read it all
+            names = sorted(set(self.shards.values()))
+        part = replace(self, files=tuple(self.source.folder / name for name in names))
+        part._check(part.there)
+        return part
+
+    def complete(self) -> None:
+        """Fetch the files that are not in the cache; `ModelUnavailableError` where that cannot be."""
+        if missing := [file for file in self.files if not file.is_file()]:
+            whole = len(set(self.shards.values()))
+            lacking = f"{self.source.name} lacks {len(missing)} of {whole} weight files: {missing[0].name}"
+            if self.source.repository is None or self.source.revision is None:
+                raise ModelUnavailableError(lacking)
+            names = [file.name for file in missing]
+            hub.fetch(self.source.repository, self.source.revision, names, lacking)
+            self._check(missing)
+        _ = self.digest  # beside the reading
+
+    @contextmanager
+    def readable(self) -> Iterator[Path]:
+        """A folder to load from; of a sharded checkpoint one whose index has nothing but the files read."""
+        if not self.shards:
+            yield self.source.folder
+            return
+        read = {file.name: str(file.absolute()) for file in self.files}
+        index = {weight: read[shard] for weight, shard in self.shards.items() if shard in read}
+        single = hub.PICKLES if self.pickled else hub.SAFETENSORS
+        with tempfile.TemporaryDirectory() as made:
+            for settings in ("config.json", "generation_config.json"):
+                if (self.source.folder / settings).is_file():
+                    shutil.copy(self.source.folder / settings, made)
+            content = json.dumps({"metadata": {}, "weight_map": index})
+            (Path(made) / hub.index_of(single)).write_text(content, "utf-8")
+            yield Path(made)
+
+    def _check(self, files: Iterable[Path]) -> None:
+        for file in () if self.pickled else files:
+            stored.check_head(file, self.source.name)
 
 
 def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint:
-    """The weight files of `source`; raises `ModelUnavailableError` as `weight_files` does."""
-    files = weight_files(source.folder, source.name, allow_pickle=allow_pickle)
-    worker = ThreadPoolExecutor(1)
-    future = worker.submit(digest, files)
-    worker.shutdown(wait=False)
-    return Checkpoint(source, files, future)
+    """The checkpoint in the folder of `source`, safetensors first.
 
-
-def weight_files(folder: Path, name: str, *, allow_pickle: bool = False) -> tuple[Path, ...]:
-    """The files to load, safetensors first, each with a sound header.
-
-    Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that
-    were not allowed, or a file that is missing, truncated or corrupt.
+    Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that were
+    not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
     """
+    folder, name = source.folder, source.name
     if not (folder / "config.json").is_file():
         raise ModelUnavailableError(
             f"{name} has no config.json: a model folder holds config.json and weights"
         )
-    files = _listed(folder, "model.safetensors", name)
-    for file in files:
-        _check_header(file, name)
-    if files:
-        return files
-    pickles = _listed(folder, "pytorch_model.bin", name)
+    opened = _opened(source, hub.SAFETENSORS)
+    pickles = None if opened else _opened(source, hub.PICKLES)
     if pickles and not allow_pickle:
         raise ModelUnavailableError(
             f"{name} has only pickled weights, which can run code: --allow-pickle loads them"
         )
-    if not pickles:
+    opened = opened or pickles
+    if opened is None:
         raise ModelUnavailableError(f"{name} has no weights: expected model.safetensors")
-    return pickles
+    if not opened.shards:
+        opened._check(opened.files)
+        _ = opened.digest  # beside the slow imports
+    return opened
 
 
-def _listed(folder: Path, single: str, name: str) -> tuple[Path, ...]:
-    """The one file, or the shards that its index lists; nothing when there is neither."""
+def _opened(source: Source, single: str) -> Checkpoint | None:
+    """The one file, or the shards that its index lists; None when there is neither."""
+    folder, name = source.folder, source.name
     if (folder / single).is_file():
-        return (folder / single,)
-    index = folder / f"{single}.index.json"
+        return Checkpoint(source, (folder / single,), {})
+    index = folder / hub.index_of(single)
     if not index.is_file():
-        return ()
+        return None
     try:
-        shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        if outside := [shard for shard in shards if Path(shard).name != shard]:
+        shards = dict(json.loads(index.read_text("utf-8"))["weight_map"])
+        if outside := [shard for shard in shards.values() if Path(shard).name != shard]:
             raise ValueError(f"'{outside[0]}' is not a file beside it")
+        if not shards:
+            raise ValueError("it lists no weights")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelUnavailableError(
             f"{name}: {index.name} is not a weight index: {one_line(error)}"
         ) from error
-    if missing := [shard for shard in shards if not (folder / shard).is_file()]:
-        raise ModelUnavailableError(
-            f"{name} lacks {len(missing)} of {len(shards)} weight files: {missing[0]}"
-        )
-    return tuple(folder / shard for shard in shards)
-
-
-def _check_header(file: Path, name: str) -> None:
-    try:
-        with safe_open(file, framework="np"):
-            pass
-    except (SafetensorError, OSError) as error:
-        raise ModelUnavailableError(
-            f"{name}: {file.name} is truncated or corrupt: {one_line(error)}"
-        ) from error
+    return Checkpoint(source, tuple(folder / shard for shard in sorted(set(shards.values()))), shards)
 
 
 def digest(files: tuple[Path, ...]) -> str | None:

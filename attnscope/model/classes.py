@@ -35,6 +35,11 @@ def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
     return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
 
 
+def needs_code(name: str) -> ModelUnavailableError:
+    """What to say of a model that transformers has no class for, but its repository has."""
+    return ModelUnavailableError(f"{name} needs code from its own repository: --trust-remote-code runs it")
+
+
 def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
     """The headless model for this kind of config."""
     saved = saved_class(config)
@@ -46,6 +51,8 @@ def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[n
         found: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
     else:
         found = mapped_class(AutoModel, config)
+    if found is None and "AutoModel" in getattr(config, "auto_map", {}):
+        raise needs_code(name)
     if found is None:
         raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
     return found  # type: ignore[no-any-return]

@@ -4,19 +4,21 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from urllib.parse import urlparse
 
 from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub import errors as hub_errors
 from huggingface_hub.utils import disable_progress_bars
 
 from attnscope.errors import InputError, ModelUnavailableError, one_line
+from attnscope.model.address import host_and_port
 
+SAFETENSORS, PICKLES = "model.safetensors", "pytorch_model.bin"  # or shards, listed in an index beside them
 _CONFIGURATION = ["*.json", "*.txt", "*.model", "*.tiktoken", "*.jinja"]
-_SAFETENSORS = ["model.safetensors", "model-*-of-*.safetensors"]
-_PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
+_INDEX = "*.index.json"
 _CONNECT_SECONDS = 2.0
 _ANSWER_SECONDS = 20.0  # for the list of files; downloads have the client's own time-outs
 
@@ -25,10 +27,16 @@ class HubUnreachableError(ModelUnavailableError):
     """There is no way to the hub at all: offline by choice, no name resolution, connection refused."""
 
 
-def cached(repo: str, revision: str | None) -> Path | None:
-    """The folder of `repo` in the local cache when its configuration and weights are both there.
+def index_of(single: str) -> str:
+    """The name of the list of shards that may stand in place of a single weight file."""
+    return f"{single}.index.json"
 
-    Raises `InputError` when `repo` cannot be the id of a model.
+
+def cached(repo: str, revision: str | None) -> Path | None:
+    """The folder of `repo` in the local cache, where its configuration is there and its weights are known.
+
+    That is one weight file, or the index of several, not all of which need be there. Raises `InputError`
+    when `repo` cannot be the id of a model.
     """
     try:
         config = try_to_load_from_cache(repo, "config.json", revision=revision)
@@ -36,24 +44,42 @@ def cached(repo: str, revision: str | None) -> Path | None:
         message = f"'{repo}' is neither a folder nor a hub id such as google-bert/bert-base-uncased"
         raise InputError(message) from error
     folder = Path(config).parent if isinstance(config, str) else None
-    weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin")] if folder else []
-    return folder if weights else None
+    known = [name for single in (SAFETENSORS, PICKLES) for name in (single, index_of(single))]
+    return folder if folder and any((folder / name).is_file() for name in known) else None
 
 
 def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool) -> Path:
-    """The folder of `repo` after fetching what a run needs. Raises `ModelUnavailableError` in one line."""
-    if (obstacle := unreachable()) is not None:
-        raise HubUnreachableError(
-            f"{repo} is not in the local cache and the hub cannot be reached: {obstacle}"
-        )
+    """The folder of `repo` after fetching all that a run needs but shards, of which it may need only some.
+
+    Everything comes from the commit that `revision` stood for. Raises `ModelUnavailableError` in one line.
+    """
+    _refuse_unreachable(f"{repo} is not in the local cache")
+    with _explained(repo, revision):
+        info = HfApi().model_info(repo, revision=revision, timeout=_ANSWER_SECONDS)
+        files = [file.rfilename for file in info.siblings or []]
+        config, *others = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
+        folder = Path(hf_hub_download(repo, config, revision=revision)).parent
+        # one by one: snapshot_download asks for its own list without any time-out
+        for file in others:
+            hf_hub_download(repo, file, revision=folder.name)
+    return folder
+
+
+def fetch(repo: str, commit: str, files: Iterable[str], lacking: str) -> None:
+    """Bring `files` of one commit into the cache; `lacking` says in an error what there is without them."""
+    _refuse_unreachable(lacking)
+    with _explained(repo, commit):
+        for file in files:
+            hf_hub_download(repo, file, revision=commit)
+
+
+@contextmanager
+def _explained(repo: str, revision: str | None) -> Iterator[None]:
+    """Around downloads: no progress bar where nobody sees it, and every failure in our own words."""
     if not sys.stderr.isatty():
         disable_progress_bars()
     try:
-        info = HfApi().model_info(repo, revision=revision, timeout=_ANSWER_SECONDS)
-        files = [file.rfilename for file in info.siblings or []]
-        wanted = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
-        # one by one: snapshot_download asks for its own list without any time-out
-        fetched = [hf_hub_download(repo, file, revision=revision) for file in wanted]
+        yield
     except hub_errors.GatedRepoError as error:
         raise ModelUnavailableError(
             f"{repo} is gated: accept its terms on the hub and set HF_TOKEN or run `hf auth login`"
@@ -67,7 +93,11 @@ def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code
         ) from error
     except (hub_errors.HTTPError, OSError) as error:
         raise ModelUnavailableError(f"downloading {repo} failed: {one_line(error)}") from error
-    return Path(fetched[0]).parent
+
+
+def _refuse_unreachable(lacking: str) -> None:
+    if (obstacle := unreachable()) is not None:
+        raise HubUnreachableError(f"{lacking} and the hub cannot be reached: {obstacle}")
 
 
 def unreachable() -> str | None:
@@ -77,10 +107,7 @@ def unreachable() -> str | None:
     """
     if constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE") in {"1", "true", "True"}:
         return "offline mode is set"
-    try:
-        host, port = _first_hop()
-    except ValueError as error:
-        raise InputError(f"HF_ENDPOINT or a proxy variable is not an address: {one_line(error)}") from error
+    host, port = _first_hop()
     outcome: list[OSError | None] = []
     probe = threading.Thread(target=lambda: outcome.append(_connect(host, port)), daemon=True)
     probe.start()
@@ -95,12 +122,11 @@ def unreachable() -> str | None:
 
 def _first_hop() -> tuple[str, int]:
     """Host and port that a request to the hub goes to first: a proxy where one is set, else the hub."""
-    scheme = urlparse(constants.ENDPOINT).scheme
-    proxy = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
-    url = urlparse(proxy if proxy else constants.ENDPOINT)
-    if not url.hostname:
-        raise ValueError(proxy or constants.ENDPOINT)
-    return url.hostname, url.port or (443 if url.scheme == "https" else 80)
+    scheme = "https" if constants.ENDPOINT.startswith("https:") else "http"
+    for variable in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY"):
+        if proxy := os.environ.get(variable):
+            return host_and_port(proxy, variable)
+    return host_and_port(constants.ENDPOINT, "HF_ENDPOINT")
 
 
 def _connect(host: str, port: int) -> OSError | None:
@@ -115,18 +141,27 @@ def _connect(host: str, port: int) -> OSError | None:
 
 
 def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: bool) -> list[str]:
-    """The files to fetch, config.json first: safetensors where there are any, pickles only when allowed."""
-    safe = _matching(files, _SAFETENSORS)
-    pickles = _matching(files, _PICKLES)
-    if "config.json" not in files or not (safe or pickles):
+    """The files to fetch, config.json first: safetensors where there are any, pickles only when allowed.
+
+    The weights, or the list of their shards, come last: what is there when they are is complete.
+    """
+    weights = [name for name in _weights(files) if name.startswith(SAFETENSORS) or allow_pickle]
+    if "config.json" not in files or not _weights(files):
         raise ModelUnavailableError(f"{repo} has no config.json or no weights that transformers can load")
-    if not safe and not allow_pickle:
+    if not weights:
         raise ModelUnavailableError(
             f"{repo} has only pickled weights, which can run code: --allow-pickle loads them"
         )
     others = [name for name in _matching(files, _CONFIGURATION) if name != "config.json"]
+    others = [name for name in others if not fnmatch(name, _INDEX)]
     code = _matching(files, ["*.py"]) if remote_code else []
-    return ["config.json", *others, *code, *(safe or pickles)]
+    return ["config.json", *others, *code, weights[0]]
+
+
+def _weights(files: list[str]) -> list[str]:
+    """The weight files and lists of shards that transformers would take, best first."""
+    known = (SAFETENSORS, index_of(SAFETENSORS), PICKLES, index_of(PICKLES))
+    return [name for name in known if name in files]
 
 
 def _matching(files: list[str], patterns: list[str]) -> list[str]:

@@ -20,10 +20,11 @@ from transformers import AutoConfig, AutoTokenizer
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy import sites
 from attnscope.model.checkpoint import Checkpoint
-from attnscope.model.classes import base_class, saved_class, writing_class
+from attnscope.model.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loaded import Model
 from attnscope.model.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.towers import Tower, towers
+from attnscope.model.weights import read_weights
 
 Read = TypeVar("Read")
 _UNREADABLE = (
@@ -104,33 +105,36 @@ def load(
     Weights that the checkpoint lacks are an error as soon as the model would use them. Raises
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
-    target, name, checkpoint = torch_device(device), planned.name, planned.checkpoint
-    folder = checkpoint.source.folder
+    target, name = torch_device(device), planned.name
     keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
     tokenizer = _tokenizer_of(planned, remote_code)
-    module, info = _read(
+    read = _read(
         name,
         "the weights",
-        lambda: model_class.from_pretrained(
-            folder,
-            config=planned.config,
-            dtype="auto" if dtype == "auto" else getattr(torch, dtype),
-            use_safetensors=not checkpoint.pickled,
-            attn_implementation=attention,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # answered in our own words
+        lambda: read_weights(
+            planned.checkpoint,
+            planned.skeleton,
+            model_class,
+            planned.config,
+            layers=keep,
+            dtype=dtype,
+            device=target,
+            attention=attention,
         ),
     )
+    module, info, quantisation = read.module, read.info, read.quantisation
     _refuse_other_shapes(info["mismatched_keys"], name)
     missing = tuple(sorted(info["missing_keys"]))
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
     try:
-        return Model(checkpoint, module.eval().to(target), tokenizer, keep, missing)
+        module = module.eval().to(target)
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
+    method = None if quantisation is None else quantisation.method
+    return Model(read.checkpoint, module, tokenizer, keep, missing, method)
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
@@ -224,8 +228,7 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
         if is_out_of_memory(error):
             raise _out_of_memory(error, name) from error
         if "trust_remote_code" in str(error):
-            message = f"{name} needs code from its own repository: --trust-remote-code runs it"
-            raise ModelUnavailableError(message) from error
+            raise needs_code(name) from error
         why = "the pickle is corrupt or holds more than weights"
         why = why if isinstance(error, UnpicklingError) else one_line(error)
         raise ModelUnavailableError(f"{name}: cannot read {what}: {why}") from error

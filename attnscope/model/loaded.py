@@ -18,7 +18,8 @@ _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "a
 class Model:
     """A loaded model with its tokenizer, None where it reads no text and came without.
 
-    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks.
+    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks;
+    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read.
     """
 
     checkpoint: Checkpoint
@@ -26,6 +27,7 @@ class Model:
     tokenizer: Any
     layers: int | None
     missing: tuple[str, ...] = ()
+    quantised: str | None = None
 
     @property
     def name(self) -> str:
@@ -92,5 +94,6 @@ class Model:
             "model": source.name,
             "revision": source.revision,
             "digest": self.checkpoint.digest.result(),
+            "part": self.checkpoint.share,
             "demo": source.demo,
         }

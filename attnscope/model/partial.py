@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import nn
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.anatomy import layer_stacks
@@ -36,6 +39,32 @@ def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
     )
 
 
+def kept(skeleton: nn.Module, layers: int | None) -> dict[str, torch.Tensor]:
+    """The weights, by name, that the model of `skeleton` has when it is cut after `layers` layers."""
+    gone = _cut_away(skeleton, layers)
+    return {name: weight for name, weight in skeleton.state_dict().items() if not name.startswith(gone)}
+
+
+def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str, str]:
+    """Those of the `stored` weights that the model may read when cut after `layers`, with its names for them.
+
+    The names are changed as the library itself changes them when it loads. A weight that goes by no name
+    of the model's (the scales of a quantised one) is needed when it belongs to a module that is kept.
+    """
+    conversions = get_model_conversion_mapping(skeleton)
+    renamings = [each for each in conversions if isinstance(each, WeightRenaming)]
+    converters = [each for each in conversions if isinstance(each, WeightConverter)]
+    whole, gone = skeleton.state_dict(), _cut_away(skeleton, layers)
+    found = {}
+    for name in stored:
+        own, _ = rename_source_key(name, renamings, converters, skeleton.base_model_prefix, whole)
+        own = name if own not in whole and name in whole else own
+        placed = own if own in whole else _placed(own, skeleton)
+        if placed is not None and not placed.startswith(gone):
+            found[name] = placed
+    return found
+
+
 def refuse_missing(model: nn.Module, missing: Iterable[str], name: str) -> None:
     """Make every module whose weights the checkpoint lacks raise `ModelUnavailableError` when it is run.
 
@@ -52,6 +81,31 @@ def drop_pooler(model: nn.Module, missing: Iterable[str]) -> None:
     pooler = getattr(model, "pooler", None)
     if isinstance(pooler, nn.Module) and {f"pooler.{key}" for key in pooler.state_dict()} <= set(missing):
         model.pooler = None  # type: ignore[assignment]
+
+
+def _cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
+    """How the names of the weights begin that a cut after `layers` leaves out."""
+    if layers is None:
+        return ()
+    stacks = layer_stacks(skeleton).items()
+    return tuple(f"{path}.{layer}." for path, stack in stacks for layer in range(layers, len(stack)))
+
+
+def _placed(name: str, skeleton: Any) -> str | None:
+    """The name with the base model's prefix put on or taken off, as it begins with a part of the model."""
+    prefix = skeleton.base_model_prefix
+    base = getattr(skeleton, prefix, None) if prefix else None
+    bare = name.removeprefix(f"{prefix}.")
+    if _is_part(name, skeleton):
+        return name
+    if base is not None and _is_part(name, base):
+        return f"{prefix}.{name}"
+    return bare if _is_part(bare, skeleton) else None
+
+
+def _is_part(name: str, module: nn.Module) -> bool:
+    first, _, rest = name.partition(".")
+    return bool(rest) and isinstance(getattr(module, first, None), nn.Module)
 
 
 def _refusal(key: str, name: str) -> Any:

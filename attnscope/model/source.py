@@ -14,12 +14,16 @@ _HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's files are. `name` is what to call it, `revision` the hub commit of a downloaded one."""
+    """Where a model's files are, and what to call it.
+
+    `repository` and `revision` are the hub id and the commit of one that comes from the hub.
+    """
 
     requested: str
     name: str
     folder: Path
     revision: str | None = None
+    repository: str | None = None
     demo: bool = False
     notice: str | None = None
 
@@ -71,8 +75,8 @@ def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> 
 
 def _from_hub(requested: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
     names = (DEFAULT, _HUB_ID) if requested == DEFAULT else (requested,)
-    cached = (hub.cached(name, revision) for name in names)
-    folder = next((folder for folder in cached if folder is not None), None)
-    if folder is None:
-        folder = hub.download(names[-1], revision, allow_pickle=allow_pickle, remote_code=remote_code)
-    return Source(requested, requested, folder, folder.name)
+    for name in names:
+        if (folder := hub.cached(name, revision)) is not None:
+            return Source(requested, requested, folder, folder.name, name)
+    folder = hub.download(names[-1], revision, allow_pickle=allow_pickle, remote_code=remote_code)
+    return Source(requested, requested, folder, folder.name, names[-1])

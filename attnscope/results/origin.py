@@ -38,7 +38,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the numbers come from. `revision` is a hub commit, `digest` a SHA-256 of the weight files."""
+    """Where the numbers come from.
+
+    `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
+    that is where it is not all.
+    """
 
     requested: str
     model: str
@@ -52,13 +56,13 @@ class Provenance:
     dtype: str
     versions: dict[str, str]
     token_ids: tuple[int, ...]
+    part: str | None = None
 
     @property
     def source(self) -> str:
         """The shortest thing that pins the weights down: the commit, or the start of their hash."""
-        if self.revision:
-            return self.revision[:10]
-        return self.digest[:19] if self.digest else "unpinned"
+        pin = self.revision[:10] if self.revision else self.digest[:19] if self.digest else "unpinned"
+        return f"{pin} ({self.part})" if self.part else pin
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from checkpoints import bert_config, tiny_bert
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from attnscope.errors import ModelUnavailableError
-from attnscope.model.checkpoint import open_checkpoint, weight_files
+from attnscope.model.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source import Source
 
 
@@ -20,9 +20,26 @@ def folder(tmp_path: Path) -> Path:
     return tiny_bert(tmp_path / "bert")
 
 
+def opened(folder: Path, **options: bool) -> Checkpoint:
+    return open_checkpoint(Source("m", "this-model", folder), **options)
+
+
+def sharded(folder: Path) -> Path:
+    """A tiny BERT in seven shards or more."""
+    BertModel(bert_config()).save_pretrained(folder, max_shard_size="20KB")
+    return folder
+
+
+def held_by(folder: Path, shard: int) -> set[str]:
+    """The weights in one shard, by its number, as the index says."""
+    weight_map = json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
+    chosen = sorted(set(weight_map.values()))[shard]
+    return {weight for weight, file in weight_map.items() if file == chosen}
+
+
 def problem(folder: Path, **options: bool) -> str:
     with pytest.raises(ModelUnavailableError) as raised:
-        weight_files(folder, "this-model", **options)
+        opened(folder, **options)
     message = str(raised.value)
     assert "\n" not in message
     assert message.startswith("this-model")
@@ -30,7 +47,8 @@ def problem(folder: Path, **options: bool) -> str:
 
 
 def test_a_sound_folder_gives_its_one_file(folder: Path) -> None:
-    assert weight_files(folder, "m") == (folder / "model.safetensors",)
+    found = opened(folder)
+    assert (found.files, found.shards, found.share) == ((folder / "model.safetensors",), {}, None)
 
 
 def test_a_folder_without_config_is_refused(folder: Path) -> None:
@@ -59,49 +77,112 @@ def test_pickled_weights_are_refused_unless_allowed(folder: Path) -> None:
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     assert "--allow-pickle" in problem(folder)
-    assert weight_files(folder, "m", allow_pickle=True) == (folder / "pytorch_model.bin",)
+    assert opened(folder, allow_pickle=True).files == (folder / "pytorch_model.bin",)
 
 
 def test_safetensors_are_preferred_to_pickles_that_lie_beside_them(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"evil")
-    assert [file.name for file in weight_files(folder, "m", allow_pickle=True)] == ["model.safetensors"]
+    assert [file.name for file in opened(folder, allow_pickle=True).files] == ["model.safetensors"]
 
 
-def test_every_shard_of_an_index_must_be_there(tmp_path: Path) -> None:
-    BertModel(bert_config()).save_pretrained(tmp_path, max_shard_size="20KB")
-    shards = weight_files(tmp_path, "m")
-    assert len(shards) > 2
-    shards[1].unlink()
-    assert f"lacks 1 of {len(shards)} weight files: {shards[1].name}" in problem(tmp_path)
+def test_a_part_is_the_shards_that_hold_the_weights_asked_for(tmp_path: Path) -> None:
+    whole = opened(sharded(tmp_path))
+    wanted = held_by(tmp_path, 1) | held_by(tmp_path, 3)
+    for other in set(whole.files) - {whole.files[1], whole.files[3]}:
+        other.unlink()
+    part = opened(tmp_path).part(wanted)
+    assert part.files == (whole.files[1], whole.files[3])
+    assert part.share == f"2 of {len(whole.files)} shards"
+    assert part.size == sum(file.stat().st_size for file in part.files)
 
 
-def test_an_index_that_is_no_index_is_refused(tmp_path: Path) -> None:
-    BertModel(bert_config()).save_pretrained(tmp_path, max_shard_size="20KB")
-    (tmp_path / "model.safetensors.index.json").write_text("[1, 2]")
+def test_a_part_of_which_a_shard_is_missing_is_refused(tmp_path: Path) -> None:
+    whole = opened(sharded(tmp_path))
+    whole.files[1].unlink()
+    with pytest.raises(ModelUnavailableError) as raised:
+        opened(tmp_path).part(held_by(tmp_path, 1) | held_by(tmp_path, 2)).complete()
+    assert str(raised.value) == (
+        f"this-model lacks 1 of {len(whole.files)} weight files: {whole.files[1].name}"
+    )
+
+
+def test_a_corrupt_shard_is_refused_where_it_is_read_and_only_there(tmp_path: Path) -> None:
+    whole = opened(sharded(tmp_path))
+    whole.files[1].write_bytes(b"<html>not found</html>" * 50)
+    assert opened(tmp_path).part(held_by(tmp_path, 2)).files == (whole.files[2],)
+    with pytest.raises(ModelUnavailableError, match=f"{whole.files[1].name} is truncated or corrupt"):
+        opened(tmp_path).part(held_by(tmp_path, 1))
+
+
+def test_what_is_read_from_a_part_is_what_is_in_its_files(tmp_path: Path) -> None:
+    part = opened(sharded(tmp_path)).part(held_by(tmp_path, 2))
+    with part.readable() as folder:
+        listed = json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
+        assert {weight: Path(file) for weight, file in listed.items()} == dict.fromkeys(
+            load_file(part.files[0]), part.files[0]
+        )
+    assert not folder.exists()
+
+
+def test_a_single_file_is_read_where_it_lies(folder: Path) -> None:
+    whole = opened(folder)
+    assert whole.part({"a weight"}) is whole
+    with whole.readable() as place:
+        assert place == folder
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[1, 2]", "{", '{"weight_map": {}}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../b"}}'],
+)
+def test_an_index_that_is_no_index_is_refused(content: str, tmp_path: Path) -> None:
+    (sharded(tmp_path) / "model.safetensors.index.json").write_text(content)
     assert "not a weight index" in problem(tmp_path)
 
 
 def test_the_digest_is_what_sha256sum_prints(folder: Path) -> None:
     content = (folder / "model.safetensors").read_bytes()
-    opened = open_checkpoint(Source("m", "m", folder))
-    assert opened.digest.result() == f"sha256:{hashlib.sha256(content).hexdigest()}"
-    assert opened.size == len(content)
+    whole = opened(folder)
+    assert whole.digest.result() == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert whole.size == len(content)
 
 
 def test_the_digest_changes_with_one_bit_of_the_weights(folder: Path) -> None:
-    before = open_checkpoint(Source("m", "m", folder)).digest.result()
+    before = opened(folder).digest.result()
     file = folder / "model.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    assert open_checkpoint(Source("m", "m", folder)).digest.result() != before
+    assert opened(folder).digest.result() != before
 
 
-def test_the_digest_of_shards_depends_on_each_of_them(tmp_path: Path) -> None:
-    BertModel(bert_config()).save_pretrained(tmp_path, max_shard_size="20KB")
-    weight_map = json.loads((tmp_path / "model.safetensors.index.json").read_text())["weight_map"]
-    digests = [open_checkpoint(Source("m", "m", tmp_path)).digest.result()]
-    last = tmp_path / sorted(weight_map.values())[-1]
-    last.write_bytes(last.read_bytes()[:-1] + b"\x01")
-    digests.append(open_checkpoint(Source("m", "m", tmp_path)).digest.result())
-    assert digests[0] != digests[1]
+def test_the_digest_of_a_part_depends_on_each_file_that_is_read_and_on_no_other(tmp_path: Path) -> None:
+    whole = opened(sharded(tmp_path))
+    wanted = held_by(tmp_path, 1) | held_by(tmp_path, 2)
+
+    def digest() -> str | None:
+        return opened(tmp_path).part(wanted).digest.result()
+
+    before = digest()
+    each = [hashlib.sha256(whole.files[shard].read_bytes()).hexdigest() for shard in (1, 2)]
+    assert before == f"sha256:{hashlib.sha256(''.join(each).encode()).hexdigest()}"
+    for shard, changes in ((0, False), (3, False), (1, True), (2, True)):
+        content = whole.files[shard].read_bytes()
+        whole.files[shard].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert (digest() != before) is changes, shard
+        whole.files[shard].write_bytes(content)
+
+
+def test_the_precision_is_what_most_bytes_are_stored_in(tmp_path: Path) -> None:
+    weights = {
+        "a": torch.zeros(40, 3, dtype=torch.bfloat16),
+        "b": torch.zeros(50),
+        "c": torch.zeros(999).int(),
+    }
+    (tmp_path / "config.json").write_text("{}")
+    save_file(weights, tmp_path / "model.safetensors")
+    assert opened(tmp_path).precision == "bfloat16"
+    save_file({**weights, "b": torch.zeros(61)}, tmp_path / "model.safetensors")
+    assert opened(tmp_path).precision == "float32"
+    save_file({"c": weights["c"]}, tmp_path / "model.safetensors")
+    assert opened(tmp_path).precision is None

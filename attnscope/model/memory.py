@@ -1,0 +1,98 @@
+"""What a model takes in memory, and refusing at once what cannot fit.
+
+Weights that run as they are stored are mapped from their files and cost nothing until they are touched;
+only numbers that are converted, or that move to another device, need room of their own.
+"""
+
+import os
+from collections.abc import Container
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnscope.errors import DoesNotFitError
+from attnscope.model.loaded import Model
+
+_MEMINFO = Path("/proc/meminfo")
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_LARGE = 10**9  # bytes
+
+
+def size_of(skeleton: Any, names: Container[str], dtype: torch.dtype) -> int:
+    """Bytes that the parameters of these names take in `dtype`, those that stand for others not counted."""
+    tied = getattr(skeleton, "all_tied_weights_keys", {})
+    mine = (each for name, each in skeleton.named_parameters() if name in names and name not in tied)
+    return sum(each.numel() * (dtype if each.is_floating_point() else each.dtype).itemsize for each in mine)
+
+
+def refuse_too_large(size: int, what: str, device: torch.device, *, converted: bool, hint: str = "") -> None:
+    """Raise `DoesNotFitError` when `size` bytes of weights surely have no room.
+
+    `converted` says that they are not used as they are stored, so that this machine's own memory must hold
+    them, whatever the device.
+    """
+    room = {"memory": free(torch.device("cpu")) if converted else None}
+    if device.type == "cuda":
+        room[str(device)] = free(device)
+    for place, there in room.items():
+        if there is not None and size > there:
+            takes = f"{what} takes {gigabytes(size)}, and {place} has {gigabytes(there)} free"
+            raise DoesNotFitError(takes + hint)
+
+
+def free(device: torch.device) -> int | None:
+    """Bytes that can still be taken on `device`, rather too many than too few; None where nothing tells."""
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
+    bounds = [bound for bound in (_available(), _container_limit()) if bound is not None]
+    return min(bounds, default=None)
+
+
+def is_notable(model: Model) -> bool:
+    """Whether the user should hear of it unasked: weights that were changed, and are large or quantised."""
+    changed = model.quantised is not None or model.checkpoint.precision != _run(model)
+    return changed and (model.quantised is not None or taken(model) > _LARGE)
+
+
+def statement(model: Model) -> str:
+    """In what precision the model is stored and run, and what the loaded part of it takes."""
+    stored, run = model.checkpoint.precision, _run(model)
+    part = "" if model.layers is None else f" for its first {model.layers} layers"
+    takes = f"{gigabytes(taken(model))}{part}"
+    if model.quantised is not None:
+        return f"quantised with {model.quantised}: run in {run}, {takes}"
+    if stored is None or stored == run:
+        return f"run in {run}, {takes}"
+    return f"stored in {stored}: run in {run}, {takes}; --dtype auto runs it as stored"
+
+
+def taken(model: Model) -> int:
+    """Bytes of the parameters that are loaded."""
+    return sum(each.numel() * each.dtype.itemsize for each in model.module.parameters())
+
+
+def gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def _run(model: Model) -> str:
+    return str(model.module.dtype).removeprefix("torch.")
+
+
+def _available() -> int | None:
+    """Memory and swap that are free or can be freed; all that there is where the system does not tell."""
+    if _MEMINFO.is_file():
+        lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
+        told = {line[0]: int(line[1]) for line in lines if len(line) > 1}
+        return 1024 * (told["MemAvailable:"] + told.get("SwapFree:", 0))
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _container_limit() -> int | None:
+    """What a container may take at most, where one is limited."""
+    told = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.is_file() else "max"
+    return int(told) if told.isdigit() else None

@@ -1,0 +1,228 @@
+"""Partial loading: from a sharded checkpoint only the files that the chosen layers need, the same numbers."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import bert_config, save, tiny_bert, tiny_translator, vocabulary_size
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertForMaskedLM,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaModel,
+    MixtralConfig,
+    MixtralForCausalLM,
+    PreTrainedModel,
+)
+
+from attnscope.capture import capture
+from attnscope.errors import ModelUnavailableError
+from attnscope.model.checkpoint import open_checkpoint
+from attnscope.model.load import Plan, load, load_with_head, plan
+from attnscope.model.loaded import Model
+from attnscope.model.partial import cut, kept, needed
+from attnscope.model.source import Source
+
+LAYERS = 7
+
+
+def llama_config(**changes) -> LlamaConfig:
+    settings = {
+        "vocab_size": vocabulary_size(), "hidden_size": 24, "intermediate_size": 36,
+        "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "tie_word_embeddings": False,
+    }  # fmt: skip
+    return LlamaConfig(**{**settings, **changes})
+
+
+def llama(**changes) -> PreTrainedModel:
+    return LlamaForCausalLM(llama_config(**changes))
+
+
+def mixtral() -> PreTrainedModel:
+    """Its files hold each expert by itself, under other names than the loaded model has."""
+    shared = llama_config().to_dict()
+    chosen = {name: shared[name] for name in ("vocab_size", "hidden_size", "intermediate_size")}
+    heads = {"num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return MixtralForCausalLM(MixtralConfig(**chosen, **heads, num_local_experts=3, num_experts_per_tok=2))
+
+
+def gpt2() -> PreTrainedModel:
+    """Its head is its embeddings, and the files name its parts by another prefix than the headless model."""
+    return GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary_size(), n_layer=LAYERS, n_head=4, n_embd=24))
+
+
+def bert() -> PreTrainedModel:
+    return BertForMaskedLM(bert_config(num_hidden_layers=LAYERS))
+
+
+def in_shards(model: PreTrainedModel, folder: Path) -> Path:
+    """`model` in `folder`, cut into one shard for the first weights, one for each layer, one for the last."""
+    save(model, folder)
+    file = folder / "model.safetensors"
+    weights, index = load_file(file), {}
+    for name in weights:
+        number = next((int(part) for part in name.split(".") if part.isdigit()), None)
+        first = "emb" in name or ".wte" in name or ".wpe" in name
+        index[name] = (
+            f"model-{0 if first else LAYERS + 1 if number is None else number + 1:05}-of-00009.safetensors"
+        )
+    for shard in set(index.values()):
+        save_file(
+            {name: weights[name] for name in weights if index[name] == shard},
+            folder / shard,
+            {"format": "pt"},
+        )
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    file.unlink()
+    return folder
+
+
+def planned(folder: Path, **options: bool) -> Plan:
+    return plan(open_checkpoint(Source("m", "m", folder), **options))
+
+
+def vectors(model: Model, layer: int) -> tuple[torch.Tensor, ...]:
+    inputs = model.encode(("the dog was near the big door",)).inputs
+    call = capture(model.module, inputs, layers=[layer]).calls[0]
+    return call.q, call.k, call.v, call.output
+
+
+def numbers_of(model: Model) -> list[int]:
+    return [int(file.name[6:11]) for file in model.checkpoint.files]
+
+
+FAMILIES = [llama, mixtral, gpt2, bert]
+
+
+@pytest.mark.parametrize("made", FAMILIES)
+def test_the_first_layers_load_from_their_own_shards_with_the_others_gone(
+    made: Callable[[], PreTrainedModel], tmp_path: Path
+) -> None:
+    torch.manual_seed(5)
+    folder = in_shards(made(), tmp_path / "m")
+    whole = load(planned(folder))
+    expected = vectors(whole, 2)
+    for number in range(4, LAYERS + 1):
+        (folder / f"model-{number:05}-of-00009.safetensors").unlink()
+    part = load(planned(folder), layers=3)
+    for mine, theirs in zip(vectors(part, 2), expected, strict=True):
+        assert torch.equal(mine, theirs)
+    assert set(numbers_of(part)) - {LAYERS + 1} == {0, 1, 2, 3}
+    assert part.checkpoint.share == f"{len(part.checkpoint.files)} of 9 shards"
+    assert part.origin()["part"] == part.checkpoint.share
+
+
+@pytest.mark.parametrize("made", FAMILIES)
+def test_without_a_shard_that_is_needed_one_line_says_which(
+    made: Callable[[], PreTrainedModel], tmp_path: Path
+) -> None:
+    folder = in_shards(made(), tmp_path / "m")
+    (folder / "model-00002-of-00009.safetensors").unlink()
+    with pytest.raises(ModelUnavailableError, match="m lacks 1 of 9 weight files: model-00002-of-00009"):
+        load(planned(folder), layers=3)
+    assert load(planned(folder), layers=1).layers == 1
+
+
+def test_a_head_that_is_not_loaded_is_not_read(tmp_path: Path) -> None:
+    model = llama()
+    assert "lm_head.weight" not in needed(model.state_dict(), LlamaModel(model.config), None)
+    part = set(needed(model.state_dict(), LlamaModel(model.config), 2))
+    assert part == {
+        name
+        for name in model.state_dict()
+        if name.startswith(("model.embed_tokens.", "model.layers.0.", "model.layers.1.", "model.norm."))
+    }
+
+
+def test_scales_beside_the_weights_of_a_kept_layer_are_needed_and_those_of_other_layers_are_not() -> None:
+    skeleton = LlamaModel(llama_config())
+    stored = [
+        f"{prefix}layers.{layer}.mlp.up_proj.{leaf}"
+        for prefix in ("", "model.")
+        for layer in (1, 2)
+        for leaf in ("weight_scale_inv", "qweight")
+    ]
+    names = needed([*stored, "lm_head.weight_scale_inv", "cls.predictions.bias"], skeleton, 2)
+    assert set(names) == {name for name in stored if ".1." in name}
+
+
+def test_two_experts_of_a_layer_in_two_files_need_both_files(tmp_path: Path) -> None:
+    folder = in_shards(mixtral(), tmp_path / "m")
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    names = [name for name in index["weight_map"] if ".layers.1." in name and "experts.2." in name]
+    assert names
+    found = needed(index["weight_map"], planned(folder).skeleton, 2)
+    assert set(names) <= set(found)
+
+
+@pytest.mark.parametrize("layers", [None, 1, 5])
+def test_the_weights_that_are_kept_are_those_of_the_cut_model(layers: int | None) -> None:
+    config = bert_config()
+    model = BertModel(config) if layers is None else cut(BertModel, layers)(config)
+    expected = {name: weight.shape for name, weight in model.state_dict().items()}
+    assert {name: weight.shape for name, weight in kept(BertModel(config), layers).items()} == expected
+
+
+def test_pickled_shards_are_left_out_as_well(tmp_path: Path) -> None:
+    folder = in_shards(bert(), tmp_path / "m")
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    (folder / "model.safetensors.index.json").unlink()
+    renamed = {name: shard.replace(".safetensors", ".bin") for name, shard in index["weight_map"].items()}
+    for file in folder.glob("*.safetensors"):
+        if int(file.name[6:11]) < 3 or int(file.name[6:11]) > LAYERS:
+            torch.save(load_file(file), file.with_suffix(".bin"))
+        file.unlink()
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": renamed}))
+    part = load(planned(folder, allow_pickle=True), layers=2)
+    assert set(numbers_of(part)) - {LAYERS + 1} == {0, 1, 2}
+    assert not any("layer.1" in name or "layer.0" in name for name in part.missing)
+
+
+def test_a_writing_model_in_shards_writes_with_its_own_settings(tmp_path: Path) -> None:
+    folder = tiny_translator(tmp_path / "whole")
+    whole = load(planned(folder))
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    halves = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    index = {name: halves["decoder" in name] for name in weights}
+    for half in halves:
+        chosen = {name: weights[name] for name in weights if index[name] == half}
+        save_file(chosen, folder / half, {"format": "pt"})
+    file.unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    part = load(planned(folder))
+    assert part.checkpoint.share is None
+    assert part.module.generation_config.to_dict() == whole.module.generation_config.to_dict()
+    assert part.module.generation_config.forced_eos_token_id == 3
+
+
+def test_a_model_with_its_head_reads_the_shard_of_the_head_too(tmp_path: Path) -> None:
+    folder = in_shards(llama(), tmp_path / "m")
+    model = load_with_head(open_checkpoint(Source("m", "m", folder)))
+    assert type(model.module).__name__ == "LlamaForCausalLM"
+    assert model.checkpoint.share is None
+
+
+def test_shards_that_are_not_needed_are_not_even_opened(tmp_path: Path) -> None:
+    folder = in_shards(llama(), tmp_path / "m")
+    (folder / "model-00006-of-00009.safetensors").write_bytes(b"no safetensors at all")
+    assert load(planned(folder), layers=2).layers == 2
+    with pytest.raises(ModelUnavailableError, match=r"model-00006-of-00009\.safetensors is truncated"):
+        load(planned(folder), layers=6)
+
+
+def test_a_single_file_of_one_layer_less_still_says_what_it_lacks(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    file = folder / "model.safetensors"
+    weights = {name: weight for name, weight in load_file(file).items() if "layer.1." not in name}
+    save_file(weights, file, {"format": "pt"})
+    model = load(planned(folder), layers=3)
+    with pytest.raises(ModelUnavailableError, match=r"layer\.1"):
+        vectors(model, 2)
