@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig
 
 from . import rules
 from .overrides import EXTRA_INPUTS
+from .special import SPECIAL
 from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
 
 SIDE = 6  # patches along the side of a picture
@@ -59,16 +60,15 @@ class Maker:
         return list(names)
 
     def make(self) -> dict[str, Any]:
-        made: dict[str, Any] = {}
         special = SPECIAL.get(self.config.model_type, {})
-        for name in [name for name in self.wanted() if name not in special] + list(special):
-            if name not in MAKERS and name not in special:
-                raise LookupError(f"no rule makes the input {name}")
-            made[name] = (special.get(name) or MAKERS[name])(self)
-        return made
+        return {name: self.one(name) for name in dict.fromkeys([*self.wanted(), *special])}
 
-
-SPECIAL: dict[str, dict[str, Callable[[Maker], Any]]] = {}
+    def one(self, name: str) -> Any:
+        """The input of this name."""
+        make = SPECIAL.get(self.config.model_type, {}).get(name) or MAKERS.get(name)
+        if make is None:
+            raise LookupError(f"no rule makes the input {name}")
+        return make(self)
 
 
 def seek(config: PreTrainedConfig, *names: str, default: Any = None) -> Any:
@@ -153,6 +153,11 @@ def _grid(maker: Maker) -> Tensor:
     return torch.tensor([[1, SIDE, SIDE]] * BATCH)
 
 
+def _places(side: int) -> Tensor:
+    """Column and row of each patch."""
+    return torch.cartesian_prod(torch.arange(side), torch.arange(side)).flip(-1).expand(BATCH, -1, -1)
+
+
 MAKERS: dict[str, Callable[[Maker], Any]] = {
     "input_ids": lambda maker: maker.ids() * maker.padding(),
     "attention_mask": lambda maker: maker.padding(),
@@ -171,6 +176,13 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "spatial_shapes": lambda maker: torch.tensor([[SIDE, SIDE]] * BATCH),
     "pixel_attention_mask": lambda maker: torch.ones(BATCH, SIDE * SIDE, dtype=torch.long),
     "image_sizes": lambda maker: torch.tensor([list(_image_size(maker))] * BATCH),
+    "image_merge_sizes": lambda maker: torch.tensor([2] * BATCH),
+    "high_res_pixel_values": lambda maker: maker.normal(BATCH, 3, IMAGE, IMAGE),
+    "pixel_position_ids": lambda maker: _places(SIDE),
+    "image_position_ids": lambda maker: _places(SIDE),
+    "target_sizes": lambda maker: torch.tensor([[SIDE, SIDE]] * BATCH),
+    "audio_mel": lambda maker: maker.normal(BATCH, FRAMES, MELS),
+    "audio_mel_mask": lambda maker: torch.zeros(BATCH, FRAMES, dtype=torch.bool),
     "query_embeds": lambda maker: maker.normal(BATCH, 5, HIDDEN),
     "merge_sizes": lambda maker: torch.tensor([2] * BATCH),
     "flattened_patches": lambda maker: torch.cat(
@@ -187,6 +199,7 @@ _ALWAYS: dict[str, Callable[[Maker], bool]] = {
     "spatial_shapes": lambda maker: True,
     "pixel_attention_mask": lambda maker: "spatial_shapes" in maker.parameters,
     "grid_thw": lambda maker: True,
+    "target_sizes": lambda maker: True,
     "flattened_patches": lambda maker: True,
 }
 LAYOUTS = 3

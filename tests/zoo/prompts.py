@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .inputs import MAKERS, Maker, seek
+from .inputs import Maker, seek
+from .special import SPECIAL
 from .rules import BATCH, PADDING, TOKENS
 
 MEDIA = {  # what a model calls the maker of features, the placeholder's field, and the input that must be there
@@ -34,9 +35,9 @@ def prompt(maker: Maker, name: str) -> dict[str, Any]:
     features_of = getattr(_owner(maker.model, method), method)
     accepted = inspect.signature(features_of).parameters
     made = {
-        key: MAKERS[key](maker)
+        key: maker.one(key)
         for key, parameter in accepted.items()
-        if key in MAKERS and (parameter.default is parameter.empty or key in maker.parameters)
+        if key not in {"self", "kwargs"} and (parameter.default is parameter.empty or _helps(key, maker))
     }
     with torch.no_grad():
         count = _rows(features_of(**made)) // BATCH
@@ -48,6 +49,15 @@ def prompt(maker: Maker, name: str) -> dict[str, Any]:
     kinds = {key: (ids == placeholders[0, 0]).long() for key in _TYPES if key in maker.parameters}
     shared = {key: value for key, value in made.items() if key in maker.parameters}
     return {"input_ids": ids * mask, "attention_mask": mask, **shared, **kinds}
+
+
+def _helps(key: str, maker: Maker) -> bool:
+    """Whether an optional argument is one that the pixels cannot be understood without."""
+    return (
+        key in {"image_grid_thw", "spatial_shapes", "image_position_ids", "input_features_mask", "target_sizes"}
+        or key in SPECIAL.get(maker.config.model_type, {})
+        or (key == "pixel_attention_mask" and "spatial_shapes" in maker.parameters)
+    )
 
 
 def _owner(model: nn.Module, method: str) -> nn.Module | None:

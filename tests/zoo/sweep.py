@@ -1,9 +1,12 @@
 """The sweep: every model type of the installed transformers, each in a process of its own.
 
-    python -m tests.zoo.sweep [--only PATTERN] [--jobs 2] [--write docs/models.md] [--tsv FILE]
+    python -m tests.zoo.sweep [--only PATTERN] [--jobs 2] [--write FILE | --check FILE] [--tsv FILE]
+
+`--write` makes `docs/models.md`; `--check` ends with 1 where a type no longer stands as that file says.
 """
 
 import argparse
+import datetime
 import multiprocessing
 import os
 import re
@@ -11,8 +14,10 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 SECONDS = 60  # for one type
 
@@ -68,6 +73,7 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--tsv")
     options.add_argument("--write")
+    options.add_argument("--check")
     given = options.parse_args()
     started = time.monotonic()
     chosen = [each for each in model_types() if re.fullmatch(given.only or ".*", each)]
@@ -83,10 +89,15 @@ def main() -> None:
                     ",".join(each.special), each.notes, each.reason,
                 )  # fmt: skip
                 print(*row, sep="\t", file=file)
-    counts: dict[str, int] = {}
-    for each in found:
-        counts[each.verdict] = counts.get(each.verdict, 0) + 1
-    print(counts, f"{time.monotonic() - started:.0f} s")
+    counts = Counter(standing(each) for each in found)
+    seconds = time.monotonic() - started
+    print(", ".join(f"{count} {name}" for name, count in counts.most_common()), f"in {seconds:.0f} s")
+    if given.write:
+        Path(given.write).write_text(document(found, datetime.date.today().isoformat(), seconds), "utf-8")
+    if given.check:
+        changed = worse(standings(Path(given.check).read_text("utf-8")), found)
+        print(*changed, sep="\n")
+        sys.exit(bool(changed))
 
 
 if __name__ == "__main__":
@@ -97,5 +108,6 @@ if __name__ == "__main__":
 
     from .configs import model_types
     from .survey import Survey
+    from .table import document, standing, standings, worse
 
     main()

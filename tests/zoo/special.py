@@ -1,0 +1,117 @@
+"""Inputs that single model types need and no name tells: per type, input -> what makes it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, TOKENS
+
+if TYPE_CHECKING:
+    from .inputs import Maker
+
+Make = Callable[["Maker"], Any]
+
+
+def normal(*shape: int) -> Make:
+    return lambda maker: maker.normal(BATCH, *shape)
+
+
+def words(*shape: int) -> Make:
+    return lambda maker: maker.ids(shape[0]) if len(shape) == 1 else maker.ids(shape[0] * shape[1]).view(BATCH, *shape)
+
+
+def fixed(value: Any) -> Make:
+    return lambda maker: torch.tensor(value)
+
+
+def ones(*shape: int) -> Make:
+    return lambda maker: torch.ones(BATCH, *shape, dtype=torch.long)
+
+
+def _series(past: int, future: int) -> dict[str, Make]:
+    return {
+        "past_values": normal(past),
+        "past_time_features": normal(past, 1),
+        "past_observed_mask": ones(past),
+        "future_values": normal(future),
+        "future_time_features": normal(future, 1),
+    }
+
+
+_TILES = {"pixel_values": normal(3, 3, IMAGE, IMAGE), "image_sizes": fixed([[IMAGE, IMAGE]] * BATCH)}
+_PAIR = {"pixel_values": normal(2, 3, 64, 64)}
+_QFORMER = {"qformer_input_ids": words(7)}
+
+SPECIAL: dict[str, dict[str, Make]] = {
+    "autoformer": _series(10, 3),
+    "blip_2_qformer": {"encoder_hidden_states": normal(9, HIDDEN)},
+    "bridgetower_vision_model": {"image": normal(3, IMAGE, IMAGE)},
+    "clap": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
+    "clap_audio_model": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
+    "clvp": {"input_features": normal(80, FRAMES)},
+    "colmodernvbert": {},
+    "decision_transformer": {
+        "states": normal(5, 17),
+        "actions": normal(5, 4),
+        "rewards": normal(5, 1),
+        "returns_to_go": normal(5, 1),
+        "timesteps": fixed([list(range(5))] * BATCH),
+        "attention_mask": ones(5),
+    },
+    "deepseek_ocr2_encoder": {"num_patches": lambda maker: 9},
+    "dia": {"decoder_input_ids": words(7, 9)},
+    "dia_decoder": {"input_ids": words(7, 9)},
+    "efficientloftr": _PAIR,
+    "idefics2_perceiver": {"context": normal(TOKENS, HIDDEN)},
+    "informer": _series(10, 3),
+    "instructblip": _QFORMER,
+    "instructblipvideo": _QFORMER,
+    "kosmos-2": {"image_embeds_position_mask": lambda maker: _first(4)},
+    "kyutai_speech_to_text": {"input_ids": words(TOKENS, 3)},
+    "lightglue": _PAIR,
+    "llava_next": _TILES,
+    "llava_next_video": _TILES,
+    "llava_onevision": _TILES,
+    "lxmert": {"visual_feats": normal(5, HIDDEN), "visual_pos": normal(5, 4)},
+    "mllama_vision_model": {
+        "pixel_values": normal(1, 4, 3, IMAGE, IMAGE),
+        "aspect_ratio_ids": fixed([[6], [1]]),
+        "aspect_ratio_mask": fixed([[[1, 1, 1, 1]], [[1, 0, 0, 0]]]),
+    },
+    "molmo2_adapter": {},
+    "omdet-turbo": {
+        "classes_input_ids": lambda maker: maker.ids(5, BATCH * 3),
+        "classes_attention_mask": lambda maker: torch.ones(BATCH * 3, 5, dtype=torch.long),
+        "tasks_input_ids": words(7),
+        "tasks_attention_mask": ones(7),
+        "classes_structure": fixed([3] * BATCH),
+    },
+    "paddleocr_vl_vision": {"pixel_values": lambda maker: maker.normal(1, 72, 3, 4, 4)},
+    "patchtsmixer": {"past_values": normal(32, 1)},
+    "patchtst": {"past_values": normal(32, 1)},
+    "perceiver": {"inputs": normal(TOKENS, HIDDEN)},
+    "pp_formulanet_text": {},
+    "seggpt": {
+        "pixel_values": normal(3, IMAGE, IMAGE),
+        "prompt_pixel_values": normal(3, IMAGE, IMAGE),
+        "prompt_masks": normal(3, IMAGE, IMAGE),
+    },
+    "speecht5": {"input_values": normal(TOKENS, HIDDEN), "decoder_input_values": normal(7, HIDDEN)},
+    "speech-encoder-decoder": {"inputs": normal(4000), "decoder_input_ids": words(7)},
+    "superglue": _PAIR,
+    "time_series_transformer": _series(10, 3),
+    "timesfm": {"past_values": normal(40), "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long),
+                "freq": fixed([0, 1])},
+    "timesfm2_5": {"past_values": normal(40),
+                   "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long)},
+    "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
+    "xclip_vision_model": {"pixel_values": lambda maker: maker.normal(BATCH * 4, 3, IMAGE, IMAGE)},
+    "xclip": {"pixel_values": normal(4, 3, IMAGE, IMAGE)},
+}
+
+
+def _first(count: int) -> torch.Tensor:
+    mask = torch.zeros(BATCH, TOKENS, dtype=torch.bool)
+    mask[:, 1 : 1 + count] = True
+    return mask
