@@ -29,7 +29,9 @@ def surveyed(model_type: str) -> "Survey":
     worker.start()
     send.close()
     try:
-        return receive.recv() if receive.poll(SECONDS) else Survey(model_type, reason=f"not done in {SECONDS} s")
+        return (
+            receive.recv() if receive.poll(SECONDS) else Survey(model_type, reason=f"not done in {SECONDS} s")
+        )
     except EOFError:
         worker.join()
         return Survey(model_type, reason=f"the process ended with {worker.exitcode}")
