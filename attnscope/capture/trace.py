@@ -1,0 +1,249 @@
+"""The tracer: attention of models that do not ask transformers' interface, read off torch's operations.
+
+    product -> element-wise steps -> softmax -> product
+
+Every torch function that the model calls passes through here on its way and is made exactly as it would
+have been. Of the tensors that come out it is remembered what they are made of (`trace_scores`); where a
+softmax meets such scores, they are taken apart and rebuilt (`trace_rebuild`); where the softmax's result
+meets the values, the whole attention is handed to the watcher (`trace_result`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from attnscope.capture.trace_fused import fused_attention
+from attnscope.capture.trace_layout import head_count
+from attnscope.capture.trace_operations import (
+    COPIES,
+    LOOKUPS,
+    MOVES,
+    PRODUCTS,
+    SILENT,
+    multiplication,
+    operation,
+    overwrites,
+    softmax_axis,
+    tensors_in,
+)
+from attnscope.capture.trace_origin import Origin, first_origin, origin_of
+from attnscope.capture.trace_rebuild import rebuilt
+from attnscope.capture.trace_result import TracedAttention, Weights, attention_of, weights_of
+from attnscope.capture.trace_scores import (
+    Part,
+    Scores,
+    added,
+    followed,
+    moved,
+    product_scores,
+    scaled,
+    version,
+    written,
+)
+from attnscope.capture.trace_torch import native_answers, stepwise, unscripted
+
+__all__ = ["TracedAttention", "traced"]
+
+Watcher = Callable[[TracedAttention], None]
+
+
+@contextmanager
+def traced(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
+    """While open, `watch` gets every softmax attention that is computed inside of one of `modules`.
+
+    It is handed over as soon as the weights have met the values, under the innermost of `modules`. What
+    the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
+    """
+    watched = tuple(dict.fromkeys(modules))
+    tracer = _Tracer(watch)
+    with ExitStack() as stack:
+        stack.enter_context(unscripted(watched))
+        stack.enter_context(native_answers(watched))
+        for module in watched:
+            tracer.know(module.buffers())
+            entered = module.register_forward_pre_hook(tracer.enter)
+            stack.callback(entered.remove)
+            left = module.register_forward_hook(tracer.leave, always_call=True)
+            stack.callback(left.remove)
+        stack.enter_context(tracer)
+        yield
+
+
+@dataclass(frozen=True, eq=False)
+class _Record:
+    """What is known of a tensor as long as its `version` is this."""
+
+    version: int
+    origin: Origin
+    known: Scores | Weights | None = None
+
+
+class _Tracer(TorchFunctionMode):
+    """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
+
+    def __init__(self, watch: Watcher) -> None:
+        super().__init__()
+        self.watch = watch
+        self.inside: list[nn.Module] = []
+        self.records = WeakIdKeyDictionary()
+
+    def enter(self, module: nn.Module, inputs: Any) -> None:
+        self.inside.append(module)
+
+    def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        self.inside.pop()
+
+    def know(self, constants: Iterable[Tensor]) -> None:
+        """Take note of tensors that are neither learned nor given."""
+        for constant in constants:
+            self.records[constant] = _Record(version(constant), Origin(shapes=(constant.shape,)))
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs, name = kwargs or {}, operation(function)
+        if name in SILENT:
+            return function(*args, **kwargs)
+        if name == "multi_head_attention_forward":
+            with self:
+                return stepwise(*args, **kwargs)
+        before = {id(each): self.record(each) for each in tensors_in((args, kwargs))}
+        if overwrites(function):
+            self._keep_weights(args[0], before)
+        result = function(*args, **kwargs)
+        if isinstance(result, Tensor):
+            kept = before.get(id(result))  # a call that changed nothing may return what it was given
+            if kept is None or version(result) != kept.version:
+                known = self._known(function, name, args, kwargs, result, before) if self.inside else None
+                self._remember(name, args, result, before, known)
+        elif isinstance(result, tuple | list) and name in MOVES:
+            for number, piece in enumerate(result):
+                self._remember(name, args, piece, before, self._piece(function, args, kwargs, number, before))
+        elif name == "setitem" and isinstance(scores := before[id(args[0])].known, Scores):
+            self._remember(name, args, args[0], before, written(scores, *args[1:]))
+        return result
+
+    def _origin(self, tensor: Tensor) -> Origin:
+        return self.record(tensor).origin
+
+    def record(self, tensor: Tensor) -> _Record:
+        """What is known of `tensor`; as of a fresh one if it has been written over since."""
+        record: _Record | None = self.records.get(tensor)  # type: ignore[no-untyped-call]
+        now = version(tensor)
+        return record if record and record.version == now else _Record(now, first_origin(tensor))
+
+    def _remember(
+        self, name: str, args: Any, result: Tensor, before: dict[int, _Record], known: Scores | Weights | None
+    ) -> None:
+        origin = origin_of(name, args, result, [record.origin for record in before.values()])
+        if known is None and self.inside and name in LOOKUPS and origin.products:
+            known = Scores(result.shape, (Part(result, version(result), origin),))
+        self.records[result] = _Record(version(result), origin, known)
+
+    def _keep_weights(self, target: Any, before: dict[int, _Record]) -> None:
+        """Copies the result of a softmax that is about to be written over."""
+        record = before.get(id(target))
+        if record and isinstance(record.known, Weights):
+            kept = replace(record.known, weights=record.known.weights.clone())
+            before[id(target)] = replace(record, known=kept)
+
+    def _piece(
+        self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, _Record]
+    ) -> Scores | Weights | None:
+        record = before.get(id(args[0])) if args else None
+        known = record.known if record else None
+        return _moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
+
+    def _known(
+        self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]
+    ) -> Scores | Weights | None:
+        """What the result of a call is known to be."""
+        if name in PRODUCTS:
+            return self._product(name, args, kwargs, result, before)
+        if name == "scaled_dot_product_attention":
+            found = fused_attention(self.inside[-1], function, args, kwargs, result, self._origin)
+            self._tell(found)
+            return None
+        first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
+        if name == "softmax":
+            return self._softmax(first, args, kwargs, result)
+        if name in MOVES:
+            return _moved(first, lambda each: function(each, *args[1:], **kwargs))
+        for record in before.values():
+            if isinstance(record.known, Weights):
+                return _after(record.known, name, result)
+        if any(isinstance(record.known, Scores) for record in before.values()):
+            return followed(name, args, kwargs, result.shape, _term(before))
+        return None
+
+    def _softmax(self, scores: Any, args: Any, kwargs: Any, result: Tensor) -> Weights | None:
+        axis = softmax_axis(args, kwargs)
+        if not isinstance(scores, Scores) or axis is None:
+            return None
+        logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
+        return weights_of(logits, result) if logits else None
+
+    def _product(
+        self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]
+    ) -> Scores | None:
+        """Hands the attention over that this product completes, or begins scores with it."""
+        made = multiplication(name, args, kwargs)
+        if made is None:
+            return None
+        sides = [before[id(operand)] for operand in made.operands]
+        for side, record in enumerate(sides):
+            if isinstance(record.known, Weights):
+                self._tell(attention_of(self.inside[-1], record.known, made, side, result))
+                return None
+        origins = sides[0].origin, sides[1].origin
+        if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
+            return None
+        scores = product_scores(made, result, origin_of(name, args, result, origins), origins)
+        if made.added is None:
+            return scores
+        tensor, factor = made.added
+        record = before[id(tensor)]
+        part = Part(tensor, record.version, record.origin)
+        term = scaled(Scores(tensor.shape, (part,)), factor)
+        return term and added(scores, term, result.shape)
+
+    def _tell(self, found: TracedAttention | None) -> None:
+        if found is not None:
+            self.watch(found)
+
+
+def _is_matrix(operand: Tensor, origin: Origin) -> bool:
+    """Whether an operand is a learned projection and no row of queries, keys or values."""
+    return operand.ndim == 2 and origin.learned and not origin.given
+
+
+def _term(before: Mapping[int, _Record]) -> Callable[[Any], Scores | Part | None]:
+    """What is known of an argument when it is added to scores."""
+
+    def term(value: Any) -> Scores | Part | None:
+        if not isinstance(value, Tensor):
+            return None
+        record = before[id(value)]
+        if isinstance(record.known, Scores):
+            return record.known
+        return Part(value, record.version, record.origin)
+
+    return term
+
+
+def _moved(known: Scores | Weights | None, move: Callable[[Tensor], Tensor]) -> Scores | Weights | None:
+    if isinstance(known, Scores):
+        return moved(known, move)
+    return known and replace(known, places=known.places.moved(move))
+
+
+def _after(weights: Weights, name: str, result: Tensor) -> Weights | None:
+    """Weights after an element-wise step; its meaning is found out when they meet the values."""
+    if result.shape != weights.places.lead.shape:
+        return None
+    return weights if name in COPIES else replace(weights, changed=True)

@@ -1,0 +1,211 @@
+"""Logits taken apart: from the traced sum that a softmax was given to q, k, scale, cap, terms and mask.
+
+What comes out is held against the model's own logits, in float64. Whatever does not add up to them
+within rounding is handed on as a remainder, so that nothing read off the logits passes for an operand.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attnscope.capture.trace_layout import Layout, layout_of, query_axis
+from attnscope.capture.trace_origin import Origin
+from attnscope.capture.trace_scores import FORBIDDEN, Part, Product, Scores
+
+_CELLS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """Operands of a softmax as `batch head query key`: those that `TracedAttention` hands on."""
+
+    layout: Layout
+    query: Tensor
+    key: Tensor
+    scale: float
+    softcap: float | None
+    terms: tuple[tuple[str, Tensor], ...]
+    allowed: Tensor | None
+    remainder: Tensor | None = None
+
+
+def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | None) -> Logits | None:
+    """What `logits` were made of; None when no product of the sum runs along `key_axis`.
+
+    `heads` is the count that the module states. Without `logits`, as in a fused kernel, nothing is compared.
+    """
+    placed = [(part, *roles) for part in scores.parts if (roles := _placed(part, scores, key_axis))]
+    if not placed:
+        return None
+    # content meets content; a product with position embeddings is a term
+    main, queries, exchanged = max(placed, key=lambda each: _made_from_activations(each[0]))
+    product = main.product
+    assert product is not None
+    mine = product.origins[exchanged]
+    layout = layout_of(scores.shape, queries, key_axis, heads, mine.shapes)
+    query, key = _operands(product, exchanged, layout, scores.shape)
+    for factor in main.factors:
+        query, key = _scaled_operands(query, key, _arranged(factor, layout, scores.shape))
+    terms, allowed = _terms_and_allowed(scores, main, layout, (mine, product.origins[not exchanged]))
+    cap = scores.cap
+    scale = main.factor * (1 if cap is None else cap)
+    found = Logits(layout, query, key, scale, cap, terms, allowed)
+    return found if logits is None else _completed(found, layout.arrange(logits))
+
+
+def _placed(part: Part, scores: Scores, key_axis: int) -> tuple[int, bool] | None:
+    """The query axis and the roles in one part; None where it is no product along `key_axis`."""
+    if part.product is None:
+        return None
+    return query_axis(part.product.places.moved(lambda place: place.expand(scores.shape)), key_axis)
+
+
+def _made_from_activations(part: Part) -> int:
+    return 0 if part.product is None else sum(origin.activation for origin in part.product.origins)
+
+
+def _operands(product: Product, exchanged: bool, layout: Layout, shape: torch.Size) -> tuple[Tensor, Tensor]:
+    """Query and key as `batch head token dim`, in the order in which the scores have them."""
+    left, right, places = product.left, product.right, product.places
+    row, column = places.row, places.column
+    if exchanged:
+        left, right, row, column = right, left, column, row
+    lead = layout.arrange(places.lead.expand(shape))[:, :, 0, 0]
+    queried = layout.arrange(row.expand(shape))[0, 0, :, 0]
+    keyed = layout.arrange(column.expand(shape))[0, 0, 0]
+    return (
+        _picked(left.expand(*product.lead, *left.shape[-2:]), lead, queried),
+        _picked(right.expand(*product.lead, *right.shape[-2:]), lead, keyed),
+    )
+
+
+def _picked(operand: Tensor, lead: Tensor, rows: Tensor) -> Tensor:
+    """`batch head row dim` with the leading indices and rows of `*lead row dim` in the asked order."""
+    flat = operand.reshape(-1, *operand.shape[-2:])
+    if not torch.equal(lead.flatten(), torch.arange(len(flat), device=lead.device)):
+        flat = flat[lead.flatten()]
+    if not torch.equal(rows, torch.arange(flat.shape[1], device=rows.device)):
+        flat = flat[:, rows]
+    return flat.reshape(*lead.shape, *flat.shape[-2:])
+
+
+def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size) -> Tensor:
+    """`batch head query key`, with length 1 along every axis where all entries are the same one in memory."""
+    whole = layout.arrange(tensor.expand(shape))
+    for axis in range(4):
+        if whole.shape[axis] > 1 and whole.stride(axis) == 0:
+            whole = whole.narrow(axis, 0, 1)
+    return whole
+
+
+def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+    """A factor that differs by head or query belongs to the query, one that differs by key to the key.
+
+    One that differs by both is a mask of zeros and ones, as in the first GPT, and stays with the cells.
+    """
+    if factor.shape[-1] == 1:
+        return query * factor, key
+    if factor.shape[-2] == 1:
+        return query, key * factor.mT
+    return query, key
+
+
+def _terms_and_allowed(
+    scores: Scores, main: Part, layout: Layout, roots: tuple[Origin, Origin]
+) -> tuple[tuple[tuple[str, Tensor], ...], Tensor | None]:
+    """The other parts by name, and where a query may look: no mask and no part at or below `FORBIDDEN`."""
+    barred = [_arranged(mask, layout, scores.shape) for mask in scores.forbidden]
+    terms: list[tuple[str, Tensor]] = []
+    for part in scores.parts:
+        if part is main or not part.intact:
+            continue
+        term = _arranged(part.tensor, layout, scores.shape)
+        if part.factor != 1:
+            term = term * part.factor
+        for factor in part.factors:
+            term = term * _arranged(factor, layout, scores.shape)
+        low = term <= FORBIDDEN
+        if low.any():
+            barred.append(low)
+            term = term.masked_fill(low, 0)
+        if term.any():
+            terms.append((_name(part.origin, term, roots), term))
+    allowed = None
+    for each in barred:
+        allowed = ~each if allowed is None else allowed & ~each
+    return _distinct(terms), None if allowed is None or allowed.all() else allowed
+
+
+def _name(origin: Origin, term: Tensor, roots: tuple[Origin, Origin]) -> str:
+    """What a term is, by what made it: a gathered product with the query or the key is DeBERTa's kind."""
+    operands = {root for pair in origin.products for root in pair}
+    if operands and origin.looked_up:
+        if roots[0].root in operands:
+            return "c2p"
+        if roots[1].root in operands:
+            return "p2c"
+    if operands or origin.looked_up or (origin.learned and not origin.given):
+        return "relative position"
+    if origin.learned:
+        return "bias"
+    values = torch.unique(term)  # type: ignore[no-untyped-call]
+    return "mask" if len(values) <= 2 else "alibi"
+
+
+def _distinct(terms: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:
+    """The terms with a number behind a name that comes again."""
+    seen: Counter[str] = Counter()
+    named = []
+    for name, term in terms:
+        seen[name] += 1
+        named.append((name if seen[name] == 1 else f"{name} {seen[name]}", term))
+    return tuple(named)
+
+
+def _completed(found: Logits, logits: Tensor) -> Logits:
+    """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
+    epsilon = max(torch.finfo(each.dtype).eps for each in (found.query, found.key, logits))
+    if torch.is_autocast_enabled(logits.device.type):
+        epsilon = max(epsilon, torch.finfo(torch.get_autocast_dtype(logits.device.type)).eps)
+    if logits.is_cuda and torch.get_float32_matmul_precision() != "highest":
+        epsilon = max(epsilon, 2.0**-10)
+    off, size = 0.0, 0.0
+    for cells, ours, magnitude, mask in _cells(found, logits):
+        difference = (cells.double() - ours).abs().masked_fill(~mask, 0)
+        off = max(off, float(difference.nan_to_num(torch.inf).amax()))
+        size = max(size, float(magnitude.masked_fill(~mask, 0).amax()))
+    if off <= 2 * epsilon * (1 + size):  # products and sums round by about eps * size
+        return found
+    rest = torch.cat([cells.double() - ours for cells, ours, _, _ in _cells(found, logits)])
+    rest = rest.view(logits.shape)
+    readable = logits > FORBIDDEN
+    allowed = readable if found.allowed is None else found.allowed & readable
+    rest = rest.masked_fill(~allowed.expand_as(rest), 0).to(torch.float32)
+    return replace(found, remainder=rest, allowed=None if allowed.all() else allowed)
+
+
+def _cells(found: Logits, logits: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Per stretch of `batch * head`: the model's logits, ours, the size of the summands, where it counts."""
+    pairs, (queries, keys) = logits.shape[0] * logits.shape[1], logits.shape[2:]
+    step = max(1, _CELLS_AT_ONCE // max(1, queries * keys))
+
+    def flat(tensor: Tensor, start: int) -> Tensor:
+        wide = tensor.expand(*logits.shape[:2], *tensor.shape[-2:])
+        lead = torch.arange(start, min(start + step, pairs), device=logits.device)
+        return wide[lead // logits.shape[1], lead % logits.shape[1]]
+
+    for start in range(0, pairs, step):
+        query, key = flat(found.query, start).double(), flat(found.key, start).double()
+        ours = query @ key.mT * found.scale
+        size = query.abs() @ key.abs().mT * abs(found.scale)
+        if found.softcap is not None:
+            ours = found.softcap * torch.tanh(ours / found.softcap)
+        for _, term in found.terms:
+            ours, size = ours + flat(term, start), size + flat(term, start).abs()
+        mask = torch.ones(1, 1, 1, dtype=torch.bool, device=logits.device)
+        if found.allowed is not None:
+            mask = flat(found.allowed, start)
+        yield flat(logits, start), ours, size, mask.expand_as(ours)
