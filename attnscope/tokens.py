@@ -91,12 +91,14 @@ class Frames:
 class Tokens:
     """The tokens of one input, in order, with the text or the pair of texts that they came from.
 
-    `stretches` are the positions that stand for pictures and sounds instead of text.
+    `stretches` are the positions that stand for pictures and sounds instead of text. Where the model wrote
+    the last of the texts itself, `written` says how; that text then ends with a token that was not read.
     """
 
     texts: tuple[str, ...]
     items: tuple[Token, ...]
     stretches: tuple[Patches | Frames, ...] = ()
+    written: str = ""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -107,7 +109,9 @@ class Tokens:
 
     @property
     def sentence(self) -> str:
-        """The source text, the two of a pair joined by a bar."""
+        """The source text, the two of a pair joined by a bar, what the model went on to write by an arrow."""
+        if self.written and len(self.texts) > 1:
+            return f"{' | '.join(self.texts[:-1])} → {self.texts[-1].strip()}"
         return " | ".join(self.texts)
 
     @cached_property

@@ -58,7 +58,7 @@ def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens | None:
     encodings = getattr(inputs, "encodings", None)
     if encodings:
         return tokens_from_encoding(encodings[row])
-    return _tokens_by_id(inputs["input_ids"][row].tolist()) if "input_ids" in inputs else None
+    return tokens_by_id(inputs["input_ids"][row].tolist()) if "input_ids" in inputs else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def sides_of(
     """Both sides for a run of `model` whose `input_ids` are `tokens`, its `decoder_input_ids` `target`."""
     tokens = tokens or tokens_of(inputs, row)
     if target is None and "decoder_input_ids" in inputs:
-        target = _tokens_by_id(inputs["decoder_input_ids"][row].tolist())
+        target = tokens_by_id(inputs["decoder_input_ids"][row].tolist())
     return Sides(tokens, target)
 
 
@@ -112,5 +112,5 @@ def _second_part(tokens: Tokens, first: Tokens) -> tuple[Token, ...]:
     return tuple(replace(token, part=token.part + len(first.texts)) for token in tokens.items)
 
 
-def _tokens_by_id(ids: list[int]) -> Tokens:
+def tokens_by_id(ids: list[int]) -> Tokens:
     return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in ids))

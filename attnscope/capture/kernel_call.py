@@ -148,7 +148,11 @@ def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
     """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
     if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
         return None
-    rotated, before = seen.given.key[entry].detach().cpu(), seen.unrotated[entry].detach().cpu()
+    return as_keys(seen.unrotated[entry].detach().cpu(), seen.given.key[entry].detach().cpu())
+
+
+def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
+    """What a projection returned for one input in the shape of the keys made of it; None where it has another."""
     key_heads, keys, dim = rotated.shape
     candidates = [before] if before.shape == rotated.shape else []
     if before.numel() == rotated.numel() and before.shape[0] == keys:

@@ -82,10 +82,10 @@ def capture(
             row=row,
         )
     if missing := sorted(wanted - {call.layer for call in calls}):
-        raise InputError(_nothing_seen(model, chosen, missing))
+        raise InputError(nothing_seen(model, chosen, missing))
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = provenance or provenance_of(model, tokens)
-    return Capture(tuple(calls), len(chosen.layers), _as_read(origin, calls, chosen))
+    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen))
 
 
 def run_watched(
@@ -123,12 +123,12 @@ def forced(found: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
     return tuple(replace(site, route=route) for site in found)
 
 
-def _nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> str:
+def nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> str:
     where = f"layer {listed(missing)} of {tower.pattern}"
     return f"{type(model).__name__} made no dense softmax attention in {where} for this input"
 
 
-def _as_read(origin: Provenance, calls: Sequence[AttentionCall], tower: Tower) -> Provenance:
+def as_read(origin: Provenance, calls: Sequence[AttentionCall], tower: Tower) -> Provenance:
     """The provenance with the route and kernel of what was read."""
     return replace(
         origin,

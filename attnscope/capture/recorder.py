@@ -84,6 +84,11 @@ class Recorder:
             raise InputError(f"{site.path} runs more often than it has layers: which is which cannot be told")
         return site.layers[number]
 
+    def restart(self) -> None:
+        """Before another forward pass: what was counted in the last one does not count in the next."""
+        for counter in (self.entered, self.called, self.blocks):
+            counter.clear()
+
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         output, weights = given.answer()
         seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
