@@ -1,11 +1,11 @@
-"""One attention over a text that grows: what a layer did in every step of generating, put together by position.
+"""One attention over a text that grows: what a layer did in every step of generating, put in one.
 
 In each step a layer is handed the queries of the new tokens and, out of its cache, the keys of those before
 them: all of them, or the last few where the cache slides. The queries of step after step are the rows; a key
 is taken from the first step that handed it over, and it must be the same in all later ones.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,7 +31,7 @@ class Rows:
     allowed: Bool[Tensor, "#head query key"]
     added: Mapping[str, Float[Tensor, "#head query key"]]
     weights: Mapping[int, Float[Tensor, "query key"]]
-    sinks: Float[Tensor, "head *rows"] | None
+    sinks: Float[Tensor, " head *rows"] | None
 
 
 class Growing:
@@ -65,8 +65,8 @@ class Growing:
         """All steps as one call, as if the text had been read at once."""
         rows, keys = self.rows, self.k.shape[1]
         names = dict.fromkeys(name for each in rows for name in each.added)
-        added = {name: self._by_position(lambda each, name=name: each.added.get(name), 0.0) for name in names}
-        allowed = self._by_position(lambda each: each.allowed, False)
+        added = {name: self._by_position([each.added.get(name) for each in rows], 0.0) for name in names}
+        allowed = self._by_position([each.allowed for each in rows], False)
         by_query = self.first.sinks is not None and self.first.sinks.ndim > 1
         return replace(
             self.first,
@@ -86,7 +86,7 @@ class Growing:
         )
 
     def _start(self, call: AttentionCall) -> int:
-        """Position of the call's first key: its last key is the newest, in cross-attention the text's last."""
+        """Position of the call's first key: the last one is the newest; cross-attention sees all of its text."""
         queries, keys, known = call.q.shape[1], call.k.shape[1], self.k.shape[1]
         if call.kind is Kind.CROSS:
             if self.rows and keys != known:
@@ -107,11 +107,10 @@ class Growing:
         found = None if before is None else as_keys(before[0].detach().cpu(), call.k[:, known:])
         self.unrotated = None if found is None else torch.cat([self.unrotated, found], dim=1)
 
-    def _by_position(self, part: Callable[[Rows], Tensor | None], missing: float) -> Tensor:
-        """One part of all rows over all positions: `missing` where a row had no key, 0 where it had no such part."""
+    def _by_position(self, parts: Sequence[Tensor | None], missing: float) -> Tensor:
+        """One part of all rows over all positions, `missing` where a row had no key; 0 in rows without it."""
         keys, pieces = self.k.shape[1], []
-        for each in self.rows:
-            values = part(each)
+        for each, values in zip(self.rows, parts, strict=True):
             values = torch.zeros_like(each.allowed, dtype=self.first.q.dtype) if values is None else values
             pieces.append(_placed(values, each.start, keys, missing))
         heads = max(len(piece) for piece in pieces)

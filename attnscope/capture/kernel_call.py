@@ -152,7 +152,7 @@ def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
 
 
 def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
-    """What a projection returned for one input in the shape of the keys made of it; None where it has another."""
+    """What a projection returned for one input, in the shape of the keys made of it; None where it cannot."""
     key_heads, keys, dim = rotated.shape
     candidates = [before] if before.shape == rotated.shape else []
     if before.numel() == rotated.numel() and before.shape[0] == keys:

@@ -1,4 +1,4 @@
-"""Generated text: the attention of all that a model reads while it writes, step by step, its cache switched on.
+"""Generated text: the attention of all that a model reads while it writes, its cache switched on.
 
     captured, written = capture_written(model, tokenizer(text, return_tensors="pt"), Settings(most=20))
 
@@ -109,7 +109,7 @@ class Steps:
         self.growing[place].add(call, self.recorder.unrotated.get(self.module_of[call.module]))
 
     def calls(self, written: Written) -> list[AttentionCall]:
-        """One call for each layer and block; `InputError` where the steps are not the text that was written."""
+        """One call for each layer and block; `InputError` where the steps do not make up the text."""
         rows = {each.read for each in self.growing.values()} or {len(written.read)}
         if tuple(self.read) != written.read or rows != {len(written.read)}:
             raise InputError(

@@ -95,7 +95,7 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
 
 
 def check_room(tokens: int, most: int, limit: int | None, name: str) -> None:
-    """Raises `InputError` where the model called `name` cannot read `tokens` and all but the last of `most`."""
+    """Raises `InputError` where `name` cannot read `tokens` and then all but the last of `most` more."""
     if limit is not None and tokens + most - 1 > limit:
         room = max(limit - tokens + 1, 0)
         raise InputError(
@@ -143,7 +143,8 @@ def _grown(tokenizer: Any, written: Written) -> tuple[str, dict[int, tuple[int, 
         return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     before = len(decoded(written.given))
-    start, spans, waiting = before, {}, []
+    start, waiting = before, list[int]()
+    spans: dict[int, tuple[int, int]] = {}
     for i in range(written.given, len(written.ids)):
         text = decoded(i + 1)
         waiting.append(i)
