@@ -72,7 +72,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     logging.set_verbosity_error()
-    chosen = [name for name in model_types() if any(fnmatch.fnmatch(name, p) for p in options.only.split(","))]
+    chosen = [
+        name for name in model_types() if any(fnmatch.fnmatch(name, p) for p in options.only.split(","))
+    ]
     lines = []
     for name in chosen:
         found = apart(name)

@@ -79,7 +79,9 @@ def _related(original: PreTrainedConfig, chosen: dict[str, Any]) -> dict[str, An
     if "kv_lora_rank" in chosen:  # latent attention: as many key heads as heads, and a head_dim of its own
         related |= {"num_key_value_heads": HEADS, "head_dim": rules.LEAVE}
     heads = getattr(original, "num_heads", None)
-    if isinstance(heads, (list, tuple)) and isinstance(chosen.get("embed_dim"), int):  # twice as wide per stage
+    if isinstance(heads, (list, tuple)) and isinstance(
+        chosen.get("embed_dim"), int
+    ):  # twice as wide per stage
         related["embed_dim"] = DIM * heads[0]
     if "mrope_section" in getattr(type(original), "ignore_keys_at_rope_validation", ()):
         related["rope_parameters"] = _sections(getattr(original, "rope_parameters", None) or {})
@@ -110,7 +112,9 @@ def _outputs(original: PreTrainedConfig, chosen: dict[str, Any]) -> dict[str, An
 
 def _below(name: str, orders: dict[str, Any]) -> dict[str, Any]:
     """The orders for the sub-config `name`, written as `name.field`."""
-    return {key.removeprefix(f"{name}."): value for key, value in orders.items() if key.startswith(f"{name}.")}
+    return {
+        key.removeprefix(f"{name}."): value for key, value in orders.items() if key.startswith(f"{name}.")
+    }
 
 
 @cache
@@ -170,7 +174,11 @@ def _per_layer(original: PreTrainedConfig, chosen: dict[str, Any], orders: dict[
         and isinstance(value := getattr(original, name, None), (list, tuple))
         and len(value) == before
     }
-    if "layer_types" in lists and chosen.get("sliding_window") and set(lists["layer_types"]) == {"full_attention"}:
+    if (
+        "layer_types" in lists
+        and chosen.get("sliding_window")
+        and set(lists["layer_types"]) == {"full_attention"}
+    ):
         lists["layer_types"] = ["sliding_attention", "full_attention"] * before
     if any(isinstance(entry, (list, dict)) for value in lists.values() for entry in value):
         return {}

@@ -13,6 +13,7 @@ from .overrides import EXTRA_INPUTS
 from .special import SPECIAL
 from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
 
+FREE_IMAGE = 64  # pixels where the config names no size
 SIDE = 6  # patches along the side of a picture
 SHORTER = 7  # tokens of the decoder, fewer than of the encoder
 _NEVER = {"self", "args", "kwargs", "labels", "return_dict", "inputs_embeds", "past_key_values"}
@@ -51,7 +52,8 @@ class Maker:
             if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         ]
         main = getattr(self.model, "main_input_name", "input_ids")
-        names = dict.fromkeys([*required, *([main] if main in self.parameters else [])])
+        mains = [main] if isinstance(main, str) else main
+        names = dict.fromkeys([*required, *(name for name in mains if name in self.parameters)])
         for name in self.parameters:
             if name in EXTRA_INPUTS.get(self.config.model_type, ()) or (
                 name in _ALWAYS and _ALWAYS[name](self)
@@ -108,7 +110,7 @@ def _frames(maker: Maker) -> int:
 
 
 def _image_size(maker: Maker) -> tuple[int, int]:
-    size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", default=IMAGE)
+    size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", default=FREE_IMAGE)
     return tuple(size) if isinstance(size, (list, tuple)) else (size, size)
 
 
@@ -140,7 +142,10 @@ def _boxes(maker: Maker) -> Tensor:
 
 def _patch_numbers(maker: Maker) -> int:
     """Numbers in one flattened patch."""
-    size, time = seek(maker.config, "patch_size"), seek(maker.config, "temporal_patch_size", default=1)
+    size = seek(maker.config, "patch_size")
+    time = seek(maker.config, "temporal_patch_size", "patch_temporal", default=1)
+    if size is None:
+        return seek(maker.config, "patch_embed_hidden_size", default=HIDDEN)
     size, time = (value[0] if isinstance(value, (list, tuple)) else value for value in (size, time))
     return _channels(maker) * time * size * size
 
@@ -186,20 +191,26 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "query_embeds": lambda maker: maker.normal(BATCH, 5, HIDDEN),
     "merge_sizes": lambda maker: torch.tensor([2] * BATCH),
     "flattened_patches": lambda maker: torch.cat(
-        [torch.cartesian_prod(torch.arange(SIDE), torch.arange(SIDE)).expand(BATCH, -1, -1).float() + 1,
-         maker.normal(BATCH, SIDE * SIDE, _patch_numbers(maker))], dim=-1),
+        [
+            torch.cartesian_prod(torch.arange(SIDE), torch.arange(SIDE)).expand(BATCH, -1, -1).float() + 1,
+            maker.normal(BATCH, SIDE * SIDE, _patch_numbers(maker)),
+        ],
+        dim=-1,
+    ),
 }
 _ALWAYS: dict[str, Callable[[Maker], bool]] = {
     "attention_mask": lambda maker: "input_ids" in maker.parameters,
     "decoder_input_ids": lambda maker: True,
     "bbox": lambda maker: True,
     "input_ids": lambda maker: "pixel_values" in maker.parameters,
-    "pixel_values": lambda maker: not hasattr(maker.config, "image_token_id") and not hasattr(maker.config, "image_token_index"),
+    "pixel_values": lambda maker: (
+        not hasattr(maker.config, "image_token_id") and not hasattr(maker.config, "image_token_index")
+    ),
     "input_features_mask": lambda maker: True,
     "spatial_shapes": lambda maker: True,
     "pixel_attention_mask": lambda maker: "spatial_shapes" in maker.parameters,
     "grid_thw": lambda maker: True,
-    "target_sizes": lambda maker: True,
+    "target_sizes": lambda maker: "input_ids" not in maker.parameters,
     "flattened_patches": lambda maker: True,
 }
 LAYOUTS = 3

@@ -8,6 +8,7 @@ from typing import Any
 
 from .rules import HEADS, HIDDEN, LEAVE, WINDOW
 
+_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 _RESNET = {
     "model_type": "resnet",
     "embedding_size": 8,
@@ -22,8 +23,14 @@ _DETR = {  # the default's backbone comes from timm
     "use_pretrained_backbone": False,
 }
 _UNGROUPED = {"num_key_value_heads": HEADS}
-_SERIES = {"prediction_length": 3, "context_length": 8, "lags_sequence": [1, 2], "num_time_features": 1}
-_EFFICIENT = {"width_coefficient": 0.1, "depth_coefficient": 0.1, "hidden_dim": 64}
+_SERIES = {
+    "label_length": 4,
+    "prediction_length": 3,
+    "context_length": 8,
+    "lags_sequence": [1, 2],
+    "num_time_features": 1,
+}
+_EFFICIENT = {"image_size": 96, "width_coefficient": 0.1, "depth_coefficient": 0.1, "hidden_dim": 64}
 _SMALL_VIT = {"image_size": 24, "patch_size": 4}
 
 OVERRIDES: dict[str, dict[str, Any]] = {
@@ -42,8 +49,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "csm_depth_decoder_model": {"num_codebooks": 12},
     "dab-detr": _DETR,
     "dac": {"encoder_hidden_size": 4, "decoder_hidden_size": 64},
-    "dbrx": {"attn_config.rope_theta": 10000.0},
-    "deformable_detr": _DETR,
     "detr": _DETR,
     "dots3_note_vision_encoder": {"adapter_in_dim": HIDDEN},
     "efficientnet": _EFFICIENT,
@@ -53,14 +58,16 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "esmc": _UNGROUPED,
     "exaone4_5_vision": {"window_size": 16},
-    "gemma3n_text": {"num_kv_shared_layers": 2, "num_hidden_layers": 4,
-                     "layer_types": ["sliding_attention", "full_attention"] * 2, "activation_sparsity_pattern": None},
-    "glm5_next_text": {**_UNGROUPED, "index_topk": 4, "index_kpool": 2},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 2,
+        "num_hidden_layers": 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "activation_sparsity_pattern": None,
+    },
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "num_layers": 4, "window_size": WINDOW},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"]},
     "grounding-dino": {**_DETR, "d_model": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4},
     "mm-grounding-dino": {**_DETR, "d_model": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4},
-    "informer": _SERIES,
     "internlm3": {"qkv_bias": False, "bias": False},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]},
@@ -76,26 +83,18 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "reformer": {"axial_pos_shape": [4, 4], "axial_pos_embds_dim": [16, 32]},
     "speech_to_text": {"num_conv_layers": 2},
     "table-transformer": _DETR,
-    "time_series_transformer": _SERIES,
     "aria": {"projector_patch_to_query_dict": {36: 4}},
-    "clap_audio_model": {"num_mel_bins": 16, "spec_size": 64, "window_size": 4, "patch_embeds_hidden_size": 24,
-                         "patch_embed_input_channels": 1, "hidden_size": 192},
-    "clvp": {"num_mel_bins": 80},
-    "cohere_compass_text": {"rope_parameters": LEAVE},
     "d_fine": {"anchor_image_size": None},
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse", "sparse"], **_UNGROUPED},
     "depth_anything": {"neck_hidden_sizes": [6, 12, 24, 48], "reassemble_hidden_size": HIDDEN},
     "dots3_note_text": {**_UNGROUPED, "ngram_vocab_size_base": 97},
     "fun_asr_nano": {"adaptor_config.intermediate_size": 12},
-    "fun_asr_nano_encoder": {"feature_projection_input_dim": 64, "num_mel_bins": 64},
     "gemma3": {"mm_tokens_per_image": 9},
     "granite_speech5_encoder": _UNGROUPED,
     "granite_speech_encoder": {"input_dim": 16},
     "granite_speech_plus_encoder": {"input_dim": 16},
-    "hiera": {"image_size": [56, 56], "patch_stride": [4, 4]},
     "hunyuan_vl_vision": {"max_image_size": 24, "img_max_token_num": 64, "text_hidden_size": HIDDEN},
     "layoutlmv3": {"input_size": 24},
-    "levit": {"image_size": 96, "hidden_sizes": [16, 32, 48], "num_attention_heads": [2, 4, 6], "key_dim": [8, 8, 8]},
     "llama4_vision_model": {"intermediate_size": 192, "projector_input_dim": HIDDEN},
     "llava_next": {"image_grid_pinpoints": [[24, 48], [48, 24]]},
     "llava_next_video": {"image_grid_pinpoints": [[24, 48], [48, 24]]},
@@ -109,15 +108,25 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "oneformer": {"conv_dim": 64, "mask_dim": 64, "hidden_dim": 64, "num_attention_heads": 4},
     "patchtsmixer": {"context_length": 32, "patch_length": 8, "patch_stride": 8},
     "patchtst": {"context_length": 32, "patch_length": 4, "patch_stride": 4},
-    "perceiver": {"d_latents": HIDDEN, "d_model": HIDDEN, "num_blocks": 2, "num_self_attention_heads": HEADS,
-                  "num_cross_attention_heads": HEADS, "num_self_attends_per_block": 2},
-    "qwen4_exp_text": {"indexer_n_heads": 4, "indexer_kv_heads": 2, "indexer_head_dim": 8, "indexer_budget": 4,
-                       "indexer_compress_ratio": 1},
-    "sam2_hiera_det_model": {"embed_dim_per_stage": [12, 24, 48, 96], "blocks_per_stage": [1, 1, 2, 1],
-                             "num_attention_heads_per_stage": [1, 2, 4, 8], "num_attention_heads": 1,
-                             "hidden_size": 12, "global_attention_blocks": [3],
-                             "window_positional_embedding_background_size": [3, 3],
-                             "window_size_per_stage": [4, 2, 3, 3], "image_size": [96, 96]},
+    "perceiver": {
+        "d_latents": HIDDEN,
+        "d_model": HIDDEN,
+        "num_blocks": 2,
+        "num_self_attention_heads": HEADS,
+        "num_cross_attention_heads": HEADS,
+        "num_self_attends_per_block": 2,
+    },
+    "sam2_hiera_det_model": {
+        "embed_dim_per_stage": [12, 24, 48, 96],
+        "blocks_per_stage": [1, 1, 2, 1],
+        "num_attention_heads_per_stage": [1, 2, 4, 8],
+        "num_attention_heads": 1,
+        "hidden_size": 12,
+        "global_attention_blocks": [3],
+        "window_positional_embedding_background_size": [3, 3],
+        "window_size_per_stage": [4, 2, 3, 3],
+        "image_size": [96, 96],
+    },
     "sam_hq_mask_decoder": {"vit_dim": HIDDEN},
     "sam_vision_model": {"num_pos_feats": 24},
     "sam_hq_vision_model": {"num_pos_feats": 24},
@@ -131,10 +140,75 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "t5gemma2": {"encoder.text_config.dropout_rate": LEAVE},
     "unlimited_ocr_text": _UNGROUPED,
     "vipllava": {"vision_feature_layers": [-2, -1]},
-    "vitpose_backbone": {"part_features": 12, "image_size": [24, 16], "patch_size": [4, 4]},
     "xlstm": {"qk_dim_factor": 1.0, "v_dim_factor": 1.0},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"num_hidden_layers": 5, "layers_block_type": ["linear_attention", "hybrid"] * 2 + ["linear_attention"]},
+    "informer": {key: value for key, value in _SERIES.items() if key != "label_length"},
+    "time_series_transformer": {key: value for key, value in _SERIES.items() if key != "label_length"},
+    "blip-2": {"image_token_index": 95},
+    "instructblip": {"image_token_index": 95},
+    "instructblipvideo": {"video_token_index": 95},
+    "blt": {"num_hidden_layers": 3},
+    "clap_audio_model": {
+        "num_mel_bins": 16,
+        "spec_size": 128,
+        "window_size": 4,
+        "patch_embeds_hidden_size": 24,
+        "hidden_size": 192,
+    },
+    "cohere_compass_text": {
+        "rope_parameters": {
+            kind: {**_ROPE, "mrope_section": [2, 1, 1]} for kind in ("full_attention", "sliding_attention")
+        }
+    },
+    "dbrx": {"attn_config.rope_theta": 10000.0, "attn_config.clip_qkv": 3.0},
+    "deformable_detr": {**_DETR, "d_model": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4},
+    "efficientloftr": {"hidden_size": 256, "num_attention_heads": 8, "num_key_value_heads": 8},
+    "eomt": {"num_blocks": 2},
+    "eomt_dinov3": {"num_blocks": 2},
+    "gemma3n_audio": {"input_feat_size": 16},
+    "glm5_next_text": {**_UNGROUPED, "index_topk": 4, "index_kpool": 2, "qk_rope_head_dim": 0},
+    "granite_docling_vision": {"image_size": 32},
+    "hiera": {"image_size": [56, 56], "patch_stride": [4, 4], "patch_size": [7, 7]},
+    "levit": {
+        "image_size": 96,
+        "patch_size": 16,
+        "hidden_sizes": [16, 32, 48],
+        "num_attention_heads": [2, 4, 6],
+        "key_dim": [8, 8, 8],
+    },
+    "lw_detr_vit": {"image_size": 64},
+    "mobilevit": {"image_size": 64, "patch_size": 2},
+    "mobilevitv2": {"image_size": 64, "patch_size": 2},
+    "neomme": {
+        "rope_parameters": {
+            kind: {**_ROPE, "partial_rotary_factor": 0.5} for kind in ("full_attention", "sliding_attention")
+        }
+    },
+    "paddleocr_vl_text": {"rope_parameters": {**_ROPE, "mrope_section": [2, 1, 1]}},
+    "prompt_depth_anything": {"neck_hidden_sizes": [6, 12, 24, 48], "reassemble_hidden_size": HIDDEN},
+    "zoedepth": {"bottleneck_features": 48, "reassemble_hidden_size": HIDDEN},
+    "qwen2_5_omni_thinker": {"vision_start_token_id": 60},
+    "qwen3_omni_moe_thinker": {"vision_start_token_id": 60},
+    "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 40},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 8,
+        "indexer_budget": 4,
+        "indexer_compress_ratio": 1,
+    },
+    "rf_detr_dinov2": {"image_size": 32},
+    "sapiens2": {"num_key_value_heads_per_layer": [6, 2, 2]},
+    "seggpt": {"image_size": [48, 24]},
+    "tvp": {"visual_prompt_size": 4},
+    "vitpose_backbone": {"part_features": 12, "image_size": [64, 48], "patch_size": [16, 16]},
+    "xclip": {"mit_hidden_size": HIDDEN},
+    "zamba": {
+        "num_hidden_layers": 5,
+        "layers_block_type": ["linear_attention", "hybrid"] * 2 + ["linear_attention"],
+        "attention_hidden_size": 96,
+        "attention_head_dim": 16,
+    },
     "zaya": {"num_experts_per_tok": 1},
 }
 

@@ -54,7 +54,8 @@ def prompt(maker: Maker, name: str) -> dict[str, Any]:
 def _helps(key: str, maker: Maker) -> bool:
     """Whether an optional argument is one that the pixels cannot be understood without."""
     return (
-        key in {"image_grid_thw", "spatial_shapes", "image_position_ids", "input_features_mask", "target_sizes"}
+        key
+        in {"image_grid_thw", "spatial_shapes", "image_position_ids", "input_features_mask", "target_sizes"}
         or key in SPECIAL.get(maker.config.model_type, {})
         or (key == "pixel_attention_mask" and "spatial_shapes" in maker.parameters)
     )

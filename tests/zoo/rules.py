@@ -14,7 +14,9 @@ INNER, VOCABULARY, POSITIONS, WINDOW = 40, 97, 96, 4
 IMAGE, STAGED_IMAGE, PATCH, MELS, FRAMES = 24, 96, 4, 16, 64
 
 _GROUPS: list[tuple[Any, str]] = [
-    (HIDDEN, """
+    (
+        HIDDEN,
+        """
         hidden_size d_model n_embd embed_dim emb_dim dim hidden_dim embedding_size embedding_dim
         encoder_hidden_size decoder_hidden_size cross_hidden_size vision_hidden_size text_hidden_size
         encoder_hidden_dim decoder_hidden_dim projection_dim project_dim projection_size word_embed_proj_dim
@@ -33,8 +35,11 @@ _GROUPS: list[tuple[Any, str]] = [
         descriptor_dim keypoint_dim global_hidden_size ple_embed_dim shape_embed_dim
         pronunciation_embed_dim audio_embed_dim audio_prompt_dim speaker_embedding_dim
         t2u_variance_predictor_embed_dim d_latents lru_width query_projection_dim prompt_mid_dim
-    """),
-    (INNER, """
+    """,
+    ),
+    (
+        INNER,
+        """
         intermediate_size encoder_ffn_dim decoder_ffn_dim ffn_dim d_ff d_inner dim_ff dff n_inner ffn_hidden_size
         moe_intermediate_size shared_expert_intermediate_size shared_experts_intermediate_size mlp_dim
         dense_intermediate_size intermediate_size_mlp moe_shared_expert_intermediate_size
@@ -45,8 +50,11 @@ _GROUPS: list[tuple[Any, str]] = [
         prompt_intermediate_size projection_intermediate_size alignment_intermediate_size
         projection_intermediate_dim perceiver_resampler_mlp_intermediate_size pair_transition_intermediate_size
         encoder_linear_units decoder_linear_units share_expert_dim moe_hidden_size projection_hidden_dim
-    """),
-    (HEADS, """
+    """,
+    ),
+    (
+        HEADS,
+        """
         num_heads num_attention_heads n_head n_heads encoder_attention_heads decoder_attention_heads num_encoder_attention_heads
         num_decoder_attention_heads attention_heads decoder_num_attention_heads encoder_num_attention_heads
         cross_num_attention_heads t2u_encoder_attention_heads t2u_decoder_attention_heads conf_num_attention_heads
@@ -54,21 +62,33 @@ _GROUPS: list[tuple[Any, str]] = [
         num_self_attention_heads num_cross_attention_heads mit_num_attention_heads pred_num_attention_heads
         prompt_num_attention_heads resampler_n_heads resampler_heads decoder_num_heads
         swa_num_attention_heads num_sliding_attention_heads
-    """),
-    (KEY_HEADS, """
+    """,
+    ),
+    (
+        KEY_HEADS,
+        """
         num_key_value_heads num_kv_heads swa_num_key_value_heads num_global_key_value_heads
         encoder_num_key_value_heads decoder_num_key_value_heads cross_num_key_value_heads
         num_key_value_attention_heads
-    """),
-    (DIM, """
+    """,
+    ),
+    (
+        DIM,
+        """
         head_dim d_kv d_head attention_head_size kv_channels global_head_dim cross_head_dim swa_head_dim
         swa_v_head_dim resampler_head_dim resampler_dim_head perceiver_resampler_attention_head_dim dim_head
         attention_head_dim global_pointer_head_size linear_head_dim
-    """),
-    (LAYERS, """
+    """,
+    ),
+    (
+        LAYERS,
+        """
         num_hidden_layers n_layer num_layers n_layers depth layers
-    """),
-    (2, """
+    """,
+    ),
+    (
+        2,
+        """
         encoder_layers decoder_layers num_encoder_layers num_decoder_layers encoder_num_hidden_layers
         decoder_num_hidden_layers decoder_num_layers t2u_encoder_layers t2u_decoder_layers l_layers x_layers r_layers
         speech_encoder_layers text_encoder_num_layers pred_num_hidden_layers conf_num_hidden_layers
@@ -76,55 +96,89 @@ _GROUPS: list[tuple[Any, str]] = [
         n_shared_experts query_dec_layers iou_head_depth num_local_experts_per_tok num_register_tokens top_k_experts
         aligner_num_add_layers sinkhorn_iterations hc_sinkhorn_iters decoder_depth encoder_depth
         num_self_attends_per_block num_adapter_layers
-    """),
-    (4, """
+    """,
+    ),
+    (
+        4,
+        """
         num_experts num_local_experts n_routed_experts moe_num_experts moe_num_shared_experts zero_expert_num
         num_query_tokens latent_query_num perceiver_resampler_num_latents resampler_n_latents resampler_num_latents
         num_latents num_global_tokens
-    """),
-    (VOCABULARY, """
+    """,
+    ),
+    (
+        VOCABULARY,
+        """
         vocab_size src_vocab_size tgt_vocab_size decoder_vocab_size text_vocab_size vocab_size_per_layer_input
         text_encoder_vocab_size unpadded_vocab_size char_vocab_size t2u_vocab_size entity_vocab_size
         pronunciation_vocab_size shape_vocab_size num_embeddings
         composer_vocab_size num_hash_buckets
         unit_hifi_gan_vocab_size
-    """),
-    (POSITIONS, """
+    """,
+    ),
+    (
+        POSITIONS,
+        """
         max_position_embeddings n_positions n_ctx max_target_positions max_speech_positions
         max_text_positions max_text_tokens max_seq_len t2u_max_position_embeddings
         max_encoder_position_embeddings max_decoder_position_embeddings max_2d_position_embeddings
         max_pos_emb max_text_len position_embedding_size seq_len
-    """),
-    (WINDOW, """
+    """,
+    ),
+    (
+        WINDOW,
+        """
         sliding_window sliding_window_size attention_window_size local_attention_window_len
         attention_chunk_size
-    """),
-    (MELS, """
+    """,
+    ),
+    (
+        MELS,
+        """
         num_mel_bins n_mel_bins mel_dim input_feat_per_channel feat_dim
-    """),
-    (FRAMES, """
+    """,
+    ),
+    (
+        FRAMES,
+        """
         max_length
-    """),
-    (5, """
+    """,
+    ),
+    (
+        5,
+        """
         index_topk relative_attention_num_buckets relative_attention_max_distance num_queries
         num_detection_tokens num_denoising position_buckets
-    """),
-    (1, """
+    """,
+    ),
+    (
+        1,
+        """
         n_group topk_group num_hidden_groups inner_group_num
         max_window_layers insert_layer_id first_k_dense_replace num_conv_layers
-    """),
+    """,
+    ),
     (32, "max_source_positions"),
-    (3.0, """
+    (
+        3.0,
+        """
         attn_logit_softcapping attention_logit_cap conf_attention_logit_cap
-    """),
+    """,
+    ),
     (5.0, "final_logit_softcapping"),
-    (True, """
+    (
+        True,
+        """
         use_sliding_window use_relative_position_bias use_rel_pos
         relative_attention qkv_bias position_biased_input attention_bias
-    """),
-    (False, """
+    """,
+    ),
+    (
+        False,
+        """
         use_timm_backbone use_pretrained_backbone
-    """),
+    """,
+    ),
     (12, "kv_lora_rank o_lora_rank"),
     (14, "q_lora_rank"),
     (6, "qk_nope_head_dim"),
@@ -134,17 +188,25 @@ _GROUPS: list[tuple[Any, str]] = [
     (65, "codebook_vocab_size"),
     (4, "qk_rope_head_dim rotary_dim chunk_size mamba_chunk_size num_frames index_kpool index_topk_blocks"),
     (12, "mamba_n_heads mamba_num_heads"),
-    (8, "mamba_d_head mamba_head_dim mamba_d_state state_size ssm_state_size context_size linear_key_head_dim patch_length"),
+    (
+        8,
+        "mamba_d_head mamba_head_dim mamba_d_state state_size ssm_state_size context_size linear_key_head_dim patch_length",
+    ),
     (5, "mamba_dt_rank time_step_rank num_conv_pos_embeddings num_maskmem"),
     (96, "mamba_d_ssm"),
     (2, "linear_num_key_heads n_groups num_groups num_codebooks num_code_groups"),
     (4, "linear_num_value_heads linear_num_heads swa_rope_head_dim"),
     (3, "window_size"),
     (7, "fsmn_kernel_size"),
-    (HIDDEN, "intra_bottleneck_size upsample_groups head_dim_total codebook_dim condition_dim audio_hidden_size"),
+    (
+        HIDDEN,
+        "intra_bottleneck_size upsample_groups head_dim_total codebook_dim condition_dim audio_hidden_size",
+    ),
     (4, "num_filters attention_window"),
     (VOCABULARY, "encoder_hash_byte_group_vocab"),
     (8, "coordinate_size shape_size"),
+    (32, "base_channels"),
+    (IMAGE, "max_img_size max_image_size resolution"),
 ]
 
 SIZES: dict[str, Any] = {name: value for value, names in _GROUPS for name in names.split()}

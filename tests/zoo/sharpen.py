@@ -20,7 +20,9 @@ def draw(model: nn.Module, gain: float, seed: int) -> None:
     """Draw all parameters anew: matrices by their fan-in, queries and keys `gain` times as large, tables plainly
     different from zero, and every vector (norms, biases, sinks, gates) moved off its starting value."""
     random = torch.Generator().manual_seed(seed)
-    owners = {id(parameter): owner for owner in model.modules() for parameter in owner.parameters(recurse=False)}
+    owners = {
+        id(parameter): owner for owner in model.modules() for parameter in owner.parameters(recurse=False)
+    }
     with torch.no_grad():
         for path, parameter in model.named_parameters():
             if not parameter.is_floating_point() or _KEPT.search(path.split(".")[-1].lower()):
@@ -43,8 +45,11 @@ def _spread(path: str, parameter: Tensor, owner: nn.Module) -> float:
         return 0.5
     if type(owner).__name__ == "Conv1D":
         return float(parameter.shape[0] ** -0.5)
-    return float((parameter.numel() / parameter.shape[0]) ** -0.5 if parameter.ndim != 3 or name == "weight"
-                 else parameter.shape[-1] ** -0.5)
+    return float(
+        (parameter.numel() / parameter.shape[0]) ** -0.5
+        if parameter.ndim != 3 or name == "weight"
+        else parameter.shape[-1] ** -0.5
+    )
 
 
 class Peaks(TorchFunctionMode):
@@ -74,9 +79,9 @@ def peaks() -> Iterator[list[float]]:
 
 
 def finite(output: Any) -> bool:
-    """Whether no number in a model's output is infinite or not a number."""
+    """Whether all numbers in a model's output are numbers; -inf is what some detectors write for "no class"."""
     if isinstance(output, Tensor):
-        return not output.is_floating_point() or bool(output.isfinite().all())
+        return not output.is_floating_point() or not bool((output.isnan() | output.isposinf()).any())
     if isinstance(output, dict):
         return all(finite(value) for value in output.values())
     return all(finite(value) for value in output) if isinstance(output, (list, tuple)) else True

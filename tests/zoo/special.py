@@ -18,7 +18,9 @@ def normal(*shape: int) -> Make:
 
 
 def words(*shape: int) -> Make:
-    return lambda maker: maker.ids(shape[0]) if len(shape) == 1 else maker.ids(shape[0] * shape[1]).view(BATCH, *shape)
+    return lambda maker: (
+        maker.ids(shape[0]) if len(shape) == 1 else maker.ids(shape[0] * shape[1]).view(BATCH, *shape)
+    )
 
 
 def fixed(value: Any) -> Make:
@@ -49,8 +51,6 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "bridgetower_vision_model": {"image": normal(3, IMAGE, IMAGE)},
     "clap": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
     "clap_audio_model": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
-    "clvp": {"input_features": normal(80, FRAMES)},
-    "colmodernvbert": {},
     "decision_transformer": {
         "states": normal(5, 17),
         "actions": normal(5, 4),
@@ -61,7 +61,6 @@ SPECIAL: dict[str, dict[str, Make]] = {
     },
     "deepseek_ocr2_encoder": {"num_patches": lambda maker: 9},
     "dia": {"decoder_input_ids": words(7, 9)},
-    "dia_decoder": {"input_ids": words(7, 9)},
     "efficientloftr": _PAIR,
     "idefics2_perceiver": {"context": normal(TOKENS, HIDDEN)},
     "informer": _series(10, 3),
@@ -79,7 +78,6 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "aspect_ratio_ids": fixed([[6], [1]]),
         "aspect_ratio_mask": fixed([[[1, 1, 1, 1]], [[1, 0, 0, 0]]]),
     },
-    "molmo2_adapter": {},
     "omdet-turbo": {
         "classes_input_ids": lambda maker: maker.ids(5, BATCH * 3),
         "classes_attention_mask": lambda maker: torch.ones(BATCH * 3, 5, dtype=torch.long),
@@ -91,21 +89,44 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "patchtsmixer": {"past_values": normal(32, 1)},
     "patchtst": {"past_values": normal(32, 1)},
     "perceiver": {"inputs": normal(TOKENS, HIDDEN)},
-    "pp_formulanet_text": {},
+    "speecht5": {"input_values": normal(TOKENS, HIDDEN), "decoder_input_values": normal(7, HIDDEN)},
+    "speech-encoder-decoder": {"inputs": normal(4000), "decoder_input_ids": words(7)},
+    "superglue": _PAIR,
+    "time_series_transformer": _series(10, 3),
+    "timesfm2_5": {
+        "past_values": normal(40),
+        "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long),
+    },
+    "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
+    "clvp": {"input_features": normal(HIDDEN, FRAMES)},
+    "dia_decoder": {"input_ids": words(TOKENS, 9)},
+    "flava_multimodal_model": {"hidden_states": normal(TOKENS, HIDDEN)},
+    "florence_vision": {"hidden_states": normal(3, 64, 64)},
+    "fun_asr_nano_encoder": {"input_features": normal(FRAMES, 112)},
+    "granite_speech_encoder": {"hidden_states": normal(FRAMES, MELS)},
+    "granite_speech_plus_encoder": {"hidden_states": normal(FRAMES, MELS)},
+    "idefics": {"pixel_values": normal(1, 3, IMAGE, IMAGE), "image_attention_mask": ones(TOKENS, 1)},
+    "kimi_k25_vision": {"pixel_values": lambda maker: maker.normal(72, 3, 4, 4)},
+    "minicpm_ocr_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
+    "minicpmv4_6_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
+    "minicpmv4_7_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
+    "molmo2_vision": {"pixel_values": normal(36, 48)},
+    "moshi_depth": {"last_hidden_state": normal(TOKENS, HIDDEN)},
+    "musicgen": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
+    "musicgen_melody": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
+    "oneformer": {"task_inputs": words(7)},
+    "phi4_multimodal_audio": {"hidden_states": normal(FRAMES, 80), "mask": ones(FRAMES)},
     "seggpt": {
         "pixel_values": normal(3, IMAGE, IMAGE),
         "prompt_pixel_values": normal(3, IMAGE, IMAGE),
         "prompt_masks": normal(3, IMAGE, IMAGE),
     },
-    "speecht5": {"input_values": normal(TOKENS, HIDDEN), "decoder_input_values": normal(7, HIDDEN)},
-    "speech-encoder-decoder": {"inputs": normal(4000), "decoder_input_ids": words(7)},
-    "superglue": _PAIR,
-    "time_series_transformer": _series(10, 3),
-    "timesfm": {"past_values": normal(40), "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long),
-                "freq": fixed([0, 1])},
-    "timesfm2_5": {"past_values": normal(40),
-                   "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long)},
-    "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
+    "t5gemma2_decoder": {"encoder_hidden_states": normal(TOKENS, HIDDEN)},
+    "timesfm": {
+        "past_values": normal(32),
+        "past_values_padding": lambda maker: torch.zeros(BATCH, 32, dtype=torch.long),
+        "freq": fixed([[0], [1]]),
+    },
     "xclip_vision_model": {"pixel_values": lambda maker: maker.normal(BATCH * 4, 3, IMAGE, IMAGE)},
     "xclip": {"pixel_values": normal(4, 3, IMAGE, IMAGE)},
 }

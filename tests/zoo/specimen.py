@@ -14,7 +14,7 @@ from .sharpen import draw, finite, peaks
 
 GAINS = (2.0, 1.0, 4.0, 0.5, 8.0)
 PEAKED = (0.2, 0.9)  # neither even nor one-hot
-LARGEST = 12_000_000  # parameters
+LARGEST = 16_000_000  # parameters
 
 
 @dataclass(frozen=True)
