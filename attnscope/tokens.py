@@ -8,10 +8,11 @@ fills it.
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, listed
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
@@ -93,12 +94,14 @@ class Tokens:
 
     `stretches` are the positions that stand for pictures and sounds instead of text. Where the model wrote
     the last of the texts itself, `written` says how; that text then ends with a token that was not read.
+    `numbers` are the positions in the model's input where these are only some of its tokens, or words.
     """
 
     texts: tuple[str, ...]
     items: tuple[Token, ...]
     stretches: tuple[Patches | Frames, ...] = ()
     written: str = ""
+    numbers: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.items)
@@ -106,6 +109,11 @@ class Tokens:
     @property
     def ids(self) -> tuple[int, ...]:
         return tuple(token.id for token in self.items)
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """Where each stands in the model's input."""
+        return self.numbers or range(len(self))
 
     @property
     def sentence(self) -> str:
@@ -123,7 +131,10 @@ class Tokens:
     def labels(self) -> tuple[str, ...]:
         """One unique label per token: its name, and `@position` where the name stands more than once."""
         count = Counter(self.names)
-        return tuple(f"{name}@{i}" if count[name] > 1 else name for i, name in enumerate(self.names))
+        return tuple(
+            f"{name}@{i}" if count[name] > 1 else name
+            for i, name in zip(self.positions, self.names, strict=True)
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -142,7 +153,7 @@ class Tokens:
             if matches in ([], [number]):
                 return number
             matches = sorted({number, *matches})
-            choices = ", ".join(f"{self.names[i]}@{i}" for i in matches)
+            choices = ", ".join(f"{self.names[i]}@{self.positions[i]}" for i in matches)
             raise InputError(f"'{wanted}' is a position and the text of a token: choose one of {choices}")
         if len(matches) == 1:
             return matches[0]
@@ -151,20 +162,24 @@ class Tokens:
             choices = ", ".join(self.labels[i] for i in matches)
             raise InputError(f"token '{shown}' stands {len(matches)} times: choose one of {choices}")
         if pieces := self._pieces_of_word(wanted):
-            choices = ", ".join(f"{self.names[i]} ({i})" for i in pieces)
+            choices = ", ".join(f"{self.names[i]} ({self.positions[i]})" for i in pieces)
             raise InputError(f"'{shown}' is cut into the tokens {choices}: choose one of these")
-        choices = ", ".join(f"{i} {name}" for i, name in enumerate(self.names))
+        choices = ", ".join(f"{i} {name}" for i, name in zip(self.positions, self.names, strict=True))
         raise InputError(f"no token '{shown}' in the input: tokens are {choices}")
 
     def _numbered(self, number: int) -> int:
-        if not -len(self) <= number < len(self):
-            raise InputError(f"no token {number} in the input: positions 0-{len(self) - 1}")
-        return number % len(self)
+        if -len(self) <= number < 0:
+            return number % len(self)
+        if number not in self.positions:
+            raise InputError(f"no token {number} in the input: positions {listed(self.positions)}")
+        return self.positions.index(number)
 
     def _named(self, wanted: str) -> list[int]:
         if wanted in self.labels:
             return [self.labels.index(wanted)]
-        if numbered := [i for i, name in enumerate(self.names) if wanted == f"{name}@{i}"]:
+        if numbered := [
+            i for i, name in enumerate(self.names) if wanted == f"{name}@{self.positions[i]}"
+        ]:
             return numbered
         for same in (str, str.casefold):
             forms = [{same(t.name), same(t.text.strip()), same(t.piece)} - {""} for t in self.items]

@@ -4,14 +4,25 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from attnscope.errors import InputError
 from attnscope.measures import MEASURES, whole
-from attnscope.results import HeadAttention, HeadScores, Kind, Prediction, Projection, Report
+from attnscope.results import HeadAttention, HeadScores, HeadView, Kind, Prediction, Projection, Report
 
 
-def report(projection: Projection, query: int, prediction: Prediction | None) -> Report:
-    """The report on `query`; the prediction is passed on as it is."""
+def report(
+    projection: Projection, query: int, prediction: Prediction | None, view: HeadView | None = None
+) -> Report:
+    """The report on `query`; prediction and view are passed on as they are.
+
+    `InputError` where the view leaves that query out.
+    """
     head = projection.head
-    return Report(projection, query, contributions(head, query), statistics(head), prediction)
+    if view is not None and view.query_row(query) is None:
+        name = head.query_tokens.labels[query]
+        raise InputError(
+            f"the query {name} is a special token and left out: --special show, or another query"
+        )
+    return Report(projection, query, contributions(head, query), statistics(head), prediction, view)
 
 
 def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:

@@ -39,12 +39,14 @@ def words_of(tokens: Tokens) -> Groups:
 def joined(tokens: Tokens, groups: Groups) -> Tokens:
     """One token for each of `groups`, which may leave tokens out.
 
-    A word of several pieces has its text cut from the source, and no id of the vocabulary (-1).
+    A word of several pieces has its text cut from the source, and no id of the vocabulary (-1). Positions
+    stay those of the input, a word's that of its first piece.
     """
     place = {group[0]: i for i, group in enumerate(groups)}
     stretches = [replace(each, first=place[each.first]) for each in tokens.stretches if each.first in place]
     items = tuple(_joined(tokens, [tokens.items[i] for i in group]) for group in groups)
-    return replace(tokens, items=items, stretches=tuple(stretches))
+    numbers = () if len(items) == len(tokens) else tuple(tokens.positions[group[0]] for group in groups)
+    return replace(tokens, items=items, stretches=tuple(stretches), numbers=numbers)
 
 
 def _joined(tokens: Tokens, pieces: Sequence[Token]) -> Token:
@@ -61,7 +63,8 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
     """Whether `token` belongs to the word whose pieces so far stand at the positions `word`."""
     last = tokens.items[word[-1]]
     ends = [span[1] for i in word if (span := tokens.items[i].span) is not None]
-    if token.span is None or not ends or token.special or last.part != token.part:
+    elsewhere = last.part != token.part or token.part >= len(tokens.texts)
+    if token.span is None or not ends or token.special or elsewhere:
         return False
     text, start, end = tokens.texts[token.part], token.span[0], max(ends)
     if start < end:

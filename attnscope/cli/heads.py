@@ -84,7 +84,7 @@ def _one(
 ) -> None:
     with output.working("reading the attention"):
         head = session.head()
-        result = _viewed(head, looking) if looking.changes else head
+        result = looking.at(head) or head
     position = None if query is None else result.query_tokens.position(query)
     save(output, targets, result, lambda: _heatmap(result, show))
     if json:
@@ -99,12 +99,6 @@ def _one(
         )
         output.show(terminal.header(head), terminal.certificate_line(head.certificate), "", body)
     finish(head.certificate.verdict)
-
-
-def _viewed(head: "HeadAttention", looking: Looking) -> "HeadView":
-    from attnscope.analysis.views import viewed
-
-    return viewed(head, words=looking.words, special=looking.special)
 
 
 def _several(session: Session, output: Output, targets: list[Path], looking: Looking, *, json: bool) -> None:

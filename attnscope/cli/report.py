@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
+from attnscope.cli.groups import ArticleHead, ArticleTexts, Looking, Mapping, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, or_default, save
 from attnscope.cli.predict import answer
 from attnscope.cli.session import Session, open_session, read_target
@@ -23,6 +23,7 @@ def report(
     out: options.Picture = None,
     json: options.Json = False,
     *,
+    looking: Looking,
     mapping: Mapping,
     request: Request,
     output: Output,
@@ -40,10 +41,11 @@ def report(
     targets = or_default(targets, "report", head, json=json)
     from attnscope.analysis import report as analysis
 
-    mask_id = session.model.tokenizer.mask_token_id
+    mask_id = session.encoded.mask_id
+    view = looking.at(head)
     position = analysis.default_query(head, mask_id) if query is None else head.query_tokens.position(query)
     projection = mapped(head, settings, output)
-    result = analysis.report(projection, position, _predicted(session, texts, output))
+    result = analysis.report(projection, position, _predicted(session, texts, output), view)
     from attnscope.render import report_page
 
     save(

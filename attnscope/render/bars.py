@@ -29,14 +29,14 @@ def query_bars(result: HeadAttention | HeadView, query_position: int, width: int
     Words have no score of their own, so the bars of a view go without.
     """
     name = settled(result.query_tokens.names[query_position])
-    title = (("query ", DIM), (f"{query_position} {name}", HEADING))
+    title = (("query ", DIM), (f"{result.query_tokens.positions[query_position]} {name}", HEADING))
     if not result.answered[query_position]:
         return Group(line(*title, f" has {_why_not(result, query_position)}"))
     weights = result.weights[query_position]
     ranked = [key for key in descending(weights) if result.allowed[query_position, key]]
     fields = _fields(result, query_position, ranked[:MOST_KEYS])
     full = next((full for full in _FULL_BARS if weights[ranked[0]] <= full), 1.0)
-    bars = [_row(fields, i, key, full, width) for i, key in enumerate(ranked[:MOST_KEYS])]
+    bars = [_row(fields, i, full, width) for i in range(len(fields.positions))]
     return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked))
 
 
@@ -56,10 +56,14 @@ def bar(share: float, cells: int) -> str:
 class _Fields:
     """The text of the columns left of the bars, one entry per listed key."""
 
+    positions: list[int]
     names: list[str]
     weights: list[float]
     scores: list[str] | None
-    digits: int
+
+    @property
+    def digits(self) -> int:
+        return len(str(max(self.positions)))
 
     @property
     def label(self) -> int:
@@ -74,10 +78,10 @@ class _Fields:
 def _fields(result: HeadAttention | HeadView, query: int, keys: list[int]) -> _Fields:
     scaled = None if isinstance(result, HeadView) else signed_texts(result.scaled[query, keys], 2).tolist()
     return _Fields(
+        positions=[result.key_tokens.positions[key] for key in keys],
         names=[settled(result.key_tokens.names[key]) for key in keys],
         weights=[float(result.weights[query, key]) for key in keys],
         scores=scaled,
-        digits=len(str(max(keys))),
     )
 
 
@@ -87,8 +91,8 @@ def _heading(fields: _Fields, full: float) -> Text:
     return line((f"{key}  weight{scaled}  full bar = {full:g}", DIM))
 
 
-def _row(fields: _Fields, i: int, key: int, full: float, width: int) -> Text:
-    name = f"{key:>{fields.digits}} {left(fields.names[i], fields.label)}"
+def _row(fields: _Fields, i: int, full: float, width: int) -> Text:
+    name = f"{fields.positions[i]:>{fields.digits}} {left(fields.names[i], fields.label)}"
     scaled = right(fields.scores[i], fields.score) if fields.scores else ""
     numbers = f"  {weight_text(fields.weights[i], 3):>6}{scaled}  "
     room = max(width - cell_len(name + numbers), 8)

@@ -58,16 +58,21 @@ class RowHeads:
 
     @property
     def digits(self) -> int:
-        return len(str(max(len(self.tokens) - 1, 0)))
+        return digits_of(self.tokens)
 
     def text(self, row: int) -> str:
         name = settled(self.tokens.names[row])
-        return f"{row:>{self.digits}} " + left(name, self.cells - self.digits - 1)
+        return f"{self.tokens.positions[row]:>{self.digits}} " + left(name, self.cells - self.digits - 1)
+
+
+def digits_of(tokens: Tokens) -> int:
+    """How many digits the largest position has."""
+    return len(str(max(tokens.positions, default=0)))
 
 
 def row_heads(tokens: Tokens, room: int) -> RowHeads:
     """Row heads as wide as the longest name where `room` allows, else cut, but never to nothing."""
-    before = len(str(max(len(tokens) - 1, 0))) + 1
+    before = digits_of(tokens) + 1
     longest = max((cell_len(settled(name)) for name in tokens.names), default=0)
     label = min(longest, _MOST_LABEL, max(room - before, _LEAST_LABEL))
     return RowHeads(tokens, max(before + label, _LEAST_HEAD))
@@ -79,14 +84,18 @@ def least_head(tokens: Tokens) -> int:
 
 
 def headings(
-    heads: RowHeads, words: tuple[str, str, str], names: Sequence[str], widths: list[int]
+    heads: RowHeads,
+    words: tuple[str, str, str],
+    positions: Sequence[int],
+    names: Sequence[str],
+    widths: list[int],
 ) -> list[Text]:
     """The lines above a grid: what is shown and the axis words, positions, names stacked under them.
 
     `words` are the title, the word of the rows and the word of the columns.
     """
     title, row_word, column_word = words
-    numbers = "".join(right(str(i), width) for i, width in enumerate(widths))
+    numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))
     stacks = [_stack(settled(name), width) for name, width in zip(names, widths, strict=False)]
     depth = max((len(stack) for stack in stacks), default=0)
     lines = [

@@ -21,6 +21,7 @@ def _(result: Report, arrays: bool = True) -> dict[str, Value]:
             {"measure": one.measure, "unit": one.unit, "value": number(one.values[0, 0])}
             for one in result.statistics
         ],
+        "view": None if result.view is None else document(result.view, arrays=arrays),
         "prediction": None if result.prediction is None else document(result.prediction),
         **({"contributions": numbers(result.contributions)} if arrays else {}),
         "map": document(result.projection, arrays=arrays),

@@ -59,4 +59,5 @@ def _positioned(result: Overview, i: int, j: int, room: int) -> str:
     label = max((room - 16) // 2, 6)
     names = result.query_tokens.names[query], result.key_tokens.names[key]
     first, second = (fit(settled(name), label) for name in names)
-    return f"{query} {first} → {key} {second}"
+    places = result.query_tokens.positions[query], result.key_tokens.positions[key]
+    return f"{places[0]} {first} → {places[1]} {second}"

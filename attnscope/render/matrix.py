@@ -46,11 +46,12 @@ def matrix(result: HeadAttention | HeadView, show: Show, width: int) -> Renderab
 
 
 def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
-    names = shown.column_tokens.names if shown.column_tokens else ()
+    assert shown.column_tokens is not None, "vectors have no names for their columns"
+    names, positions = shown.column_tokens.names, shown.column_tokens.positions
     least = widest(texts) + 1
     heads = row_heads(shown.row_tokens, width - least * len(names))
     widths = column_widths([settled(name) for name in names], least, width - heads.cells)
-    lines = headings(heads, (shown.show, shown.row_word, shown.column_word), names, widths)
+    lines = headings(heads, (shown.show, shown.row_word, shown.column_word), positions, names, widths)
     for row, cells in enumerate(texts):
         lines.append(_row(shown, row, heads.text(row), cells, widths))
     return Group(*lines)

@@ -13,7 +13,7 @@ from attnscope.render.labels import left, right
 from attnscope.render.links import link_table, link_words, most_focused
 from attnscope.render.numbers import counted, weight_text
 from attnscope.render.view_words import overview_view_words
-from attnscope.results import Overview, Verdict
+from attnscope.results import Overview, Special, Verdict
 
 MOST_LINES = 110
 _CELL, _LINK_CELL, _WIDEST_CELL = 6, 11, 16
@@ -112,4 +112,6 @@ def _next_step(result: Overview) -> Text:
     focused = [(i, j) for i in range(len(result.layers)) if (j := most_focused(result, i)) is not None]
     i, j = min(focused, key=lambda place: result.entropy.values[place], default=(0, 0))
     layer, head = result.layers[i], result.heads[j]
-    return Text(f'Open one: attnscope heads "..." --layer {layer} --head {head}')
+    words = " --words" if result.words else ""
+    special = "" if result.special is Special.SHOW else f" --special {result.special.value}"
+    return Text(f'Open one: attnscope heads "..." --layer {layer} --head {head}{words}{special}')

@@ -13,6 +13,7 @@ from attnscope.render.labels import left, right
 from attnscope.render.map_words import DISCLAIMER
 from attnscope.render.numbers import weight_text
 from attnscope.render.report_text import Fact, Share, facts, percent, query_name, shares, shares_remark
+from attnscope.render.view_words import special_words, view_words
 from attnscope.results import Report
 
 MOST_KEYS = 25
@@ -25,9 +26,19 @@ def report_lines(result: Report, width: int) -> RenderableType:
     title = line(("query ", DIM), (f"{result.query} {query_name(result)}", HEADING))
     listed, remark = shares(result, MOST_KEYS), shares_remark(result)
     rows = _shares(listed, width) if listed else []
-    remarks = [Text(remark, DIM)] if remark else []
+    told = " · ".join(view_words(result.weights))
+    remarks = [Text(text, DIM) for text in (remark, told) if text]
+    special = special_words(result.head.special_mass)
     numbers = [line(("the head in numbers", HEADING)), *_facts(facts(result), width)]
-    return Group(title, *rows, *remarks, "", *numbers, Text(DISCLAIMER, DIM))
+    return Group(
+        title,
+        *rows,
+        *remarks,
+        "",
+        *numbers,
+        *([Text(special, DIM)] if special else []),
+        Text(DISCLAIMER, DIM),
+    )
 
 
 def _shares(listed: list[Share], width: int) -> list[Text]:

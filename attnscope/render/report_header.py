@@ -14,6 +14,7 @@ from attnscope.render.report_sheet import MARGIN, TITLE, Sheet
 from attnscope.render.report_text import Answer, answer
 from attnscope.render.sentence import SetText, Sizes, set_text
 from attnscope.render.typesetting import line_height, shortened, text_width, wrapped
+from attnscope.render.view_words import special_words, view_words
 from attnscope.results import Kind, Report, Verdict
 from attnscope.tokens import Tokens
 
@@ -127,13 +128,15 @@ def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
 def foot(result: Report, width: float) -> list[str]:
     """The small print: what was proved, how the map was made, what the numbers come from."""
     head = result.head
+    told = (special_words(head.special_mass), *view_words(result.weights))
     hatched = [] if head.allowed.all() else ["hatched: masked"]
     paragraphs = (
         " · ".join([certificate_words(head.certificate), *hatched, *feature_words(head)]),
+        " · ".join(phrase for phrase in told if phrase),
         " · ".join(settings_words(result.projection)),
         source_words(head.provenance),
     )
-    return [line for paragraph in paragraphs for line in wrapped(paragraph, width, _FOOT)]
+    return [line for paragraph in paragraphs if paragraph for line in wrapped(paragraph, width, _FOOT)]
 
 
 def foot_height(lines: list[str]) -> float:

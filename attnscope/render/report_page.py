@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from attnscope.render import report_header as header
 from attnscope.render import report_panels as panels
-from attnscope.render.panels import panel
 from attnscope.render.plot_contributions import label_width
 from attnscope.render.plot_facts import facts_width
 from attnscope.render.plot_pair import ON_PAGE, Cells, cells
@@ -53,14 +52,47 @@ class Columns:
         return self.split + self.second + MARGIN
 
 
+@dataclass(frozen=True)
+class HeatMaps:
+    """Scores, and beside them the weights, which have rows of their own where they are by words."""
+
+    scores: Cells
+    weights: Cells
+    labelled: bool
+
+    @classmethod
+    def of(cls, result: Report) -> "HeatMaps":
+        scores, weights = (cells(panels.shown(result, show), ON_PAGE) for show in ("scaled", "weights"))
+        return cls(scores, weights, labelled=result.view is not None)
+
+    @property
+    def height(self) -> float:
+        return max(laid.above + laid.height for laid in (self.scores, self.weights))
+
+    @property
+    def second(self) -> float:
+        """Where the weights begin, from the left edge of the scores."""
+        return self.scores.width + _GAP + (self.weights.left if self.labelled else 0.0)
+
+    @property
+    def width(self) -> float:
+        return self.second + self.weights.width
+
+    def draw(self, page: Sheet, result: Report, left: float, top: float) -> None:
+        first = Place(left, top, self.scores.width, self.height)
+        second = Place(left + self.second, top, self.weights.width, self.height)
+        panels.heat_map(page, result, "scaled", first, self.scores, labelled=True)
+        panels.heat_map(page, result, "weights", second, self.weights, labelled=self.labelled)
+
+
 def report_figure(result: Report) -> Figure:
     """The page of a report."""
     with drawing():
-        laid = cells(panel(result.head, "weights"), ON_PAGE)
+        maps = HeatMaps.of(result)
         listed = shares(result, _MOST_SHARES)
-        upper = max(laid.above + laid.height, _LEAST_UPPER)
+        upper = max(maps.height, _LEAST_UPPER)
         lower = max(panels.shares_height(listed), panels.facts_height(result))
-        columns = _columns(result, laid, listed, _ELSE + upper + lower)
+        columns = _columns(result, maps, listed, _ELSE + upper + lower)
         inner = columns.width - 2 * MARGIN
         texts, said = header.texts(result, inner), header.said(result, inner)
         foot = header.foot(result, inner)
@@ -74,7 +106,7 @@ def report_figure(result: Report) -> Figure:
         texts.draw(page, texts_top)
         if said:
             said.draw(page, said_top)
-        _draw_heat_maps(page, result, laid, columns.left, upper_top)
+        maps.draw(page, result, columns.left, upper_top)
         panels.map_of(page, result, Place(columns.split, upper_top, columns.second, upper))
         panels.contributions(page, result, listed, Place(columns.left, lower_top, columns.first, lower))
         panels.in_numbers(page, result, Place(columns.split, lower_top, columns.second, lower))
@@ -82,20 +114,11 @@ def report_figure(result: Report) -> Figure:
     return page.figure
 
 
-def _columns(result: Report, laid: Cells, listed: list[Share], height: float) -> Columns:
+def _columns(result: Report, maps: HeatMaps, listed: list[Share], height: float) -> Columns:
     """Columns as wide as their labels need; the second widens for a landscape page of about `height`."""
     points = len(result.projection.queries) + len(result.projection.keys)
     suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
     needed = max(suited, facts_width(facts(result)))
-    narrow = Columns(max(laid.left, label_width(listed)), 2 * laid.width + _GAP, needed)
+    narrow = Columns(max(maps.scores.left, label_width(listed)), maps.width, needed)
     wider = min(max(_SHAPE * height - narrow.width, 0.0), (_STRETCH - 1) * needed)
     return Columns(narrow.labels, narrow.first, needed + wider)
-
-
-def _draw_heat_maps(page: Sheet, result: Report, laid: Cells, left: float, top: float) -> None:
-    """Scores, and beside them the weights with the same rows."""
-    height = laid.above + laid.height
-    first = Place(left, top, laid.width, height)
-    second = Place(left + laid.width + _GAP, top, laid.width, height)
-    panels.heat_map(page, result, "scaled", first, laid, labelled=True)
-    panels.heat_map(page, result, "weights", second, laid, labelled=False)

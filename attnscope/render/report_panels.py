@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from attnscope.render.map_words import DISCLAIMER
 from attnscope.render.numbers import counted
 from attnscope.render.page import FAINT
-from attnscope.render.panels import Show, panel
+from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.plot_contributions import ROW as SHARE_ROW
 from attnscope.render.plot_contributions import draw_contributions, numbers_width
 from attnscope.render.plot_facts import ROW as FACT_ROW
@@ -15,6 +15,7 @@ from attnscope.render.plot_pair import Cells, draw_cells
 from attnscope.render.report_sheet import TITLE, Sheet, title_rise
 from attnscope.render.report_text import Share, facts, query_name, scores_words, shares_remark
 from attnscope.render.typesetting import text_width
+from attnscope.render.view_words import sums_words
 from attnscope.results import Report
 
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
@@ -38,18 +39,22 @@ def heat_map(
     page: Sheet, result: Report, show: Show, place: Place, laid: Cells, *, labelled: bool, zoom: float = 1.0
 ) -> None:
     """Scores or weights. `place` is that of the cells and of the labels above them, without row labels."""
-    head = result.head
-    sums = "every row sums to 1" if head.sink is None else "rows sum to less than 1: the sink takes the rest"
-    title, subtitle = {
-        "scaled": ("what enters the softmax", scores_words(head)),
-        "weights": ("weights: softmax of the scores", sums),
-    }[show]
+    weights = show == "weights"
+    title, subtitle = ("what enters the softmax", scores_words(result.head))
+    if weights:
+        title, subtitle = ("weights: softmax of the scores", sums_words(result.weights))
     top = place.top + laid.above
     axes = page.axes(place.left, top, laid.width, laid.height)
     length, thick = _BAR
     bar = page.axes(place.left, top + laid.height + 0.09, min(laid.width, zoom * length), thick)
-    draw_cells(panel(head, show), axes, bar, laid, result.query, labelled=labelled)
+    row = result.row if weights else result.query
+    draw_cells(shown(result, show), axes, bar, laid, row, labelled=labelled)
     page.title(place.left, place.top, title, subtitle, zoom)
+
+
+def shown(result: Report, show: Show) -> Panel:
+    """Weights as they are looked at; everything else by tokens."""
+    return panel(result.weights if show == "weights" else result.head, show)
 
 
 def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
@@ -79,7 +84,8 @@ def contributions(page: Sheet, result: Report, listed: list[Share], place: Place
 def in_numbers(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
     """The statistics of the head, and how far its map can be trusted."""
     queries = counted(int(result.head.answered.sum()), "query")
-    subtitle = f"{queries}, the map, and the two together"
+    by = "" if result.view is None else ", all by tokens"
+    subtitle = f"{queries}, the map, and the two together{by}"
     page.title(place.left, place.top, "the head in numbers", subtitle, min(zoom, _TITLE_ZOOM))
     draw_facts(facts(result), page.axes(place.left, place.top, place.width, place.height), zoom)
 

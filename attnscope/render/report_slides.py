@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render import report_header as header
 from attnscope.render import report_panels as panels
-from attnscope.render.panels import Show, panel
+from attnscope.render.panels import Show
 from attnscope.render.plot_contributions import label_width
 from attnscope.render.plot_facts import facts_width
 from attnscope.render.plot_pair import ON_SLIDE, Cells, cells
@@ -31,9 +31,9 @@ Draw = Callable[[Sheet, Report, Place], None]
 def report_pages(result: Report) -> list[Figure]:
     """The text with the prediction, scores, weights, the map, contributions, the head in numbers."""
     with drawing():
-        laid = _cells(result)
-        width = max(_WIDTH, laid.left + laid.width)
-        height = max(_HEIGHT, laid.above + laid.height)
+        both = [_cells(result, "scaled"), _cells(result, "weights")]
+        width = max(_WIDTH, *(laid.left + laid.width for laid in both))
+        height = max(_HEIGHT, *(laid.above + laid.height for laid in both))
         below = [_heat_map("scaled"), _heat_map("weights"), _map, _contributions, _in_numbers]
         return [_first(result, width, height), *(_slide(result, draw, width, height) for draw in below)]
 
@@ -74,15 +74,15 @@ def _framed(result: Report, top: float, width: float, height: float) -> tuple[Sh
     return page, Place(MARGIN, top, width, height)
 
 
-def _cells(result: Report) -> Cells:
+def _cells(result: Report, show: Show) -> Cells:
     """Cells that, with the labels of their rows, take the whole width."""
-    shown = panel(result.head, "weights")
+    shown = panels.shown(result, show)
     return cells(shown, replace(ON_SLIDE, wide=_WIDTH - cells(shown, ON_SLIDE).left))
 
 
 def _heat_map(show: Show) -> Draw:
     def draw(page: Sheet, result: Report, place: Place) -> None:
-        laid = _cells(result)
+        laid = _cells(result, show)
         inner = Place(place.left + laid.left, place.top, place.width - laid.left, place.height)
         panels.heat_map(page, result, show, inner, laid, labelled=True, zoom=ZOOM)
 

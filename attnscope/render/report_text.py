@@ -9,6 +9,7 @@ import numpy as np
 from attnscope.render.map_words import nearness_words, signed, token_name
 from attnscope.render.numbers import counted, weight_text
 from attnscope.render.prediction import verdict_words
+from attnscope.render.view_words import divides, key_groups
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
 from attnscope.tokens import printable
 
@@ -56,23 +57,34 @@ def shares(result: Report, most: int) -> list[Share]:
 
     Those that move the output most are listed, whichever way. Empty where there is nothing to share out.
     """
-    head, given = result.head, result.contributions
-    allowed = np.flatnonzero(head.allowed[result.query])
-    if not np.isfinite(given[allowed]).all():
-        return []
-    strongest = allowed[np.argsort(-np.abs(given[allowed]), kind="stable")]
+    strongest = sorted(_every_share(result), key=lambda each: -abs(each.share))
     listed = strongest if len(strongest) <= most else strongest[: most - 1]
-    found = [
-        Share(
-            key, token_name(head.key_tokens, key), float(head.weights[result.query, key]), float(given[key])
-        )
-        for key in sorted(listed.tolist(), key=lambda key: -given[key])
-    ]
+    found = sorted(listed, key=lambda each: (-each.share, each.key))
     rest = strongest[len(listed) :]
-    if not rest.size:
+    if not rest:
         return found
-    weight, share = head.weights[result.query, rest].sum(), given[rest].sum()
-    return [*found, Share(None, f"and {counted(len(rest), 'more key')}", float(weight), float(share))]
+    weight, share = sum(each.weight for each in rest), sum(each.share for each in rest)
+    return [*found, Share(None, f"and {counted(len(rest), 'more key')}", weight, share)]
+
+
+def _every_share(result: Report) -> list[Share]:
+    """One for each key or word that the query may look at; empty where there is nothing to share."""
+    head, given, shown = result.head, result.contributions, result.weights
+    if not np.isfinite(given[head.allowed[result.query]]).all():
+        return []
+    groups = key_groups(shown)
+    allowed = [key for key, group in enumerate(groups) if head.allowed[result.query, list(group)].any()]
+    weights = {key: float(head.weights[result.query, list(groups[key])].sum()) for key in allowed}
+    remaining = sum(weights.values()) if divides(shown) else 1.0
+    return [
+        Share(
+            key,
+            token_name(shown.key_tokens, key),
+            weights[key] / remaining if remaining else float("nan"),
+            float(given[list(groups[key])].sum()),
+        )
+        for key in allowed
+    ]
 
 
 def shares_remark(result: Report) -> str:
@@ -83,12 +95,23 @@ def shares_remark(result: Report) -> str:
     if not np.isfinite(result.contributions[head.allowed[query]]).all():
         return "its output is zero: there is nothing to share out"
     remarks = []
+    if left_out := _left_out(result):
+        weight, share = head.weights[query, left_out].sum(), result.contributions[left_out].sum()
+        remarks.append(f"special tokens left out: weight {weight_text(weight)}, share {percent(share)}")
+        if divides(result.weights):
+            remarks.append("weights divided by what remains")
     if masked := int((~head.allowed[query]).sum()):
         remarks.append(f"{counted(masked, 'key')} masked")
     if head.sink is not None:
         rest = float(1 - head.weights[query, head.allowed[query]].sum())
         remarks.append(f"the sink takes {weight_text(rest)} of the weight and adds nothing")
     return " · ".join(remarks)
+
+
+def _left_out(result: Report) -> list[int]:
+    """Positions of the keys that the query may look at and that the view leaves out."""
+    kept = {key for group in key_groups(result.weights) for key in group}
+    return [key for key in np.flatnonzero(result.head.allowed[result.query]).tolist() if key not in kept]
 
 
 def scores_words(head: HeadAttention) -> str:

@@ -9,7 +9,17 @@ from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.text import Text
 
-from attnscope.render.cells import DIM, HEADING, RowHeads, cell_style, cell_texts, line, row_heads, widest
+from attnscope.render.cells import (
+    DIM,
+    HEADING,
+    RowHeads,
+    cell_style,
+    cell_texts,
+    digits_of,
+    line,
+    row_heads,
+    widest,
+)
 from attnscope.render.labels import left, right, settled
 from attnscope.render.panels import Panel
 from attnscope.tokens import Tokens
@@ -37,7 +47,9 @@ class _Entry:
         return 2 + self.digits + 1 + self.label + 1 + self.number
 
     def name(self, key: int) -> str:
-        return f"  {key:>{self.digits}} {left(settled(self.keys.names[key]), self.label)} "
+        return (
+            f"  {self.keys.positions[key]:>{self.digits}} {left(settled(self.keys.names[key]), self.label)} "
+        )
 
 
 def strongest_keys(shown: Panel, width: int) -> RenderableType:
@@ -70,7 +82,7 @@ def _of_ranked(shown: Panel, ranked: Int[np.ndarray, "row rank"]) -> Panel:
 
 def _entry(keys: Tokens, number: int) -> _Entry:
     label = max((cell_len(settled(name)) for name in keys.names), default=0)
-    return _Entry(keys, len(str(len(keys) - 1)), min(label, _MOST_LABEL), number)
+    return _Entry(keys, digits_of(keys), min(label, _MOST_LABEL), number)
 
 
 def _row(best: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str], keys: list[int]) -> Text:

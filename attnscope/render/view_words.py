@@ -3,6 +3,7 @@
 from attnscope.render.labels import settled
 from attnscope.render.numbers import counted
 from attnscope.results import HeadAttention, HeadView, Overview, Special, SpecialMass
+from attnscope.results.view import Groups
 
 JOINED = "words: sum over the pieces of a key, mean over those of a query"
 _MOST_NAMES = 4
@@ -32,6 +33,16 @@ def head_of(result: HeadAttention | HeadView) -> HeadAttention:
     return result.head if isinstance(result, HeadView) else result
 
 
+def key_groups(result: HeadAttention | HeadView) -> Groups:
+    """The positions of the head's keys behind each column."""
+    return result.key_groups if isinstance(result, HeadView) else tuple((i,) for i in range(len(result.k)))
+
+
+def divides(result: HeadAttention | HeadView) -> bool:
+    """Whether rows are divided by what remains without special tokens."""
+    return isinstance(result, HeadView) and result.special is Special.RENORMALISE
+
+
 def weights_words(result: HeadAttention | HeadView) -> list[str]:
     """All that is to be said of the weights, one phrase each."""
     told = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
@@ -43,7 +54,7 @@ def sums_words(result: HeadAttention | HeadView) -> str:
     sink = head_of(result).sink is not None
     if not isinstance(result, HeadView) or not _leaves_out_keys(result):
         return "rows sum to less than 1, the sink takes the rest" if sink else "rows sum to 1"
-    if result.special is Special.RENORMALISE:
+    if divides(result):
         return "special tokens left out, rows divided by what remains"
     return f"rows sum to less than 1, special tokens{' and the sink' if sink else ''} hold the rest"
 

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from attnscope.results.heads import HeadAttention, HeadScores
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
+from attnscope.results.view import HeadView
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +17,8 @@ class Report:
 
     `contributions` split the query's output vector among the keys: the weighted value of each key, projected
     on the output's own direction and divided by its length. They sum to 1 and may be negative; NaN where
-    the output is zero. `statistics` are measures of this one head.
+    the output is zero. `statistics` are measures of this one head. `view` holds the weights by words, or
+    without special tokens, where they are looked at so; everything else stays by tokens.
     """
 
     projection: Projection
@@ -24,6 +26,19 @@ class Report:
     contributions: Float[np.ndarray, " key"]
     statistics: tuple[HeadScores, ...]
     prediction: Prediction | None
+    view: HeadView | None = None
+
+    @property
+    def weights(self) -> HeadAttention | HeadView:
+        """What holds the weights as they are looked at."""
+        return self.view or self.head
+
+    @property
+    def row(self) -> int:
+        """The row of the query among the weights as they are looked at."""
+        row = self.query if self.view is None else self.view.query_row(self.query)
+        assert row is not None, "a query that is left out has no report"
+        return row
 
     @property
     def head(self) -> HeadAttention:
