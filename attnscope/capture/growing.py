@@ -86,7 +86,7 @@ class Growing:
         )
 
     def _start(self, call: AttentionCall) -> int:
-        """Position of the call's first key: the last one is the newest; cross-attention sees all of its text."""
+        """Position of the call's first key: the last is the newest; cross-attention sees a whole text."""
         queries, keys, known = call.q.shape[1], call.k.shape[1], self.k.shape[1]
         if call.kind is Kind.CROSS:
             if self.rows and keys != known:

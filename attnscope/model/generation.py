@@ -1,4 +1,4 @@
-"""A text that the model writes on: how far and in what way, what it wrote, and how that is spelled.
+"""A text that the model goes on with: how far and in what way, and what it wrote.
 
 The newest token is never fed back to the model, so it is no part of what was read: as in transformers,
 N new tokens are N - 1 more rows of attention.
@@ -12,9 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
-from attnscope.tokens import Token, Tokens
-
-_UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a character
 
 
 @dataclass(frozen=True)
@@ -102,53 +99,3 @@ def check_room(tokens: int, most: int, limit: int | None, name: str) -> None:
             f"{most} tokens after {tokens} are too many: {name} reads at most {limit}, so that --generate "
             f"{room} is the most"
         )
-
-
-def tokens_read(tokenizer: Any, written: Written, prompt: Tokens) -> Tokens:
-    """The tokens of `prompt` and those that the model wrote and read again, of a text of their own."""
-    text, items = spelled(tokenizer, written, len(prompt.texts))
-    texts = (*prompt.texts, text)
-    return Tokens(texts, prompt.items + items[:-1], prompt.stretches, written.how)
-
-
-def spelled(tokenizer: Any, written: Written, part: int) -> tuple[str, tuple[Token, ...]]:
-    """The text that was written, and its tokens as text number `part`, cut from it where they can be.
-
-    A token is what the decoded sequence grows by; the bytes of one character share it.
-    """
-    text, spans = _grown(tokenizer, written)
-    fast = getattr(tokenizer, "is_fast", False)
-    encoding = tokenizer(text, add_special_tokens=False) if text and fast else None
-    pieces = tokenizer.convert_ids_to_tokens(list(written.ids))
-    special = set(tokenizer.all_special_ids)
-    items = []
-    for i in range(written.given, len(written.ids)):
-        id, start, end = written.ids[i], *spans[i]
-        own = text[start:end]
-        if id in special or not (own and fast):
-            alone = "" if id in special else own or str(tokenizer.convert_tokens_to_string([pieces[i]]))
-            items.append(Token(id, pieces[i], alone, None, None, part, special=id in special))
-        else:
-            first = start + len(own) - len(own.lstrip())
-            word = encoding.char_to_word(first) if encoding is not None and first < end else None
-            items.append(Token(id, pieces[i], own, (start, end), word, part))
-    return text, tuple(items)
-
-
-def _grown(tokenizer: Any, written: Written) -> tuple[str, dict[int, tuple[int, int]]]:
-    """The text after the given tokens, and by position what of it each token brought, as start and end."""
-
-    def decoded(count: int) -> str:
-        ids = list(written.ids[:count])
-        return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-    before = len(decoded(written.given))
-    start, waiting = before, list[int]()
-    spans: dict[int, tuple[int, int]] = {}
-    for i in range(written.given, len(written.ids)):
-        text = decoded(i + 1)
-        waiting.append(i)
-        if not text.endswith(_UNFINISHED) or i + 1 == len(written.ids):
-            spans |= {each: (start - before, len(text) - before) for each in waiting}
-            start, waiting = len(text), []
-    return decoded(len(written.ids))[before:], spans
