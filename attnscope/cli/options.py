@@ -71,6 +71,25 @@ Attention = Annotated[
         help="The kernel that the model runs, which is then held against the recomputation.",
     ),
 ]
+Generate = Annotated[
+    int | None,
+    typer.Option(
+        "--generate",
+        metavar="N",
+        help="Let a decoder go on for N tokens and show the attention of those too, its cache switched on.",
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option("--sample", metavar="SEED", help="Draw the generated tokens by lot. Default: the likeliest."),
+]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", metavar="T", help="Of --sample: below 1 surer, above 1 less.")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option("--top-p", metavar="P", help="Of --sample: draw from the likeliest that make up P."),
+]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[
     str | None,

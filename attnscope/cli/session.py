@@ -4,12 +4,13 @@ import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnscope.cli import selection
 from attnscope.cli.groups import ROUTES, Request, Texts, Wanted, decoded
 from attnscope.cli.output import Output
+from attnscope.cli.writing import Writing, check_goes_on, gone_on
 from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 class Session:
     """A model that is ready, the texts it will read, and the tower, layers and heads that are meant.
 
-    `task` is what the model can answer, where it was loaded with the head for that.
+    `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
+    on with, the attention of all chosen heads is `captured` already.
     """
 
     model: "Model"
@@ -40,6 +42,7 @@ class Session:
     task: "Task | None" = None
     block: int = 0
     route: str | None = None
+    captured: "Capture | None" = None
 
     @property
     def kind(self) -> "Kind":
@@ -63,6 +66,8 @@ class Session:
         from attnscope.results import Route
 
         model, encoded = self.model, self.encoded
+        if self.captured is not None:
+            return self.captured
         return capture(
             model.module,
             self.inputs,
@@ -125,12 +130,20 @@ def tell_memory(model: "Model", output: Output) -> None:
 
 
 def open_session(
-    request: Request, texts: Texts, wanted: Wanted, output: Output, *, answering: bool = False
+    request: Request,
+    texts: Texts,
+    wanted: Wanted,
+    output: Output,
+    *,
+    answering: bool = False,
+    writing: Writing | None = None,
 ) -> Session:
     """The model loaded up to the last of the chosen layers, and the texts encoded for it.
 
-    With `answering` it is loaded whole, with the head that it predicts with where it has one.
+    With `answering` it is loaded whole, with the head that it predicts with where it has one. It goes on
+    with the text where `writing` says so.
     """
+    settings = None if writing is None else writing.settings()
     wanted_layers, wanted_heads = (
         selection.parse(wanted.layer, "layer"),
         selection.parse(wanted.head, "head"),
@@ -144,16 +157,24 @@ def open_session(
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
         tower = _chosen_tower(planned, wanted, output)
         layers, heads = _chosen(planned, tower, wanted_layers, wanted_heads, output)
-        model, task = _answering(checkpoint, texts, request, output) if answering else (None, None)
+        if settings is not None:
+            from attnscope.model.answer import load_answering
+
+            check_goes_on(planned, tower, texts)
+            model, task = load_answering(checkpoint, **request.loading)
+        else:
+            model, task = _answering(checkpoint, texts, request, output) if answering else (None, None)
         if model is None:
             model = load.load(planned, layers=max(layers) + 1, **request.loading)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     output.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     tell_memory(model, output)
     encoded = encode(model, texts.suited(read, model), output, truncate=texts.truncate)
-    target = read_target(model, encoded, texts.target, output, kind=tower.kind)
     route = None if wanted.route is None else ROUTES[wanted.route]
-    return Session(model, encoded, target, tower, layers, heads, task, wanted.block, route)
+    session = Session(model, encoded, None, tower, layers, heads, task, wanted.block, route)
+    if settings is not None:
+        return gone_on(session, settings, output)
+    return replace(session, target=read_target(model, encoded, texts.target, output, kind=tower.kind))
 
 
 def _answering(
