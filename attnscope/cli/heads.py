@@ -10,6 +10,7 @@ from attnscope.cli import options
 from attnscope.cli.groups import Looking, Request, Texts, Wanted
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
 from attnscope.cli.session import Session, open_session
+from attnscope.cli.writing import Writing
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def heads(
     json: options.Json = False,
     *,
     looking: Looking,
+    writing: Writing,
     request: Request,
     output: Output,
 ) -> None:
@@ -63,7 +65,7 @@ def heads(
         )
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
-    session = open_session(request, texts, wanted, output)
+    session = open_session(request, texts, wanted, output, writing=writing)
     if len(session.layers) == len(session.heads) == 1:
         _one(session, output, targets, looking, query=query, show=show, json=json)
     else:

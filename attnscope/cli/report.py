@@ -8,6 +8,7 @@ from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finis
 from attnscope.cli.predict import answer
 from attnscope.cli.session import Session, open_session, read_target
 from attnscope.cli.tsne import mapped
+from attnscope.cli.writing import Writing
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def report(
     *,
     looking: Looking,
     mapping: Mapping,
+    writing: Writing,
     request: Request,
     output: Output,
 ) -> None:
@@ -36,7 +38,7 @@ def report(
     settings = mapping.settings()
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
-    session = open_session(request, texts, wanted, output, answering=True)
+    session = open_session(request, texts, wanted, output, answering=True, writing=writing)
     head = session.head()
     targets = or_default(targets, "report", head, json=json)
     from attnscope.analysis import report as analysis

@@ -8,6 +8,7 @@ from attnscope.cli import options
 from attnscope.cli.groups import ArticleHead, ArticleTexts, Mapping, Request
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, or_default, save
 from attnscope.cli.session import open_session
+from attnscope.cli.writing import Writing
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def tsne(
     json: options.Json = False,
     *,
     mapping: Mapping,
+    writing: Writing,
     request: Request,
     output: Output,
 ) -> None:
@@ -45,7 +47,7 @@ def tsne(
     settings = mapping.settings()
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
-    session = open_session(request, texts, wanted, output)
+    session = open_session(request, texts, wanted, output, writing=writing)
     head = session.head()
     queries = [head.query_tokens.position(name) for name in (query, compare_query) if name is not None]
     place = None if key is None else head.key_tokens.position(key)
