@@ -57,5 +57,5 @@ def origin_of(name: str, args: Sequence[Any], result: Tensor, operands: Sequence
     if name in MIXES or name in PRODUCTS:  # an activation of its own
         return Origin(given, learned, shapes=shape)
     looked_up = table or any(each.looked_up for each in operands)
-    products = frozenset().union(*(each.products for each in operands))
+    products: frozenset[tuple[object, object]] = frozenset().union(*(each.products for each in operands))
     return Origin(given, learned, looked_up, products, shapes=shape)

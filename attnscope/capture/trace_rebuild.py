@@ -7,6 +7,7 @@ within rounding is handed on as a remainder, so that nothing read off the logits
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -42,8 +43,7 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
         return None
     # content meets content; a product with position embeddings is a term
     main, queries, exchanged = max(placed, key=lambda each: _made_from_activations(each[0]))
-    product = main.product
-    assert product is not None
+    product = cast(Product, main.product)
     mine = product.origins[exchanged]
     layout = layout_of(scores.shape, queries, key_axis, heads, mine.shapes)
     query, key = _operands(product, exchanged, layout, scores.shape)
@@ -117,12 +117,15 @@ def _terms_and_allowed(
     scores: Scores, main: Part, layout: Layout, roots: tuple[Origin, Origin]
 ) -> tuple[tuple[tuple[str, Tensor], ...], Tensor | None]:
     """The other parts by name, and where a query may look: no mask and no part at or below `FORBIDDEN`."""
+    product = cast(Product, main.product)
     barred = [_arranged(mask, layout, scores.shape) for mask in scores.forbidden]
     terms: list[tuple[str, Tensor]] = []
     for part in scores.parts:
         if part is main or not part.intact:
             continue
         term = _arranged(part.tensor, layout, scores.shape)
+        if not term.is_floating_point():  # whole numbers and truth values are added as they are
+            term = term.to(product.left.dtype)
         if part.factor != 1:
             term = term * part.factor
         for factor in part.factors:

@@ -32,7 +32,15 @@ class Places:
 
     def moved(self, move: Move) -> "Places":
         """The same after the cells have moved."""
-        return Places(move(self.lead), move(self.row), move(self.column))
+        return Places(made(move, self.lead), made(move, self.row), made(move, self.column))
+
+
+def made(move: Move, tensor: Tensor) -> Tensor:
+    """`tensor` moved; written out first where the same numbers in one place stand in the way."""
+    try:
+        return move(tensor)
+    except RuntimeError:
+        return move(tensor.contiguous())
 
 
 def places_of(lead: torch.Size, rows: int, columns: int, device: torch.device) -> Places:
@@ -110,7 +118,7 @@ def moved(scores: Scores, move: Move) -> Scores:
     """The scores after a view, a transposition, a slice: the same move made on every part."""
 
     def along(tensor: Tensor) -> Tensor:
-        return move(tensor.expand(scores.shape))
+        return made(move, tensor.expand(scores.shape))
 
     def follow(part: Part) -> Part:
         product = part.product
@@ -128,7 +136,8 @@ def moved(scores: Scores, move: Move) -> Scores:
 def scaled(scores: Scores, factor: float | Tensor, *, divide: bool = False) -> Scores | None:
     """The scores times a number or a tensor, or divided by it."""
     if isinstance(factor, Tensor) and factor.numel() > 1:
-        if scores.cap is not None or torch.broadcast_shapes(scores.shape, factor.shape) != scores.shape:
+        broadest = torch.broadcast_shapes(scores.shape, factor.shape)  # type: ignore[no-untyped-call]
+        if scores.cap is not None or broadest != scores.shape:
             return None
         one = 1 / factor if divide else factor
         parts = tuple(replace(part, factors=(*part.factors, one)) for part in scores.parts)
