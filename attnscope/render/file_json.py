@@ -61,6 +61,7 @@ def _head(result: HeadAttention) -> dict[str, Value]:
         "softcap": number(result.softcap),
         "sink": number(result.sink),
         "special_mass": special_mass(result.special_mass),
+        **written(result.query_tokens),
         "verdict": result.certificate.verdict.value,
         "certificate": certificate(result.certificate),
         "provenance": provenance(result.provenance),
@@ -89,6 +90,7 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "words": result.words,
         "special": result.special.value,
         "special_mass": special_mass(result.special_mass),
+        **written(result.query_tokens),
         "verdict": max((c.verdict for c in every), key=lambda verdict: verdict.rank).value if every else None,
         "provenance": provenance(result.provenance),
         "query_texts": texts(result.query_tokens),
@@ -160,6 +162,11 @@ def certificate(told: Certificate) -> dict[str, Value]:
 def special_mass(told: SpecialMass | None) -> Value:
     """The share of the weight on special tokens in all and by name, None where there are none."""
     return None if told is None else {"total": told.total, "by_name": dict(told.by_name)}
+
+
+def written(told: Tokens) -> dict[str, Value]:
+    """How the model wrote the last of the texts itself; nothing where all was given."""
+    return {"written": told.written} if told.written else {}
 
 
 def texts(told: Tokens) -> list[str]:

@@ -16,7 +16,7 @@ CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next
 
 
 def header(result: HeadAttention | Overview | Verification | Projection) -> RenderableType:
-    """Two to four lines: what is shown and of which model, how it was read, what is special, the text.
+    """Two to five lines: what is shown and of which model, how it was read, what is special, the text.
 
     A map is introduced by its head.
     """
@@ -25,7 +25,20 @@ def header(result: HeadAttention | Overview | Verification | Projection) -> Rend
     if isinstance(result, HeadAttention) and (features := feature_words(result)):
         lines.append(Text(" · ".join(features)))
     lines.append(_sentence(result))
+    tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
+    if tokens.written:
+        lines.append(_gone_on(tokens))
     return Group(*lines)
+
+
+def _gone_on(tokens: Tokens) -> Text:
+    """What the model wrote itself, and how; of an encoder-decoder the text stands above."""
+    unread = "its last token was not read and has no row"
+    if len(tokens.texts) < 2:
+        return Text(f"the model wrote the query text, {tokens.written}; {unread}", style="dim")
+    text = Text(f"“{printable(tokens.texts[-1].strip())}”", style="italic")
+    how = f"the model went on, {tokens.written}: "
+    return Text.assemble((how, "dim"), text, (f"; {unread}", "dim"))
 
 
 def model_words(provenance: Provenance) -> str:
@@ -95,6 +108,7 @@ def _sentence(result: HeadAttention | Overview | Verification) -> Text:
 
 
 def quoted(tokens: Tokens) -> Text:
-    """The source texts in quotation marks, cut at the width of the console."""
-    quoted = " | ".join(f"“{printable(text)}”" for text in tokens.texts)
+    """The given texts in quotation marks, cut at the width of the console."""
+    given = tokens.texts[:-1] if tokens.written and len(tokens.texts) > 1 else tokens.texts
+    quoted = " | ".join(f"“{printable(text)}”" for text in given)
     return Text(quoted, style="italic", no_wrap=True, overflow="ellipsis")

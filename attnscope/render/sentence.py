@@ -72,11 +72,14 @@ def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> 
 def runs(tokens: Tokens, chosen: int | None) -> list[Run]:
     """The text cut at blanks and around the token `chosen`, texts of a pair with a bar between them.
 
+    An arrow leads to what the model went on to write.
+
     A token that the tokenizer added goes in front of the text of its part, or behind it.
     """
     found: list[Run] = []
     for part, text in enumerate(tokens.texts):
-        bar = [Run("|", False, True)] if part else []
+        between = "→" if tokens.written and part == len(tokens.texts) - 1 else "|"
+        bar = [Run(between, False, True)] if part else []
         mine = chosen is not None and tokens.items[chosen].part == part
         found += bar + (_around(tokens, chosen, text) if mine and chosen is not None else _plain(text, True))
     return found
