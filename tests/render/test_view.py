@@ -1,0 +1,137 @@
+"""Weights by words and without special tokens, as they are shown: golden text, figures, sentences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from render import made_reports
+from render import made_results as made
+from render.golden_text import assert_golden, printed
+
+from attnscope.analysis.views import viewed, viewed_overview
+from attnscope.render.bars import query_bars
+from attnscope.render.figure import heatmap, overview_figure
+from attnscope.render.matrix import matrix
+from attnscope.render.overview import overview
+from attnscope.render.report_page import report_figure
+from attnscope.render.report_text import shares, shares_remark
+from attnscope.render.view_words import special_words, weights_words
+from attnscope.results import HeadAttention, Special, SpecialMass
+from attnscope.tokens import Token, Tokens
+
+
+def cut(**changed: object) -> HeadAttention:
+    """`[CLS] un ##lock ##ing doors [SEP]`, where a word is cut into three."""
+    pieces = (("un", (0, 2), 0), ("##lock", (2, 6), 0), ("##ing", (6, 9), 0), ("doors", (10, 15), 1))
+    text = "unlocking doors"
+    inner = tuple(Token(7, piece, text[slice(*span)], span, word) for piece, span, word in pieces)
+    ends = [Token(1, name, "", None, None, special=True) for name in ("[CLS]", "[SEP]")]
+    tokens = Tokens((text,), (ends[0], *inner, ends[1]))
+    return replace(made.head(["a"] * 6, **changed), query_tokens=tokens, key_tokens=tokens)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("special", Special)
+def test_the_terminal_shows_words(special: Special) -> None:
+    view = viewed(cut(causal=True), words=True, special=special)
+    assert_golden(f"words_{special}.80", printed(matrix(view, "weights", 80), 80))
+
+
+def test_the_bars_of_a_word_have_no_scores() -> None:
+    view = viewed(cut(), words=True, special=Special.RENORMALISE)
+    text = printed(query_bars(view, view.query_tokens.position("unlocking"), 80), 80)
+    assert_golden("words_bars.80", text)
+    assert "scaled" not in text
+
+
+def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
+    weights = np.zeros((6, 6))
+    weights[:, 0] = 1.0
+    view = viewed(replace(cut(), weights=weights), words=True, special=Special.RENORMALISE)
+    shown = printed(matrix(view, "weights", 80), 80)
+    assert shown.count("nothing left") == 2 + 1
+    assert "2 queries have nothing left" in " ".join(shown.split())
+    assert "has nothing left" in printed(query_bars(view, 0, 80), 80)
+    drawn = heatmap(view)
+    texts = [text.get_text() for text in drawn.axes[0].texts]
+    assert texts.count("nothing left") == 2
+    assert any("hatched: nothing left" in text.get_text() for text in drawn.texts)
+
+
+def test_a_query_that_never_had_a_key_is_still_said_to_have_none() -> None:
+    view = viewed(cut(empty=[4]), words=True, special=Special.HIDE)
+    shown = printed(matrix(view, "weights", 80), 80)
+    assert "no valid key" in shown
+    assert "nothing left" not in shown
+
+
+def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
+    drawn = heatmap(viewed(cut(), words=True, special=Special.HIDE))
+    assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["unlocking", "doors"]
+    small = " ".join(text.get_text() for text in drawn.texts)
+    for phrase in ("special tokens hold", "mean over those of a query", "the weights by tokens"):
+        assert phrase in small.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("view", "told"),
+    [
+        (cut(), "rows sum to 1"),
+        (cut(sink=0.5), "rows sum to less than 1, the sink takes the rest"),
+        (viewed(cut(), words=True), "rows sum to 1"),
+        (viewed(cut(), special=Special.HIDE), "rows sum to less than 1, special tokens hold the rest"),
+        (
+            viewed(cut(sink=0.5), special=Special.HIDE),
+            "rows sum to less than 1, special tokens and the sink hold the rest",
+        ),
+        (viewed(cut(), special=Special.RENORMALISE), "special tokens left out, rows divided by what remains"),
+        (viewed(made.head(["the", "cat"]), special=Special.HIDE), "rows sum to 1"),
+    ],
+)
+def test_what_a_row_adds_up_to_is_said(view, told: str) -> None:
+    assert weights_words(view)[0] == told
+
+
+def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> None:
+    assert special_words(None) == ""
+    assert special_words(SpecialMass(0.43, (("[CLS]", 0.031), ("[SEP]", 0.399)))) == (
+        "special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %"
+    )
+    assert special_words(SpecialMass(0.0001, (("</s>", 0.0001),))) == (
+        "special token </s> holds 0 % of the weight"
+    )
+    many = tuple((f"<{i}>", i / 100) for i in range(1, 7))
+    assert special_words(SpecialMass(0.21, many)).endswith("<6> 6.0 %, <5> 5.0 %, <4> 4.0 %, <3> 3.0 %, ...")
+
+
+def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None:
+    seen = viewed_overview(made.overview(2, 3), special=Special.RENORMALISE)
+    shown = printed(overview(seen, 80), 80)
+    assert "special tokens left out, rows divided by what remains" in " ".join(shown.split())
+    assert "ln 11 = 2.40" in shown
+    assert "--special renormalise" in shown
+    small = " ".join(text.get_text() for text in overview_figure(seen).texts).replace("\n", " ")
+    assert "weight of all heads" in small
+
+
+def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:
+    head = cut()
+    view = viewed(head, words=True, special=Special.RENORMALISE)
+    result = made_reports.report(head, 4, view=view)
+    given, weights = result.contributions, head.weights[4]
+    listed = {each.name: each for each in shares(result, 9)}
+    assert sorted(listed) == ["doors", "unlocking"]
+    assert listed["unlocking"].share == pytest.approx(given[1:4].sum())
+    assert listed["unlocking"].weight == pytest.approx(weights[1:4].sum() / weights[1:5].sum())
+    left_out = f"special tokens left out: weight {weights[[0, 5]].sum():.2f}".replace("0.", ".")
+    assert shares_remark(result).startswith(left_out)
+    assert "weights divided by what remains" in shares_remark(result)
+
+
+def test_the_page_has_scores_by_tokens_beside_weights_by_words() -> None:
+    head = cut()
+    page = report_figure(made_reports.report(head, 4, view=viewed(head, words=True)))
+    rows = [[label.get_text() for label in axes.get_yticklabels()] for axes in page.axes]
+    assert list(head.query_tokens.labels) in rows
+    assert ["[CLS]", "unlocking", "doors", "[SEP]"] in rows
+    outlined = [patch for axes in page.axes for patch in axes.patches if patch.get_label() == "query"]
+    assert [patch.get_y() for patch in outlined] == [4, 2], "the query's row, by tokens and by words"
