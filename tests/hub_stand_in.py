@@ -3,15 +3,29 @@
 import hashlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def _handler(repo: str, folder: Path) -> type[BaseHTTPRequestHandler]:
+@dataclass(frozen=True)
+class Hub:
+    """Where the stand-in is, how often each file was asked for, and how often sent from which revision."""
+
+    address: str
+    asked: Counter[str] = field(default_factory=Counter)
+    sent: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
             self._answer(with_body=False)
@@ -33,6 +47,9 @@ def _handler(repo: str, folder: Path) -> type[BaseHTTPRequestHandler]:
             if not file.is_file():
                 return self._refuse(404, "EntryNotFound")
             content = file.read_bytes()
+            hub.asked[file.name] += 1
+            if with_body:
+                hub.sent[path.split("/")[-2], file.name] += 1
             return self._send(content, with_body, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'})
 
         def _listing(self, path: str) -> object:
@@ -74,12 +91,34 @@ def _handler(repo: str, folder: Path) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def stand_in(repo: str, folder: Path) -> Iterator[str]:
-    """The address of a hub that has `folder` as `repo`, and a gated repository `some/gated`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repo, folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def stand_in(repo: str, folder: Path) -> Iterator[Hub]:
+    """A hub that has `folder` as `repo`, and a gated repository `some/gated`."""
+    hub = Hub("")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repo, folder, hub))
+    polls = {"poll_interval": 0.02}  # seconds; so long its end is waited for
+    threading.Thread(target=server.serve_forever, kwargs=polls, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield replace(hub, address=f"http://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def served(repo: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The same, as the hub that this process talks to."""
+    with stand_in(repo, folder) as hub, monkeypatch.context() as patched:
+        patched.setattr(constants, "ENDPOINT", hub.address)
+        patched.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        yield hub
+
+
+def empty_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache in `folder`, and no word of the environment about models or proxies."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    proxies = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+    for name in ("ATTNSCOPE_MODEL", "TRANSFORMERS_OFFLINE", *proxies):
+        monkeypatch.delenv(name, raising=False)

@@ -48,13 +48,15 @@ def kept(skeleton: nn.Module, layers: int | None) -> dict[str, torch.Tensor]:
 def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str, str]:
     """Those of the `stored` weights that the model may read when cut after `layers`, with its names for them.
 
-    The names are changed as the library itself changes them when it loads. A weight that goes by no name
-    of the model's (the scales of a quantised one) is needed when it belongs to a module that is kept.
+    A cut model is not run past its layers, so a norm after them is not needed. The names are changed as
+    the library itself changes them when it loads. A weight that goes by no name of the model's (the scales
+    of a quantised one) is needed when it belongs to a module that is kept.
     """
     conversions = get_model_conversion_mapping(skeleton)
     renamings = [each for each in conversions if isinstance(each, WeightRenaming)]
     converters = [each for each in conversions if isinstance(each, WeightConverter)]
-    whole, gone = skeleton.state_dict(), _cut_away(skeleton, layers)
+    whole = skeleton.state_dict()
+    gone = _cut_away(skeleton, layers) + (() if layers is None else _closing(skeleton))
     found = {}
     for name in stored:
         own, _ = rename_source_key(name, renamings, converters, skeleton.base_model_prefix, whole)
@@ -89,6 +91,19 @@ def _cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
         return ()
     stacks = layer_stacks(skeleton).items()
     return tuple(f"{path}.{layer}." for path, stack in stacks for layer in range(layers, len(stack)))
+
+
+def _closing(skeleton: nn.Module) -> tuple[str, ...]:
+    """How the names of the weights begin that stand after all layers: nothing but norms beside their list."""
+    found: list[str] = []
+    for path, stack in layer_stacks(skeleton).items():
+        parent = path.rpartition(".")[0]
+        siblings = list(skeleton.get_submodule(parent).named_children())
+        place = next(number for number, (_, sibling) in enumerate(siblings) if sibling is stack)
+        later = siblings[place + 1 :]
+        if all(weight.ndim == 1 for _, sibling in later for weight in sibling.parameters()):
+            found += [f"{parent}.{name}.".removeprefix(".") for name, _ in later]
+    return tuple(found)
 
 
 def _placed(name: str, skeleton: Any) -> str | None:

@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import bert_config, save, tiny_bert, tiny_translator, vocabulary_size
+from checkpoints import bert_config, tiny_bert, tiny_translator
 from safetensors.torch import load_file, save_file
-from transformers import (
-    BertForMaskedLM,
-    BertModel,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    LlamaModel,
-    MixtralConfig,
-    MixtralForCausalLM,
-    PreTrainedModel,
-)
+from sharded import LAYERS, SHARDS, bert, gpt2, in_shards, llama, llama_config, mixtral, shard_name
+from transformers import BertModel, LlamaModel, PreTrainedModel
 
 from attnscope.capture import capture
 from attnscope.errors import ModelUnavailableError
@@ -28,60 +18,6 @@ from attnscope.model.load import Plan, load, load_with_head, plan
 from attnscope.model.loaded import Model
 from attnscope.model.partial import cut, kept, needed
 from attnscope.model.source import Source
-
-LAYERS = 7
-
-
-def llama_config(**changes) -> LlamaConfig:
-    settings = {
-        "vocab_size": vocabulary_size(), "hidden_size": 24, "intermediate_size": 36,
-        "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "tie_word_embeddings": False,
-    }  # fmt: skip
-    return LlamaConfig(**{**settings, **changes})
-
-
-def llama(**changes) -> PreTrainedModel:
-    return LlamaForCausalLM(llama_config(**changes))
-
-
-def mixtral() -> PreTrainedModel:
-    """Its files hold each expert by itself, under other names than the loaded model has."""
-    shared = llama_config().to_dict()
-    chosen = {name: shared[name] for name in ("vocab_size", "hidden_size", "intermediate_size")}
-    heads = {"num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2}
-    return MixtralForCausalLM(MixtralConfig(**chosen, **heads, num_local_experts=3, num_experts_per_tok=2))
-
-
-def gpt2() -> PreTrainedModel:
-    """Its head is its embeddings, and the files name its parts by another prefix than the headless model."""
-    return GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary_size(), n_layer=LAYERS, n_head=4, n_embd=24))
-
-
-def bert() -> PreTrainedModel:
-    return BertForMaskedLM(bert_config(num_hidden_layers=LAYERS))
-
-
-def in_shards(model: PreTrainedModel, folder: Path) -> Path:
-    """`model` in `folder`, cut into one shard for the first weights, one for each layer, one for the last."""
-    save(model, folder)
-    file = folder / "model.safetensors"
-    weights, index = load_file(file), {}
-    for name in weights:
-        number = next((int(part) for part in name.split(".") if part.isdigit()), None)
-        first = "emb" in name or ".wte" in name or ".wpe" in name
-        index[name] = (
-            f"model-{0 if first else LAYERS + 1 if number is None else number + 1:05}-of-00009.safetensors"
-        )
-    for shard in set(index.values()):
-        save_file(
-            {name: weights[name] for name in weights if index[name] == shard},
-            folder / shard,
-            {"format": "pt"},
-        )
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
-    file.unlink()
-    return folder
 
 
 def planned(folder: Path, **options: bool) -> Plan:
@@ -109,13 +45,13 @@ def test_the_first_layers_load_from_their_own_shards_with_the_others_gone(
     folder = in_shards(made(), tmp_path / "m")
     whole = load(planned(folder))
     expected = vectors(whole, 2)
-    for number in range(4, LAYERS + 1):
-        (folder / f"model-{number:05}-of-00009.safetensors").unlink()
+    for number in range(4, SHARDS):
+        (folder / shard_name(number)).unlink()
     part = load(planned(folder), layers=3)
     for mine, theirs in zip(vectors(part, 2), expected, strict=True):
         assert torch.equal(mine, theirs)
-    assert set(numbers_of(part)) - {LAYERS + 1} == {0, 1, 2, 3}
-    assert part.checkpoint.share == f"{len(part.checkpoint.files)} of 9 shards"
+    assert numbers_of(part) == [0, 1, 2, 3]
+    assert part.checkpoint.share == "4 of 9 shards"
     assert part.origin()["part"] == part.checkpoint.share
 
 
@@ -124,7 +60,7 @@ def test_without_a_shard_that_is_needed_one_line_says_which(
     made: Callable[[], PreTrainedModel], tmp_path: Path
 ) -> None:
     folder = in_shards(made(), tmp_path / "m")
-    (folder / "model-00002-of-00009.safetensors").unlink()
+    (folder / shard_name(2)).unlink()
     with pytest.raises(ModelUnavailableError, match="m lacks 1 of 9 weight files: model-00002-of-00009"):
         load(planned(folder), layers=3)
     assert load(planned(folder), layers=1).layers == 1
@@ -137,7 +73,7 @@ def test_a_head_that_is_not_loaded_is_not_read(tmp_path: Path) -> None:
     assert part == {
         name
         for name in model.state_dict()
-        if name.startswith(("model.embed_tokens.", "model.layers.0.", "model.layers.1.", "model.norm."))
+        if name.startswith(("model.embed_tokens.", "model.layers.0.", "model.layers.1."))
     }
 
 
@@ -212,7 +148,7 @@ def test_a_model_with_its_head_reads_the_shard_of_the_head_too(tmp_path: Path) -
 
 def test_shards_that_are_not_needed_are_not_even_opened(tmp_path: Path) -> None:
     folder = in_shards(llama(), tmp_path / "m")
-    (folder / "model-00006-of-00009.safetensors").write_bytes(b"no safetensors at all")
+    (folder / shard_name(6)).write_bytes(b"no safetensors at all")
     assert load(planned(folder), layers=2).layers == 2
     with pytest.raises(ModelUnavailableError, match=r"model-00006-of-00009\.safetensors is truncated"):
         load(planned(folder), layers=6)

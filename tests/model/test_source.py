@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from checkpoints import tiny_bert
-from hub_stand_in import COMMIT, stand_in
+from hub_stand_in import COMMIT, empty_cache, served
 from huggingface_hub import constants
 
 from attnscope import demo
 from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
 from attnscope.model import hub
+from attnscope.model.address import check_endpoint
 from attnscope.model.source import find
 
 REPOSITORY = "google-bert/bert-base-uncased"
@@ -21,27 +22,13 @@ REPOSITORY = "google-bert/bert-base-uncased"
 
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    for name in (
-        "ATTNSCOPE_MODEL",
-        "TRANSFORMERS_OFFLINE",
-        "http_proxy",
-        "https_proxy",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    empty_cache(tmp_path / "cache", monkeypatch)
 
 
 @pytest.fixture
 def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tiny_bert(tmp_path / "served")
-    with stand_in(REPOSITORY, folder) as address:
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
-        )
+    with served(REPOSITORY, folder, monkeypatch):
         yield folder
 
 
@@ -93,8 +80,7 @@ def test_an_unknown_name_a_gated_model_and_an_unknown_revision_are_told_apart(on
 
 
 def test_the_default_is_not_replaced_where_the_hub_answers_no(tmp_path: Path, monkeypatch) -> None:
-    with stand_in("another/model", tiny_bert(tmp_path / "served")) as address:
-        monkeypatch.setattr(constants, "ENDPOINT", address)
+    with served("another/model", tiny_bert(tmp_path / "served"), monkeypatch):
         assert isinstance(problem(None), ModelUnavailableError)
 
 
@@ -143,6 +129,26 @@ def test_a_proxy_is_what_is_tried_where_one_is_set(monkeypatch) -> None:
     assert hub._first_hop() == ("127.0.0.1", 3128)
     monkeypatch.delenv("HTTPS_PROXY")
     assert hub._first_hop() == ("hub.invalid", 443)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://localhost:abc", "http://localhost:99999", "http://[::1", "http://a..b", "nonsense", "http://"],
+)
+def test_an_endpoint_that_is_no_address_is_refused_by_its_name(address: str, monkeypatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    with pytest.raises(InputError, match="HF_ENDPOINT is not an address: '") as raised:
+        check_endpoint()
+    assert address in str(raised.value)
+    assert "\n" not in str(raised.value)
+    monkeypatch.setenv("HF_ENDPOINT", "http://localhost:8080/hub")
+    check_endpoint()
+
+
+def test_a_proxy_that_is_no_address_is_refused_by_its_name(monkeypatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:port")
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    assert "HTTPS_PROXY is not an address: 'http://proxy:port'" in str(problem("my/model"))
 
 
 def test_names_that_cannot_be_models_are_refused(tmp_path: Path) -> None:
