@@ -119,8 +119,8 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint
         raise ModelUnavailableError(
             f"{name} has no config.json: a model folder holds config.json and weights"
         )
-    opened = _opened(source, hub.SAFETENSORS)
-    pickles = None if opened else _opened(source, hub.PICKLES)
+    opened = weight_files(source, hub.SAFETENSORS)
+    pickles = None if opened else weight_files(source, hub.PICKLES)
     if pickles and not allow_pickle:
         raise ModelUnavailableError(
             f"{name} has only pickled weights, which can run code: --allow-pickle loads them"
@@ -134,7 +134,7 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint
     return opened
 
 
-def _opened(source: Source, single: str) -> Checkpoint | None:
+def weight_files(source: Source, single: str) -> Checkpoint | None:
     """The one file, or the shards that its index lists; None when there is neither."""
     folder, name = source.folder, source.name
     if (folder / single).is_file():

@@ -32,11 +32,11 @@ def index_of(single: str) -> str:
     return f"{single}.index.json"
 
 
-def cached(repo: str, revision: str | None) -> Path | None:
+def cached(repo: str, revision: str | None, *, weights: bool = True) -> Path | None:
     """The folder of `repo` in the local cache, where its configuration is there and its weights are known.
 
-    That is one weight file, or the index of several, not all of which need be there. Raises `InputError`
-    when `repo` cannot be the id of a model.
+    That is one weight file, or the index of several, not all of which need be there; without `weights` the
+    configuration will do. Raises `InputError` when `repo` cannot be the id of a model.
     """
     try:
         config = try_to_load_from_cache(repo, "config.json", revision=revision)
@@ -45,11 +45,16 @@ def cached(repo: str, revision: str | None) -> Path | None:
         raise InputError(message) from error
     folder = Path(config).parent if isinstance(config, str) else None
     known = [name for single in (SAFETENSORS, PICKLES) for name in (single, index_of(single))]
-    return folder if folder and any((folder / name).is_file() for name in known) else None
+    enough = folder and (not weights or any((folder / name).is_file() for name in known))
+    return folder if enough else None
 
 
-def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool) -> Path:
+def download(
+    repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool, weights: bool = True
+) -> Path:
     """The folder of `repo` after fetching all that a run needs but shards, of which it may need only some.
+
+    Without `weights` that is its configuration alone, with the code that belongs to it where that may be run.
 
     Everything comes from the commit that `revision` stood for. Raises `ModelUnavailableError` in one line.
     """
@@ -57,7 +62,11 @@ def download(repo: str, revision: str | None, *, allow_pickle: bool, remote_code
     with _explained(repo, revision):
         info = HfApi().model_info(repo, revision=revision, timeout=_ANSWER_SECONDS)
         files = [file.rfilename for file in info.siblings or []]
-        config, *others = _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
+        config, *others = (
+            _wanted(repo, files, allow_pickle=allow_pickle, remote_code=remote_code)
+            if weights
+            else ["config.json", *_code(files, remote_code)]
+        )
         folder = Path(hf_hub_download(repo, config, revision=revision)).parent
         # one by one: snapshot_download asks for its own list without any time-out
         for file in others:
@@ -154,8 +163,11 @@ def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: boo
         )
     others = [name for name in _matching(files, _CONFIGURATION) if name != "config.json"]
     others = [name for name in others if not fnmatch(name, _INDEX)]
-    code = _matching(files, ["*.py"]) if remote_code else []
-    return ["config.json", *others, *code, weights[0]]
+    return ["config.json", *others, *_code(files, remote_code), weights[0]]
+
+
+def _code(files: list[str], remote_code: bool) -> list[str]:
+    return _matching(files, ["*.py"]) if remote_code else []
 
 
 def _weights(files: list[str]) -> list[str]:

@@ -34,16 +34,19 @@ def find(
     revision: str | None = None,
     allow_pickle: bool = False,
     remote_code: bool = False,
+    weights: bool = True,
 ) -> Source:
     """The folder of the model that `requested` names: a bundled one, a local folder, or a hub id.
 
     None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
     where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
+    Without `weights` the folder of a hub model need not hold more than its configuration.
     """
     if requested is not None and not requested.strip():
         raise InputError("the name of the model is empty")
     requested = requested or os.environ.get("ATTNSCOPE_MODEL") or None
     options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
+    options |= {"weights": weights}
     if requested is None:
         return _default(**options)  # type: ignore[arg-type]
     if requested in demo.FOLDERS:
@@ -58,9 +61,9 @@ def find(
     return _from_hub(requested, **options)  # type: ignore[arg-type]
 
 
-def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
+def _default(*, revision: str | None, **options: bool) -> Source:
     try:
-        return _from_hub(DEFAULT, revision=revision, allow_pickle=allow_pickle, remote_code=remote_code)
+        return _from_hub(DEFAULT, revision=revision, **options)
     except hub.HubUnreachableError as error:
         if revision is not None:
             raise  # a revision names a model as exactly as a name does
@@ -73,10 +76,10 @@ def _default(*, revision: str | None, allow_pickle: bool, remote_code: bool) -> 
         )
 
 
-def _from_hub(requested: str, *, revision: str | None, allow_pickle: bool, remote_code: bool) -> Source:
+def _from_hub(requested: str, *, revision: str | None, weights: bool, **options: bool) -> Source:
     names = (DEFAULT, _HUB_ID) if requested == DEFAULT else (requested,)
     for name in names:
-        if (folder := hub.cached(name, revision)) is not None:
+        if (folder := hub.cached(name, revision, weights=weights)) is not None:
             return Source(requested, requested, folder, folder.name, name)
-    folder = hub.download(names[-1], revision, allow_pickle=allow_pickle, remote_code=remote_code)
+    folder = hub.download(names[-1], revision, weights=weights, **options)
     return Source(requested, requested, folder, folder.name, names[-1])
