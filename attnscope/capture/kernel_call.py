@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,11 +10,9 @@ from torch import Tensor
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.masks import terms_and_allowed
 from attnscope.capture.takeover import KernelInputs, weights_by_identity
+from attnscope.capture.trace import TracedAttention
 from attnscope.errors import InputError
 from attnscope.results import Route
-
-if TYPE_CHECKING:
-    from attnscope.capture.trace import TracedAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
 
 
 def of_trace(
-    seen: "TracedAttention", entry: int, *, heads: Sequence[int] | None, **place: Any
+    seen: TracedAttention, entry: int, *, heads: Sequence[int] | None, **place: Any
 ) -> AttentionCall:
     """The traced attention's batch entry `entry`, with the model's own weights for `heads`."""
     epsilon, precision = precision_of(seen.query, seen.output)

@@ -12,11 +12,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.describe import Sides
 from attnscope.capture.kernel_call import KernelCall, of_kernel, of_trace
 from attnscope.capture.takeover import KernelInputs, custom_name, takeover
-
-try:
-    from attnscope.capture.trace import TracedAttention, traced
-except ImportError:  # FIXME until the tracer lands
-    TracedAttention = traced = None
+from attnscope.capture.trace import TracedAttention, traced
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
 from attnscope.model.anatomy import Site

@@ -38,7 +38,7 @@ class KernelInputs:
     query: Tensor
     key: Tensor
     value: Tensor
-    mask: Tensor | None
+    mask: Any  # a tensor, nothing, or the rule that flex attention is given
     options: dict[str, Any]
 
     def answer(self) -> tuple[Tensor, Tensor | None]:
@@ -103,7 +103,7 @@ def _stand_in(registered: Kernel | None, watched: set[nn.Module], watch: Watcher
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Any,
         **options: Any,
     ) -> Any:
         kernel = registered or own_eager_function(module)

@@ -14,14 +14,7 @@ from typing import Any, cast
 
 from torch import nn
 
-try:
-    from attnscope.model.bypass import looks_traceable
-except ImportError:  # FIXME until the tracer lands
-
-    def looks_traceable(module_class):
-        return False
-
-
+from attnscope.model.bypass import looks_traceable
 from attnscope.model.interface import asks_interface, looks_up_by_hand
 from attnscope.results import Kind, Route
 
@@ -50,7 +43,7 @@ def sites(model: nn.Module) -> tuple[Site, ...]:
     for path, module in model.named_modules(remove_duplicate=False):
         if _route(module) is not None:
             modules[module].append(path)
-    modules = {module: paths for module, paths in modules.items() if not _holds_another(module, modules)}
+    modules = _without_lookalikes(modules)
     groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
     for module, paths in modules.items():
         groups[_pattern(model, paths[0]), _kind(model, paths[0], module)].append(module)
@@ -83,11 +76,19 @@ def _route(module: nn.Module) -> Route | None:
     return Route.TRACED if looks_traceable(type(module)) else None
 
 
-def _holds_another(module: nn.Module, candidates: Mapping[nn.Module, Any]) -> bool:
-    """Whether a module whose code only looks like attention holds one: the innermost is where it happens."""
-    if _route(module) is not Route.TRACED:
-        return False
-    return any(inner is not module and inner in candidates for inner in module.modules())
+def _without_lookalikes(modules: Mapping[nn.Module, list[str]]) -> dict[nn.Module, list[str]]:
+    """Leaves out what only looks like attention: a part of a module that is, and what holds such a module.
+
+    The first are an indexer or a router within the attention, the second a layer that does other things too.
+    """
+    named = [module for module in modules if _route(module) is not Route.TRACED]
+    parts = {part for module in named for part in module.modules() if part not in named}
+    left = {module: paths for module, paths in modules.items() if module not in parts}
+    return {
+        module: paths
+        for module, paths in left.items()
+        if module in named or not any(inner in left for inner in module.modules() if inner is not module)
+    }
 
 
 def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:

@@ -1,0 +1,198 @@
+"""Kernels other than eager: what they were told, and the weights that they themselves used."""
+
+import math
+
+import pytest
+import torch
+import transformers as hf
+from families import FUSABLE, TOKENS, WINDOW, ids, padded, sharp
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from attnscope.capture import capture
+from attnscope.errors import InputError
+from attnscope.results import Route, Verdict
+from attnscope.verify import certify
+
+
+def running(model: nn.Module, kernel: str) -> nn.Module:
+    """The model told to use a kernel without the library's check that it is installed."""
+    for module in model.modules():
+        if hasattr(module, "config"):
+            module.config._attn_implementation_internal = kernel
+    return model
+
+
+def flash_stand_in(module, query, key, value, attention_mask, scaling=None, sliding_window=None, **options):
+    """Attention by the documented conventions of flash attention, in an obvious loop over batch and query."""
+    batch, heads, queries, dim = query.shape
+    keys, output = key.shape[2], torch.zeros(batch, heads, queries, value.shape[-1])
+    causal = options.get("is_causal")
+    causal = module.is_causal if causal is None else causal
+    for b in range(batch):
+        for h in range(heads):
+            group = h // (heads // key.shape[1])
+            for i in range(queries):
+                place = i + keys - queries
+                seen = [
+                    j
+                    for j in range(keys)
+                    if (attention_mask is None or attention_mask[b, j])
+                    and not (causal and j > place)
+                    and not (sliding_window and keys > sliding_window and abs(place - j) >= sliding_window)
+                ]
+                scores = query[b, h, i] @ key[b, group, seen].T * (scaling or 1 / math.sqrt(dim))
+                output[b, h, i] = scores.softmax(-1) @ value[b, group, seen]
+    return output.transpose(1, 2), None
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "mistral"])
+@pytest.mark.parametrize("inputs", [ids(), padded("right")], ids=["one text", "padded"])
+def test_flash_attention_is_certified_by_the_weights_it_prints_itself(registries, family, inputs) -> None:
+    AttentionInterface.register("flash_attention_2", flash_stand_in)
+    model = running(sharp(family), "flash_attention_2")
+    for call in capture(model, inputs, row=-1).calls:
+        certificate = certify(call, 4)
+        assert certificate.verdict is Verdict.CERTIFIED, certificate
+        real = inputs.get("attention_mask", torch.ones(1, TOKENS))[-1].bool()
+        forbidden = call.weights[4][:, ~real]
+        assert (forbidden == 0).all()
+        if family == "mistral":
+            assert call.weights[4][-1, : TOKENS - WINDOW].max() == 0
+
+
+def test_a_flash_kernel_that_looks_one_token_too_far_back_fails(registries) -> None:
+    def too_far(*args, sliding_window=None, **options):
+        return flash_stand_in(*args, sliding_window=sliding_window and sliding_window + 1, **options)
+
+    AttentionInterface.register("flash_attention_2", too_far)
+    model = running(sharp("mistral"), "flash_attention_2")
+    verdicts = {certify(call, 4).verdict for call in capture(model, ids()).calls}
+    assert verdicts == {Verdict.FAILED}
+
+
+@pytest.mark.parametrize("family", FUSABLE)
+def test_fused_attention_prints_weights_that_are_those_of_eager(family) -> None:
+    eager = capture(sharp(family), ids())
+    fused = capture(running(sharp(family), "sdpa"), ids())
+    for first, second in zip(eager.calls, fused.calls, strict=True):
+        torch.testing.assert_close(first.weights[3], second.weights[3], atol=5e-6, rtol=0)
+        assert certify(second, 3).verdict is Verdict.CERTIFIED
+
+
+def flex_rule(model: nn.Module, inputs: dict) -> Tensor:
+    (call,) = capture(running(model, "flex_attention"), inputs, layers=[0]).calls
+    return call.allowed[0]
+
+
+@pytest.mark.parametrize(("family", "back"), [("llama", TOKENS), ("mistral", WINDOW)])
+def test_the_rule_that_flex_attention_is_given_is_read_as_a_mask(registries, family, back) -> None:
+    AttentionInterface.register("flex_attention", without_compiling)
+    allowed = flex_rule(sharp(family), ids())
+    for i in range(TOKENS):
+        assert [j for j in range(TOKENS) if allowed[i, j]] == list(range(max(0, i - back + 1), i + 1))
+
+
+def without_compiling(module, query, key, value, attention_mask, scaling=None, **options):
+    """torch's flex attention as it is, which transformers would compile first."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    groups = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    return flex_attention(query, key, value, block_mask=attention_mask, scale=scaling).transpose(1, 2), None
+
+
+def test_flex_attention_is_certified(registries) -> None:
+    AttentionInterface.register("flex_attention", without_compiling)
+    (call,) = capture(running(sharp("mistral"), "flex_attention"), ids(), layers=[1]).calls
+    assert certify(call, 5).verdict is Verdict.CERTIFIED
+
+
+# code of the older style ---------------------------------------------------------------------------
+
+
+def eager_attention_forward(module, query, key, value, attention_mask, scaling, **options):
+    weights = (query @ key.transpose(2, 3) * scaling + attention_mask).softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
+
+
+class OldStyle(nn.Module):
+    """Attention that asks for other kernels by name, but calls its own eager one when told eager."""
+
+    def __init__(self, config, inner):
+        super().__init__()
+        self.config, self.dim, self.num_heads, self.is_causal = config, inner.head_dim, 6, True
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (
+            inner.q_proj,
+            inner.k_proj,
+            inner.v_proj,
+            inner.o_proj,
+        )
+
+    def forward(self, hidden_states, attention_mask=None, **options):
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+        attend = eager_attention_forward
+        if self.config._attn_implementation != "eager":
+            attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
+        split = (*hidden_states.shape[:2], -1, self.dim)
+        query = self.q_proj(hidden_states).view(split).transpose(1, 2)
+        key = self.k_proj(hidden_states).view(split).transpose(1, 2).repeat_interleave(3, 1)
+        value = self.v_proj(hidden_states).view(split).transpose(1, 2).repeat_interleave(3, 1)
+        output, weights = attend(self, query, key, value, attention_mask, scaling=0.3)
+        return self.o_proj(output.reshape(*hidden_states.shape[:2], -1)), weights
+
+
+@pytest.fixture
+def old_style() -> nn.Module:
+    model = sharp("llama")
+    for layer in model.layers:
+        layer.self_attn = OldStyle(model.config, layer.self_attn)
+    return model
+
+
+def test_code_of_the_older_style_is_read_under_a_name_of_our_own(old_style) -> None:
+    with torch.no_grad():
+        plain = old_style(**padded("right")).last_hidden_state
+    own = []
+    old_style.layers[1].self_attn.register_forward_hook(lambda _, args, out: own.append(out[1]))
+    captured = capture(old_style, padded("right"), layers=[1], row=1)
+    (call,) = captured.calls
+    assert (call.route, captured.provenance.route) == (Route.CUSTOM, "custom name")
+    assert torch.equal(call.weights[2], own[0][1, 2])
+    assert certify(call, 2).verdict is Verdict.CERTIFIED
+    assert old_style.config._attn_implementation == "eager"
+    with torch.no_grad():
+        assert torch.equal(old_style(**padded("right")).last_hidden_state, plain)
+
+
+def test_a_run_under_our_own_name_that_breaks_off_leaves_everything_as_it_was(old_style, registries) -> None:
+    before = dict(AttentionInterface._global_mapping)
+    old_style.layers[2].register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        capture(old_style, ids())
+    assert before == AttentionInterface._global_mapping
+    assert old_style.config._attn_implementation == "eager"
+
+
+def test_a_route_that_a_model_does_not_allow_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot be read by custom name: it can by takeover"):
+        capture(sharp("llama"), ids(), route=Route.CUSTOM)
+    with pytest.raises(InputError, match=r"cannot be read by traced operations: it can by takeover$"):
+        capture(running(sharp("llama"), "sdpa"), ids(), route=Route.TRACED)
+
+
+def test_the_mask_of_a_kernel_is_left_as_it_is_for_models_that_fold_their_choice_of_keys_into_it() -> None:
+    config = hf.DeepseekV32Config(
+        vocab_size=97, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=6,
+        intermediate_size=40, moe_intermediate_size=16, n_routed_experts=4, num_experts_per_tok=2, n_group=1,
+        topk_group=1, first_k_dense_replace=1, q_lora_rank=16, kv_lora_rank=12, qk_nope_head_dim=8,
+        qk_rope_head_dim=4, v_head_dim=6, index_n_heads=2, index_head_dim=8, index_topk=5,
+        initializer_range=0.3, pad_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(2)
+    model = hf.DeepseekV32Model._from_config(config, attn_implementation="eager").eval()
+    for call in capture(model, ids()).calls:
+        assert call.allowed.sum(-1).max() == 5, "more keys than the indexer chose"
+        assert call.v.shape[-1] != call.q.shape[-1]
+        assert certify(call, 4).verdict is Verdict.CERTIFIED
