@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import Looking, Request, Texts, Wanted
+from attnscope.cli.groups import Looking, Request, Wanted
+from attnscope.cli.media import Media, SparedTexts, check_media, show_media
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
 from attnscope.cli.session import Session, open_session
+from attnscope.cli.terms import Terms, check_terms, show_terms
 from attnscope.cli.writing import Writing
 from attnscope.errors import InputError
 
@@ -41,10 +43,13 @@ Shown = Annotated[
 
 
 def heads(
-    texts: Texts,
+    texts: SparedTexts,
+    media: Media,
     wanted: Wanted,
     query: options.Query = None,
     show: Shown = Show.WEIGHTS,
+    terms: Terms = False,
+    key: options.Key = None,
     out: options.Out = None,
     json: options.Json = False,
     *,
@@ -63,10 +68,18 @@ def heads(
         raise InputError(
             f"--words and --special are about weights: --show {show.value} belongs to single tokens"
         )
+    others = [f"--show {show.value}"] if show is not Show.WEIGHTS else []
+    others += ["--words and --special"] if looking.changes else []
+    check_terms(terms, key=key, query=query, others=others)
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
+    if media.given:
+        check_media([*others, *(["--terms"] if terms else []), *(["--generate"] if writing.generate else [])])
+        return show_media(media, texts, wanted, request, output, targets, query=query, json=json)
     session = open_session(request, texts, wanted, output, writing=writing)
-    if len(session.layers) == len(session.heads) == 1:
+    if terms:
+        show_terms(session, output, targets, query=query, key=key, json=json)
+    elif len(session.layers) == len(session.heads) == 1:
         _one(session, output, targets, looking, query=query, show=show, json=json)
     else:
         if query is not None or show is not Show.WEIGHTS:

@@ -56,9 +56,14 @@ class Session:
         """The one chosen head, recomputed and certified; `InputError` where several are meant."""
         from attnscope.analysis import head_attention
 
+        layer, head = self.only()
+        return head_attention(self.capture(), layer, head, block=self.block)
+
+    def only(self) -> tuple[int, int]:
+        """The one chosen layer and head; `InputError` where several are meant."""
         if len(self.layers) * len(self.heads) != 1:
             raise InputError("this needs one head: give one --layer and one --head")
-        return head_attention(self.capture(), self.layers[0], self.heads[0], block=self.block)
+        return self.layers[0], self.heads[0]
 
     def capture(self, layers: Sequence[int] | None = None) -> "Capture":
         """The attention of the chosen heads in the chosen layers, or in others that are named."""
@@ -156,7 +161,7 @@ def open_session(
 
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
         tower = _chosen_tower(planned, wanted, output)
-        layers, heads = _chosen(planned, tower, wanted_layers, wanted_heads, output)
+        layers, heads = chosen_heads(planned, tower, wanted_layers, wanted_heads, output)
         if settings is not None:
             from attnscope.model.answer import load_answering
 
@@ -246,7 +251,7 @@ def _chosen_tower(planned: "Plan", wanted: Wanted, output: Output) -> "Tower":
     return chosen
 
 
-def _chosen(
+def chosen_heads(
     planned: "Plan",
     tower: "Tower",
     layers: list[tuple[int, int]] | None,

@@ -118,7 +118,8 @@ def _head_words(result: HeadAttention | HeadView, shown: Panel) -> Words:
         told += weights_words(result)
     told += feature_words(head)
     foot = [certificate_words(head.certificate), source_words(head.provenance)]
-    return Words(heading_words(head), _sentence(head), tuple([" · ".join(told), *foot] if told else foot))
+    foot = [" · ".join(told), *foot] if told else foot
+    return Words(heading_words(head), sentence_words(head), tuple(foot))
 
 
 def heading_words(result: HeadAttention, shown: str = "") -> str:
@@ -130,7 +131,7 @@ def heading_words(result: HeadAttention, shown: str = "") -> str:
     return " · ".join(parts)
 
 
-def _sentence(result: HeadAttention) -> str:
+def sentence_words(result: HeadAttention) -> str:
     sentence = f"“{printable(result.query_tokens.sentence)}”"
     if result.query_tokens is not result.key_tokens:
         sentence = f"query: {sentence}   key: “{printable(result.key_tokens.sentence)}”"
@@ -148,7 +149,7 @@ def _map_words(result: Projection) -> Words:
     )
     return Words(
         heading_words(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
-        _sentence(head),
+        sentence_words(head),
         foot,
     )
 

@@ -27,7 +27,7 @@ def as_csv(result: Result) -> str:
 def comments(result: Result) -> Iterator[tuple[str, object]]:
     """What stands above the heading line: what this is, what proves it, where it comes from."""
     told = document(result, arrays=False)
-    for key in ("schema", "name", "kind", "layer", "head", "module", "verdict"):
+    for key in ("schema", "name", "kind", "tower", "layer", "head", "block", "module", "verdict"):
         if key in told and not isinstance(told[key], list):
             yield key, told[key]
     if isinstance(result, HeadAttention | Overview) and (special := special_words(result.special_mass)):
@@ -57,10 +57,11 @@ def rows(result: Result) -> Iterator[Row]:
 
 @rows.register
 def _(result: HeadAttention) -> Iterator[Row]:
-    yield "query", "query_token", "key", "key_token", "allowed", "score", "scaled", "weight"
+    terms = tuple(result.terms)
+    yield "query", "query_token", "key", "key_token", "allowed", "score", *terms, "scaled", "weight"
     queries, keys = result.query_tokens.labels, result.key_tokens.labels
     for query, key in product(range(len(queries)), range(len(keys))):
-        stages = (result.scores, result.scaled, result.weights)
+        stages = (result.scores, *result.terms.values(), result.scaled, result.weights)
         values = (exact(stage[query, key]) for stage in stages)
         yield query, queries[query], key, keys[key], int(result.allowed[query, key]), *values
 
@@ -84,13 +85,15 @@ def place(tokens: Tokens, position: int) -> Row:
 @rows.register
 def _(result: Verification) -> Iterator[Row]:
     errors = ("weight_error", "weight_tolerance", "output_error", "output_tolerance")
-    yield "layer", "kind", "head", *errors, "power", "hardest_fault", "verdict"
+    place = ("tower", "route", "layer", "kind", "block", "head")
+    yield *place, *errors, "power", "hardest_fault", "verdict"
     for layer in result.layers:
         for head, certificate in enumerate(layer.certificates):
             values = (exact(getattr(certificate, name)) for name in errors)
             hardest = _hardest(certificate)
             verdict = certificate.verdict.value
-            yield layer.layer, layer.kind.value, head, *values, exact(certificate.power), hardest, verdict
+            place = (layer.tower, layer.route, layer.layer, layer.kind.value, layer.block, head)
+            yield *place, *values, exact(certificate.power), hardest, verdict
 
 
 def _hardest(certificate: Certificate) -> str:

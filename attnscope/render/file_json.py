@@ -51,7 +51,8 @@ def _(result: HeadAttention, arrays: bool = True) -> dict[str, Value]:
 
 
 def _head(result: HeadAttention) -> dict[str, Value]:
-    described = ("layer", "head", "layers", "heads", "key_head", "key_heads", "module", "window")
+    described = ("layer", "head", "layers", "heads", "key_head", "key_heads", "tower", "module", "window")
+    described += ("block", "blocks")
     return {
         "schema": "attnscope.head/1",
         "name": result.name,
@@ -60,6 +61,7 @@ def _head(result: HeadAttention) -> dict[str, Value]:
         "scale": number(result.scale),
         "softcap": number(result.softcap),
         "sink": number(result.sink),
+        "added": list(result.terms),
         "special_mass": special_mass(result.special_mass),
         **written(result.query_tokens),
         "verdict": result.certificate.verdict.value,
@@ -74,7 +76,8 @@ def _head(result: HeadAttention) -> dict[str, Value]:
 
 def _head_arrays(result: HeadAttention) -> dict[str, Value]:
     names = ("weights", "scores", "scaled", "q", "k", "v", "output")
-    return {"allowed": result.allowed.tolist()} | {name: numbers(getattr(result, name)) for name in names}
+    arrays = {"allowed": result.allowed.tolist()} | {name: numbers(getattr(result, name)) for name in names}
+    return arrays | {"terms": {name: numbers(values) for name, values in result.terms.items()}}
 
 
 @document.register
@@ -131,6 +134,9 @@ def _(result: Verification, arrays: bool = True) -> dict[str, Value]:
                 "layer": layer.layer,
                 "kind": layer.kind.value,
                 "module": layer.module,
+                "tower": layer.tower,
+                "route": layer.route,
+                "block": layer.block,
                 "heads": [{"head": i} | certificate(one) for i, one in enumerate(layer.certificates)],
             }
             for layer in result.layers

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from attnscope.render.file_json import document
-from attnscope.results import Certificate, HeadAttention, Overview, Result, Verdict, Verification
+from attnscope.results import Certificate, HeadAttention, LayerCheck, Overview, Result, Verdict, Verification
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
@@ -30,7 +30,8 @@ def arrays_of(result: Result) -> Arrays:
 @arrays_of.register
 def _(result: HeadAttention) -> Arrays:
     names = ("weights", "scores", "scaled", "q", "k", "v", "output", "allowed")
-    return {name: getattr(result, name) for name in names}
+    terms = {f"term {name}": values for name, values in result.terms.items()}
+    return {name: getattr(result, name) for name in names} | terms
 
 
 @arrays_of.register
@@ -51,13 +52,15 @@ def _(result: Overview) -> Arrays:
 @arrays_of.register
 def _(result: Verification) -> Arrays:
     """One entry per head of every layer, in order."""
-    heads: list[tuple[int, int, Certificate]] = [
-        (layer.layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)
+    heads: list[tuple[LayerCheck, int, Certificate]] = [
+        (layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)
     ]
     measured = ("weight_error", "weight_tolerance", "output_error", "output_tolerance", "power")
     verdicts: list[Verdict] = [one.verdict for _, _, one in heads]
     return {
-        "layer": np.array([layer for layer, _, _ in heads], np.int64),
+        "tower": np.array([layer.tower for layer, _, _ in heads]),
+        "layer": np.array([layer.layer for layer, _, _ in heads], np.int64),
+        "block": np.array([layer.block for layer, _, _ in heads], np.int64),
         "head": np.array([head for _, head, _ in heads], np.int64),
         **{name: np.array([getattr(one, name) for _, _, one in heads], np.float64) for name in measured},
         "verdict": np.array([verdict.value for verdict in verdicts]),

@@ -32,7 +32,7 @@ class Panel:
     """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
 
     `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
-    `unanswered` is said.
+    `unanswered` is said. `limit` stands for the extent where several panels share one.
     """
 
     show: Show
@@ -43,6 +43,7 @@ class Panel:
     visible: Bool[np.ndarray, "row column"]
     answered: Bool[np.ndarray, " row"]
     unanswered: str = NO_KEY
+    limit: float | None = None
 
     @property
     def title(self) -> str:
@@ -55,6 +56,8 @@ class Panel:
     @property
     def extent(self) -> float:
         """Largest magnitude of what is visible, the end of a colour scale around 0; 1 for weights."""
+        if self.limit is not None:
+            return self.limit
         return 1.0 if self.show == "weights" else largest_magnitude(self.values[self.visible])
 
     @property

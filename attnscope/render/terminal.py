@@ -13,6 +13,7 @@ from attnscope.render.overview import overview
 from attnscope.render.panels import SHOWS, Show
 from attnscope.render.prediction import prediction, prediction_header
 from attnscope.render.report import report_lines
+from attnscope.render.terms import query_terms, terms
 from attnscope.render.verification import verification
 
 __all__ = [
@@ -28,7 +29,9 @@ __all__ = [
     "prediction_header",
     "projection",
     "query_bars",
+    "query_terms",
     "report_lines",
+    "terms",
     "verdict_words",
     "verification",
 ]

@@ -19,10 +19,12 @@ from attnscope.results.media import (
     Spectrogram,
 )
 from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
+from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.special import Special, SpecialMass
+from attnscope.results.terms import HeadTerms, Influence
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
 from attnscope.results.view import HeadView
 from attnscope.results.worked import ScaleStudy, Worked
@@ -30,6 +32,7 @@ from attnscope.results.worked import ScaleStudy, Worked
 Result: TypeAlias = (
     HeadAttention
     | HeadView
+    | HeadTerms
     | Overview
     | Verification
     | Projection
@@ -42,6 +45,7 @@ Result: TypeAlias = (
     | PictureHeads
     | SoundAttention
     | SoundHeads
+    | Outline
 )
 
 __all__ = [
@@ -49,23 +53,30 @@ __all__ = [
     "Blank",
     "Certificate",
     "Comparison",
+    "Cost",
     "Divergence",
     "Fault",
+    "Gap",
     "Gaze",
     "Generated",
     "Guess",
     "HeadAttention",
     "HeadScores",
+    "HeadTerms",
     "HeadView",
+    "Influence",
     "Kind",
     "LayerCheck",
+    "LayerOutline",
     "MapSettings",
     "NextSentence",
+    "Outline",
     "OutputCheck",
     "Overview",
     "Picture",
     "PictureAttention",
     "PictureHeads",
+    "Position",
     "Prediction",
     "Projection",
     "Provenance",
@@ -81,6 +92,8 @@ __all__ = [
     "Special",
     "SpecialMass",
     "Spectrogram",
+    "Storage",
+    "TowerOutline",
     "Verdict",
     "Verification",
     "Worked",
