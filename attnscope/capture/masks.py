@@ -24,7 +24,9 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
     elif "flash" in name:
         allowed = _of_flash(given, row)
     elif mask is not None:
-        bias, allowed = _of_tensor(_of_row(mask, row)[..., :keys].expand(-1, queries, -1))
+        mask = _of_row(mask, row)[..., :keys].expand(-1, queries, -1)
+        # eager functions add whatever they are given: a mask of True and False is one of 1 and 0 to them
+        bias, allowed = _of_tensor(mask.to(given.query.dtype) if name == "eager" else mask)
         added |= {} if bias is None else {IN_THE_MASK: bias}
     elif name == "sdpa" and queries > 1 and _is_causal(given):
         allowed = torch.ones(queries, keys, dtype=torch.bool).tril()[None]

@@ -15,7 +15,8 @@ def looks_up_by_hand(module_class: type) -> bool:
     Code of this older style, mostly from a model's own repository, never asks for a function called eager.
     """
     names = _names(module_class)
-    return "ALL_ATTENTION_FUNCTIONS" in names and "get_interface" not in names
+    asked_for_an_attribute = "getattr" in names  # which finds none of that name, whatever the name is
+    return "ALL_ATTENTION_FUNCTIONS" in names and "get_interface" not in names and not asked_for_an_attribute
 
 
 def _names(module_class: type) -> tuple[str, ...]:
