@@ -148,6 +148,8 @@ def _size(name: str, value: Any) -> Any:
         return [size] * len(value) if isinstance(value, (list, tuple)) else size
     if name == "depths":
         return [2] * len(value)
+    if name in rules.AS_WIDE:
+        return [rules.HIDDEN] * len(value)
     if name in rules.EIGHTHS and isinstance(value, (list, tuple)):
         return [max(entry // 8, 3) for entry in value]
     return None

@@ -110,7 +110,7 @@ def _frames(maker: Maker) -> int:
 
 
 def _image_size(maker: Maker) -> tuple[int, int]:
-    size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", default=FREE_IMAGE)
+    size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", "crop_size", default=FREE_IMAGE)
     return tuple(size) if isinstance(size, (list, tuple)) else (size, size)
 
 
@@ -203,9 +203,7 @@ _ALWAYS: dict[str, Callable[[Maker], bool]] = {
     "decoder_input_ids": lambda maker: True,
     "bbox": lambda maker: True,
     "input_ids": lambda maker: "pixel_values" in maker.parameters,
-    "pixel_values": lambda maker: (
-        not hasattr(maker.config, "image_token_id") and not hasattr(maker.config, "image_token_index")
-    ),
+    "pixel_values": lambda maker: seek(maker.config, "image_token_id", "image_token_index") is None,
     "input_features_mask": lambda maker: True,
     "spatial_shapes": lambda maker: True,
     "pixel_attention_mask": lambda maker: "spatial_shapes" in maker.parameters,

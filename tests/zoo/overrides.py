@@ -6,7 +6,7 @@ types too.
 
 from typing import Any
 
-from .rules import HEADS, HIDDEN, LEAVE, WINDOW
+from .rules import HEADS, HIDDEN, IMAGE, LEAVE, WINDOW
 
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 _RESNET = {
@@ -51,7 +51,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "dac": {"encoder_hidden_size": 4, "decoder_hidden_size": 64},
     "detr": _DETR,
     "dots3_note_vision_encoder": {"adapter_in_dim": HIDDEN},
-    "efficientnet": _EFFICIENT,
     "emu3": {"vocabulary_map": {"<image>": 95}},
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
@@ -87,7 +86,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "d_fine": {"anchor_image_size": None},
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse", "sparse"], **_UNGROUPED},
     "depth_anything": {"neck_hidden_sizes": [6, 12, 24, 48], "reassemble_hidden_size": HIDDEN},
-    "dots3_note_text": {**_UNGROUPED, "ngram_vocab_size_base": 97},
     "fun_asr_nano": {"adaptor_config.intermediate_size": 12},
     "gemma3": {"mm_tokens_per_image": 9},
     "granite_speech5_encoder": _UNGROUPED,
@@ -104,7 +102,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "maskformer": {"fpn_feature_size": 64, "mask_feature_size": 64},
     "mimo_v2_flash": {"num_key_value_heads": 1},
     "moonshine_streaming": {"num_key_value_heads": HEADS, **_UNGROUPED},
-    "moshi_depth": {"num_codebooks": 12, "max_position_embeddings": 12},
     "oneformer": {"conv_dim": 64, "mask_dim": 64, "hidden_dim": 64, "num_attention_heads": 4},
     "patchtsmixer": {"context_length": 32, "patch_length": 8, "patch_stride": 8},
     "patchtst": {"context_length": 32, "patch_length": 4, "patch_stride": 4},
@@ -115,17 +112,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         "num_self_attention_heads": HEADS,
         "num_cross_attention_heads": HEADS,
         "num_self_attends_per_block": 2,
-    },
-    "sam2_hiera_det_model": {
-        "embed_dim_per_stage": [12, 24, 48, 96],
-        "blocks_per_stage": [1, 1, 2, 1],
-        "num_attention_heads_per_stage": [1, 2, 4, 8],
-        "num_attention_heads": 1,
-        "hidden_size": 12,
-        "global_attention_blocks": [3],
-        "window_positional_embedding_background_size": [3, 3],
-        "window_size_per_stage": [4, 2, 3, 3],
-        "image_size": [96, 96],
     },
     "sam_hq_mask_decoder": {"vit_dim": HIDDEN},
     "sam_vision_model": {"num_pos_feats": 24},
@@ -168,7 +154,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "gemma3n_audio": {"input_feat_size": 16},
     "glm5_next_text": {**_UNGROUPED, "index_topk": 4, "index_kpool": 2, "qk_rope_head_dim": 0},
     "granite_docling_vision": {"image_size": 32},
-    "hiera": {"image_size": [56, 56], "patch_stride": [4, 4], "patch_size": [7, 7]},
     "levit": {
         "image_size": 96,
         "patch_size": 16,
@@ -201,14 +186,39 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "sapiens2": {"num_key_value_heads_per_layer": [6, 2, 2]},
     "seggpt": {"image_size": [48, 24]},
     "tvp": {"visual_prompt_size": 4},
-    "vitpose_backbone": {"part_features": 12, "image_size": [64, 48], "patch_size": [16, 16]},
-    "xclip": {"mit_hidden_size": HIDDEN},
     "zamba": {
         "num_hidden_layers": 5,
         "layers_block_type": ["linear_attention", "hybrid"] * 2 + ["linear_attention"],
         "attention_hidden_size": 96,
         "attention_head_dim": 16,
     },
+    "vitpose_backbone": {"part_features": 12, "image_size": [64, 48], "patch_size": [16, 16], "num_experts": 1},
+    "mllama_vision_model": {"intermediate_layers_indices": [0, 1], "num_global_layers": 2},
+    "hiera": {"image_size": [64, 64], "patch_stride": [4, 4], "patch_size": [7, 7]},
+    "lw_detr": {"projector_scale_factors": [1.0], "num_feature_levels": 1},
+    "sam2_hiera_det_model": {"embed_dim_per_stage": [12, 24, 48, 96], "blocks_per_stage": [1, 1, 2, 1], "num_attention_heads_per_stage": [1, 2, 4, 8], "num_attention_heads": 1, "hidden_size": 12, "global_attention_blocks": [3], "window_positional_embedding_background_size": [3, 3], "window_size_per_stage": [8, 4, 6, 3], "image_size": [96, 96]},
+    "xclip_vision_model": {"mit_hidden_size": HIDDEN},
+    "janus_vqgan": {"num_patches": 4},
+    "chmv2": {"backbone_config.return_class_token": True},
+    "deepseek_ocr2_sam_vision_model": {"downsample_channels": [24, 48]},
+    "unlimited_ocr_sam_vision_model": {"downsample_channels": [24, 48]},
+    "pp_formulanet_vision": {"post_conv_in_channels": HIDDEN},
+    "slanext_vision": {"post_conv_in_channels": HIDDEN},
+    "slanext": {"post_conv_in_channels": HIDDEN},
+    "pp_formulanet": {"post_conv_in_channels": HIDDEN},
+    "vjepa2": {"crop_size": IMAGE, "frames_per_clip": 4},
+    "superglue": {"keypoint_encoder_sizes": [6, 12, 24, 48]},
+    "phi4_multimodal_audio": {"ext_pw_out_channel": HIDDEN, "nemo_conv_channels": HIDDEN, "depthwise_separable_out_channel": HIDDEN},
+    "qwen2_5_omni_audio_encoder": {"n_window": 4, "n_window_infer": 8},
+    "qwen3_omni_moe_audio_encoder": {"n_window": 4, "n_window_infer": 8},
+    "qwen3_asr_encoder": {"n_window": 4, "n_window_infer": 8},
+    "moshi_depth": {"num_codebooks": 12, "max_position_embeddings": 12, "input_size": HIDDEN},
+    "nemotron3_diarization_audio": _UNGROUPED,
+    "nemotron3_5_transcribe_asr_audio": _UNGROUPED,
+    "efficientnet": {**_EFFICIENT, "hidden_dim": 128},
+    "mimi": {"vector_quantization_hidden_dimension": HIDDEN},
+    "gemma4_unified_assistant": {"text_config.num_kv_shared_layers": 0},
+    "dots3_note_text": {**_UNGROUPED, "ngram_vocab_size_base": 97, "swa_num_attention_heads": HEADS, "swa_num_key_value_heads": HEADS, "swa_q_lora_rank": 14, "swa_kv_lora_rank": 12, "swa_head_dim": 10, "swa_qk_nope_head_dim": 6, "swa_v_head_dim": 10},
     "zaya": {"num_experts_per_tok": 1},
 }
 

@@ -207,6 +207,7 @@ _GROUPS: list[tuple[Any, str]] = [
     (8, "coordinate_size shape_size"),
     (32, "base_channels"),
     (IMAGE, "max_img_size max_image_size resolution"),
+    (HIDDEN, "vector_quantization_hidden_dimension x4_feat_dim"),
 ]
 
 SIZES: dict[str, Any] = {name: value for value, names in _GROUPS for name in names.split()}
@@ -218,6 +219,7 @@ FIRST_SPECIAL = 40  # ids from here to VOCABULARY stand for images, videos and t
 LEAVE = object()  # as an order: say nothing about this field, the library derives it
 OPTIONAL = frozenset("n_inner q_lora_rank".split())  # None has a meaning of its own in these
 
+AS_WIDE = frozenset({"decoder_in_channels", "vision_features_channels"})  # lists of HIDDEN
 SECTIONS = {4: [2, 1, 1], 2: [1, 1, 0], 1: [1, 0, 0]}  # of a rotation, by its number of frequencies
 EIGHTHS = frozenset(  # channels per stage, divided by 8 each, so that their relations stay
     """hidden_sizes embed_dim embed_dims embed_dim_per_stage encoder_in_channels neck_hidden_sizes stage_in_channels
