@@ -42,12 +42,16 @@ def first_origin(tensor: Tensor) -> Origin:
     return Origin(given=not learned, learned=learned, shapes=(tensor.shape,))
 
 
+def _by_a_number(args: Sequence[Any]) -> bool:
+    return len(args) > 1 and (not isinstance(args[1], Tensor) or args[1].numel() == 1)
+
+
 def origin_of(name: str, args: Sequence[Any], result: Tensor, operands: Sequence[Origin]) -> Origin:
     """The origin of what the operation `name` made of operands with these origins."""
     shape = (result.shape,)
     table = name in LOOKUPS or (name == "getitem" and next(tensors_in(args[1:]), None) is not None)
     moves = (name in MOVES or name in KEEPS) and not table
-    if operands and (moves or (name in ("mul", "div") and len(operands) == 1)):
+    if operands and (moves or (name in ("mul", "div") and _by_a_number(args))):
         return replace(operands[0], shapes=(*operands[0].shapes[1 - _SHAPES_KEPT :], *shape))
     given = any(each.given for each in operands)
     learned = any(each.learned for each in operands)

@@ -30,6 +30,7 @@ class Logits:
     softcap: float | None
     terms: tuple[tuple[str, Tensor], ...]
     allowed: Tensor | None
+    shifts: tuple[Tensor, ...] = ()  # the same for all keys of a query: no softmax feels them
     remainder: Tensor | None = None
 
 
@@ -49,10 +50,11 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
     query, key = _operands(product, exchanged, layout, scores.shape)
     for factor in main.factors:
         query, key = _scaled_operands(query, key, _arranged(factor, layout, scores.shape))
-    terms, allowed = _terms_and_allowed(scores, main, layout, (mine, product.origins[not exchanged]))
+    roots = mine.root, product.origins[not exchanged].root
+    terms, shifts, allowed = _terms_and_allowed(scores, main, layout, roots)
     cap = scores.cap
     scale = main.factor * (1 if cap is None else cap)
-    found = Logits(layout, query, key, scale, cap, terms, allowed)
+    found = Logits(layout, query, key, scale, cap, terms, allowed, shifts)
     return found if logits is None else _completed(found, layout.arrange(logits))
 
 
@@ -114,12 +116,16 @@ def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor
 
 
 def _terms_and_allowed(
-    scores: Scores, main: Part, layout: Layout, roots: tuple[Origin, Origin]
-) -> tuple[tuple[tuple[str, Tensor], ...], Tensor | None]:
-    """The other parts by name, and where a query may look: no mask and no part at or below `FORBIDDEN`."""
+    scores: Scores, main: Part, layout: Layout, roots: tuple[object, object]
+) -> tuple[tuple[tuple[str, Tensor], ...], tuple[Tensor, ...], Tensor | None]:
+    """The other parts by name, what only shifts whole rows, and where a query may look.
+
+    Forbidden is what a mask covers, and what a part at or below `FORBIDDEN` is added to.
+    """
     product = cast(Product, main.product)
     barred = [_arranged(mask, layout, scores.shape) for mask in scores.forbidden]
     terms: list[tuple[str, Tensor]] = []
+    shifts: list[Tensor] = []
     for part in scores.parts:
         if part is main or not part.intact:
             continue
@@ -134,23 +140,25 @@ def _terms_and_allowed(
         if low.any():
             barred.append(low)
             term = term.masked_fill(low, 0)
-        if term.any():
+        if term.shape[-1] == 1:
+            shifts.append(term)
+        elif term.any():
             terms.append((_name(part.origin, term, roots), term))
     allowed = None
     for each in barred:
         allowed = ~each if allowed is None else allowed & ~each
-    return _distinct(terms), None if allowed is None or allowed.all() else allowed
+    return _distinct(terms), tuple(shifts), None if allowed is None or allowed.all() else allowed
 
 
-def _name(origin: Origin, term: Tensor, roots: tuple[Origin, Origin]) -> str:
+def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
     """What a term is, by what made it: a gathered product with the query or the key is DeBERTa's kind."""
     operands = {root for pair in origin.products for root in pair}
     if operands and origin.looked_up:
-        if roots[0].root in operands:
+        if roots[0] in operands:
             return "c2p"
-        if roots[1].root in operands:
+        if roots[1] in operands:
             return "p2c"
-    if operands or origin.looked_up or (origin.learned and not origin.given):
+    if operands or (origin.learned and (origin.looked_up or not origin.given)):
         return "relative position"
     if origin.learned:
         return "bias"
@@ -206,7 +214,7 @@ def _cells(found: Logits, logits: Tensor) -> Iterator[tuple[Tensor, Tensor, Tens
         size = query.abs() @ key.abs().mT * abs(found.scale)
         if found.softcap is not None:
             ours = found.softcap * torch.tanh(ours / found.softcap)
-        for _, term in found.terms:
+        for term in (*(term for _, term in found.terms), *found.shifts):
             ours, size = ours + flat(term, start), size + flat(term, start).abs()
         mask = torch.ones(1, 1, 1, dtype=torch.bool, device=logits.device)
         if found.allowed is not None:

@@ -34,7 +34,7 @@ def looks_traceable(module_class: type) -> bool:
     whole_model = hasattr(module_class, "from_pretrained")
     if whole_model or asks_interface(module_class) or _of_torch(module_class):
         return False
-    mine = _operations(module_class)
+    mine = _operations(module_class)  # type: ignore[arg-type]
     if mine["whole"] or not mine["softmax"] or mine["assignment"]:
         return bool(mine["whole"])
     held = (_operations(part)["product"] for part in _parts(module_class))
