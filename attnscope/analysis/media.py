@@ -61,7 +61,7 @@ def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> Sou
     return SoundHeads(overview, sound, spectrogram(sound), gaze, weights, frames.seconds)
 
 
-def default_query(tokens: Tokens, keys: Tokens, *, causal: bool) -> int | None:
+def default_query(tokens: Tokens, *, causal: bool) -> int | None:
     """The query to look at where none is named: the class token, in a decoder the last token, else None."""
     if "[CLS]" in tokens.names:
         return tokens.names.index("[CLS]")

@@ -75,7 +75,8 @@ def heads(
     check_targets(targets, PICTURES + NUMBERS)
     if media.given:
         check_media([*others, *(["--terms"] if terms else []), *(["--generate"] if writing.generate else [])])
-        return show_media(media, texts, wanted, request, output, targets, query=query, json=json)
+        show_media(media, texts, wanted, request, output, targets, query=query, json=json)
+        return
     session = open_session(request, texts, wanted, output, writing=writing)
     if terms:
         show_terms(session, output, targets, query=query, key=key, json=json)

@@ -14,6 +14,14 @@ import typer
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
 ]
+SparedText = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TEXT]",
+        help="The text to read; '-' reads it from standard input. Not needed with --image and --audio.",
+        show_default=False,
+    ),
+]
 ArticleText = Annotated[
     str | None,
     typer.Argument(
@@ -89,6 +97,15 @@ Temperature = Annotated[
 TopP = Annotated[
     float | None,
     typer.Option("--top-p", metavar="P", help="Of --sample: draw from the likeliest that make up P."),
+]
+Image = Annotated[
+    Path | None,
+    typer.Option(
+        "--image", metavar="FILE", help="A picture to read, alone or beside TEXT, as the model takes it."
+    ),
+]
+Audio = Annotated[
+    Path | None, typer.Option("--audio", metavar="FILE", help="A sound to read: wav, flac, ogg or mp3.")
 ]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[

@@ -6,16 +6,17 @@ told, positions are numbered and the user is told so.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnscope.errors import InputError
+from attnscope.model.anatomy import Site
 from attnscope.model.loaded import Model
 from attnscope.model.patches import (
     Grid,
@@ -48,6 +49,23 @@ class Perceived(Encoded):
 
     positions: Tokens
     medium: Picture | Sound | None
+
+    @property
+    def read(self) -> Tokens | None:
+        """The tokens if any of them is one of a vocabulary."""
+        return self.tokens if any(token.id >= 0 for token in self.tokens.items) else None
+
+
+def sees(model: nn.Module, tower: Iterable[Site]) -> bool:
+    """Whether the attention modules are those that read the picture or the sound itself."""
+    readers = (reader_of(model, name) for name in ("pixel_values", *_SOUNDS))
+    first = [reader.first.path for reader in readers if reader is not None]
+    return any(site.path in first for site in tower)
+
+
+def splices(config: Any) -> bool:
+    """Whether a model of this config reads a picture as part of its text."""
+    return getattr(config, "image_token_id", None) is not None
 
 
 def read_media(
@@ -83,7 +101,7 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     covered = (grid.rows * grid.high, grid.columns * grid.wide) if grid and found else (0, 0)
     picture = None if pixels is None else Picture(path.name, digest, pixels, covered)
     inputs, tokens = given, positions
-    if getattr(model.module.config, "image_token_id", None) is not None:
+    if splices(model.module.config):
         text = " ".join(texts)
         inputs, tokens, more = picture_in_text(model, opened, given, text, grid if found else None)
         told += more

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from attnscope.model.anatomy import sites
+from attnscope.model.anatomy import Site, sites
 from attnscope.tokens import Patches, Token, Tokens
 
 _LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
@@ -42,9 +42,8 @@ class Grid:
 class Reader:
     """The part of a model that reads pictures (or sounds), and the first attention module in it."""
 
-    path: str
     module: nn.Module
-    first: nn.Module
+    first: Site
 
     def setting(self, name: str) -> Any:
         """An entry of the config of this part, or of the half that sees within a joint config; or None."""
@@ -68,7 +67,7 @@ class Reader:
             seen.extend(each for each in (*given, *named.values()) if isinstance(each, Tensor))
             raise _Seen
 
-        handle = self.first.register_forward_pre_hook(look, with_kwargs=True)
+        handle = self.first.module.register_forward_pre_hook(look, with_kwargs=True)
         try:
             with suppress(_Seen):
                 functional_call(self.module, dict(changed or {}), (), dict(inputs))
@@ -90,8 +89,8 @@ def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""
-            if inside := [site.module for site in found if site.path.startswith(stem)]:
-                return Reader(path, module, inside[0])
+            if inside := [site for site in found if site.path.startswith(stem)]:
+                return Reader(module, inside[0])
     return None
 
 

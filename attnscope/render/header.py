@@ -24,8 +24,9 @@ def header(result: HeadAttention | Overview | Verification | Projection) -> Rend
     lines = [_subject(result), reading(result.provenance)]
     if isinstance(result, HeadAttention) and (features := feature_words(result)):
         lines.append(Text(" · ".join(features)))
-    lines.append(_sentence(result))
     tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
+    if tokens.texts:  # a picture or a sound has none
+        lines.append(_sentence(result))
     if tokens.written:
         lines.append(_gone_on(tokens))
     return Group(*lines)
@@ -101,7 +102,7 @@ def _sentence(result: HeadAttention | Overview | Verification) -> Text:
     if isinstance(result, Verification):
         return quoted(result.tokens)
     line = quoted(result.query_tokens)
-    if result.kind is Kind.CROSS:
+    if result.kind is Kind.CROSS and result.key_tokens.texts:
         line = Text.assemble("query ", line, "  key ", quoted(result.key_tokens))
     line.no_wrap, line.overflow = True, "ellipsis"
     return line

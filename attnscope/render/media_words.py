@@ -1,6 +1,7 @@
 """What is said of attention over a picture or a sound, the same in a terminal and beside a figure."""
 
-from attnscope.render.numbers import weight_text
+from rich.text import Text
+
 from attnscope.results import (
     HeadAttention,
     Overview,
@@ -21,11 +22,20 @@ def query_words(shown: Media) -> str:
     query, tokens = shown.gaze.query, _head(shown).query_tokens
     if query is None:
         return f"mean over {len(tokens)} queries"
-    return f"query {tokens.labels[query]}" if tokens.items[query].span is None else _named(tokens, query)
+    return (
+        f"query {printable(tokens.labels[query])}"
+        if tokens.items[query].span is None
+        else _named(tokens, query)
+    )
 
 
 def _named(tokens: Tokens, query: int) -> str:
     return f"query {query} “{tokens.names[query]}”"
+
+
+def medium_line(shown: Media) -> Text:
+    """File and query, for the head of a terminal's answer."""
+    return Text(f"{medium_words(shown)} · {query_words(shown)}", no_wrap=True, overflow="ellipsis")
 
 
 def medium_words(shown: Media) -> str:
@@ -38,23 +48,34 @@ def medium_words(shown: Media) -> str:
 def picture_words(picture: Picture, rows: int, columns: int) -> str:
     height, width = picture.size
     patch = f"{picture.covered[0] // rows} x {picture.covered[1] // columns}"
-    read = f"read as {height} x {width} pixels, {rows} rows x {columns} columns of {patch}"
-    return f"{printable(picture.name)} {read}"
+    read = f"read as {height} x {width} pixels, {rows} x {columns} patches of {patch}"
+    return f"{printable(picture.name)}, {read}"
 
 
 def sound_words(sound: Sound, frames: int, seconds: float) -> str:
     read = f"{sound.seconds:.2f} s at {sound.rate} Hz, {frames} frames of {1000 * seconds:g} ms"
-    return f"{printable(sound.name)} {read}"
+    return f"{printable(sound.name)}, {read}"
+
+
+def text_words(shown: Media) -> list[str]:
+    """The text that the queries read, in quotation marks, if they read any."""
+    tokens = _head(shown).query_tokens
+    return [f"“{printable(tokens.sentence)}”"] if tokens.texts else []
 
 
 def shares(shown: PictureAttention | SoundAttention) -> list[str]:
-    """How much of the row lies on the picture or sound, and how much on each other thing."""
-    on = "on the picture" if isinstance(shown, PictureAttention) else "on the sound"
-    told = [f"{on} {weight_text(float(shown.weights.sum()))}"]
-    told += [f"{printable(name)} {weight_text(value)}" for name, value in shown.elsewhere.items()]
-    rest = 1 - float(shown.weights.sum()) - sum(shown.elsewhere.values())
-    return [*told, f"sink {weight_text(rest)}"] if shown.head.sink is not None else told
+    """How much of the row lies on the picture or sound, and how much on each other thing, in per cent."""
+    on = "picture" if isinstance(shown, PictureAttention) else "sound"
+    parts = {on: float(shown.weights.sum()), **shown.elsewhere}
+    if shown.head.sink is not None:
+        parts["sink"] = 1 - sum(parts.values())
+    return [f"{printable(name)} {100 * share:.1f} %" for name, share in parts.items()]
 
 
-def _head(shown: Media) -> Overview | HeadAttention:
+def shares_words(shown: PictureAttention | SoundAttention) -> str:
+    """The same in one line, with whose attention it is."""
+    return f"attention of the {query_words(shown)}: {', '.join(shares(shown))}"
+
+
+def _head(shown: Media) -> HeadAttention | Overview:
     return shown.head if isinstance(shown, PictureAttention | SoundAttention) else shown.overview
