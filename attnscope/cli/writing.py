@@ -98,10 +98,11 @@ def gone_on(session: "Session", settings: "Settings", output: "Output") -> "Sess
 
 
 def _tell(name: str, written: "Written", read: "Tokens", output: "Output") -> None:
-    many = len(written.ids) - written.given
     output.notice(f"{name} goes on, {written.how}: {read.texts[-1].strip()}")
     ended = ", with which it came to an end," if written.finished else ""
-    output.notice(f"of its {many} new tokens the last{ended} was not read any more and has no row")
+    many = len(written.ids) - written.given
+    words = "its one new token" if many == 1 else f"of its {many} new tokens the last"
+    output.notice(f"{words}{ended} was not read any more and has no row")
 
 
 def _with_text(session: "Session", written: "Written", read: "Tokens") -> "Session":

@@ -185,7 +185,8 @@ def _overview_words(result: Overview) -> Words:
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    told = " · ".join((legend(result), *overview_view_words(result)))
+    written = written_words(result.query_tokens)
+    told = " · ".join((legend(result), *overview_view_words(result), *([written] if written else [])))
     return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))
 
 

@@ -27,19 +27,9 @@ def header(result: HeadAttention | Overview | Verification | Projection) -> Rend
     tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
     if tokens.texts:  # a picture or a sound has none
         lines.append(_sentence(result))
-    if tokens.written:
-        lines.append(_gone_on(tokens))
+    if isinstance(result, Overview) and (told := written_words(tokens)):
+        lines.append(Text(told))
     return Group(*lines)
-
-
-def _gone_on(tokens: Tokens) -> Text:
-    """What the model wrote itself, and how; of an encoder-decoder the text stands above."""
-    unread = "its last token was not read and has no row"
-    if len(tokens.texts) < 2:
-        return Text(f"the model wrote the query text, {tokens.written}; {unread}", style="dim")
-    text = Text(f"“{printable(tokens.texts[-1].strip())}”", style="italic")
-    how = f"the model went on, {tokens.written}: "
-    return Text.assemble((how, "dim"), text, (f"; {unread}", "dim"))
 
 
 def model_words(provenance: Provenance) -> str:
@@ -80,6 +70,8 @@ def feature_words(result: HeadAttention) -> list[str]:
     features = []
     if result.kind is Kind.CROSS:
         features.append(CROSS_ROWS)
+    if told := written_words(result.query_tokens):
+        features.append(told)
     if result.key_heads < result.heads:
         features.append(_shared_key_head(result))
     if result.window is not None:
@@ -89,6 +81,14 @@ def feature_words(result: HeadAttention) -> list[str]:
     if result.sink is not None:
         features.append(f"sink {result.sink:.2f}{' on average' if result.sink_by_query else ''}")
     return features
+
+
+def written_words(tokens: Tokens) -> str:
+    """What of the text the model wrote itself, and how; empty where all was given."""
+    if not tokens.written:
+        return ""
+    what = "what follows →" if len(tokens.texts) > 1 else "the decoder's text"
+    return f"the model wrote {what} itself, {tokens.written}; its last token was not read and has no row"
 
 
 def _shared_key_head(result: HeadAttention) -> str:
@@ -109,7 +109,9 @@ def _sentence(result: HeadAttention | Overview | Verification) -> Text:
 
 
 def quoted(tokens: Tokens) -> Text:
-    """The given texts in quotation marks, cut at the width of the console."""
+    """The source texts in quotation marks, cut at the width of the console; an arrow as in `sentence`."""
     given = tokens.texts[:-1] if tokens.written and len(tokens.texts) > 1 else tokens.texts
     quoted = " | ".join(f"“{printable(text)}”" for text in given)
+    if len(given) < len(tokens.texts):
+        quoted += f" → “{printable(tokens.texts[-1].strip())}”"
     return Text(quoted, style="italic", no_wrap=True, overflow="ellipsis")
