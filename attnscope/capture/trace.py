@@ -113,7 +113,7 @@ class _Tracer(TorchFunctionMode):
             with self:
                 return stepwise(*args, **kwargs)
         before = {id(each): self.record(each) for each in tensors_in((args, kwargs))}
-        if overwrites(function):
+        if args and overwrites(function):
             self._keep_weights(args[0], before)
         result = function(*args, **kwargs)
         if isinstance(result, Tensor):
