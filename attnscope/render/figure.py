@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render import comparison_words
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
-from attnscope.render.header import attention_words, feature_words, model_words
+from attnscope.render.header import attention_words, feature_words, model_words, written_words
 from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
@@ -139,11 +139,11 @@ def sentence_words(result: HeadAttention) -> str:
 
 
 def _map_words(result: Projection) -> Words:
-    head = result.head
+    head, written = result.head, written_words(result.head.query_tokens)
     trust = (trust_words(result), correlation_words(result), DISCLAIMER)
     foot = (
         *trust,
-        " · ".join(settings_words(result)),
+        " · ".join([*settings_words(result), *([written] if written else [])]),
         certificate_words(head.certificate),
         source_words(head.provenance),
     )
