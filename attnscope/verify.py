@@ -96,8 +96,7 @@ def _largest_score_sum(call: AttentionCall, head: int, operands: Operands) -> fl
 def _faults(call: AttentionCall, head: int, operands: Operands, tolerance: float) -> tuple[Fault, ...]:
     """Every applicable fault applied to this call, hardest to see first."""
     tried = []
-    dropped = {f"{name} dropped": _without(added) for name, added in call.added(head).items()}
-    for name, fault in {**FAULTS, **dropped}.items():
+    for name, fault in {**FAULTS, **_dropped_terms(call, head)}.items():
         if (faulty := fault(call, head, operands)) is not None:
             weight_error, output_error = _distance(call, head, attend(faulty))
             power = max(weight_error / tolerance, output_error / (2 * tolerance))
@@ -135,15 +134,30 @@ def _soft_cap_dropped(call: AttentionCall, head: int, operands: Operands) -> Ope
     return None if operands.softcap is None else operands.but(softcap=None)
 
 
+def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
+    """One fault for each thing that is added; what is added twice under one name (mask, mask 2) goes at once."""
+    by_name: dict[str, Tensor] = {}
+    for name, added in call.added(head).items():
+        plain = name.rstrip(" 0123456789")
+        by_name[plain] = by_name[plain] + added if plain in by_name else added
+    clashing = {name.removesuffix(" dropped") for name in FAULTS}
+    return {
+        f"{'added ' if name in clashing else ''}{name} dropped": _without(added)
+        for name, added in by_name.items()
+    }
+
+
 def _without(added: Float[Tensor, "query key"]) -> Made:
     """The fault that leaves out one thing that is added to the scores; a constant along a row is no fault."""
 
     def drop(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-        seen = added.masked_fill(~call.allowed_matrix(head), torch.nan)
-        tells = (seen - seen.nanmean(-1, keepdim=True)).abs().nan_to_num(
-            0
-        ).max() > 0 or operands.sinks is not None
-        return operands.but(bias=operands.bias - added) if tells and operands.bias is not None else None
+        if operands.bias is None:
+            return None
+        forbidden = ~call.allowed_matrix(head)
+        highest = added.masked_fill(forbidden, -torch.inf).amax(-1)
+        lowest = added.masked_fill(forbidden, torch.inf).amin(-1)
+        tells = bool((highest > lowest).any()) or operands.sinks is not None
+        return operands.but(bias=operands.bias - added) if tells else None
 
     return drop
 
