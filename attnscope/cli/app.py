@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import compare, heads, options, predict, report, sdpa, tsne, verify
+    from attnscope.cli import compare, heads, model, options, predict, report, sdpa, tsne, verify
 
     for command in (
         heads.heads,
@@ -98,6 +98,7 @@ def _register() -> None:
         sdpa.sdpa,
         report.report,
         verify.verify,
+        model.model,
     ):
         app.command(command.__name__)(options.grouped(command))
 

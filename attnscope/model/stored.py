@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from attnscope.errors import ModelUnavailableError, one_line
 
-_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
 def check_head(file: Path, name: str) -> None:
@@ -36,13 +36,13 @@ def precision(files: Iterable[Path]) -> str | None:
         for told in _head(file).values():
             start, end = told["data_offsets"]
             taken[told["dtype"]] += end - start
-    floats = [kind for kind, _ in taken.most_common() if kind in _FLOATS]
-    return _FLOATS[floats[0]] if floats else None
+    floats = [kind for kind, _ in taken.most_common() if kind in FLOATS]
+    return FLOATS[floats[0]] if floats else None
 
 
 def is_float(kind: str) -> bool:
     """Whether a number stored so is the number that is meant, with no scale beside it."""
-    return kind in _FLOATS
+    return kind in FLOATS
 
 
 def _head(file: Path) -> dict[str, dict[str, Any]]:

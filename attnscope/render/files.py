@@ -7,6 +7,7 @@ The dense weights of an overview stand in its npz only.
 from attnscope.render import (
     file_comparison,
     file_media,
+    file_outline,
     file_prediction,
     file_projection,
     file_report,
@@ -21,6 +22,7 @@ from attnscope.render.worked import files as worked_files
 # modules whose import registers their result with `document`, `rows` and `arrays_of`
 REGISTERED = (
     file_comparison,
+    file_outline,
     file_media,
     file_prediction,
     file_projection,

@@ -9,6 +9,7 @@ from attnscope.render.comparison import comparison, comparison_header
 from attnscope.render.header import header
 from attnscope.render.map import projection
 from attnscope.render.matrix import matrix
+from attnscope.render.outline import outline
 from attnscope.render.overview import overview
 from attnscope.render.panels import SHOWS, Show
 from attnscope.render.prediction import prediction, prediction_header
@@ -24,6 +25,7 @@ __all__ = [
     "comparison_header",
     "header",
     "matrix",
+    "outline",
     "overview",
     "prediction",
     "prediction_header",

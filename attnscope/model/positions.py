@@ -1,0 +1,157 @@
+"""How a model knows where its tokens stand: found in its modules and parameters, with figures of its config.
+
+Tables of learned or fixed sinusoidal places, rotations of queries and keys, biases by distance. A table
+belongs to the towers that share the most of its path: `encoder.embed_positions` to those of the encoder.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from attnscope.model.dimensions import config_of
+from attnscope.model.towers import Tower
+from attnscope.results import Kind, Position
+
+LEARNED, SINUSOIDAL, CONVOLUTION = "learned", "sinusoidal", "convolution"
+ROTARY, ALIBI, RELATIVE = "rotary", "ALiBi", "relative"
+
+_TABLE = re.compile(r"(^|_)(wpe|pos|position|positions|positional)(_|$)")
+_RELATIVE = re.compile(r"(^|_)(rel|relative|distance)(_|$)|continuous_position|(^|_)r_r_bias$|pos_bias_[uv]$")
+_ALIBI_BUILDERS = ("build_alibi_tensor", "build_mpt_alibi_tensor", "_build_alibi_tensor")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One table of places, or what stands for one, with the parameters that it is read from."""
+
+    path: str
+    position: Position
+    parameters: tuple[nn.Parameter, ...]
+
+    def is_used(self, used: Collection[nn.Parameter] | None) -> bool:
+        """Whether a run that used the parameters `used` read it; taken for granted where there was no run."""
+        return used is None or not self.parameters or any(each in used for each in self.parameters)
+
+
+def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]]:
+    """The tables of places by tower."""
+    found: dict[Tower, list[Table]] = {tower: [] for tower in towers}
+    for table in _tables(model):
+        for tower in _closest(table.path, _self_attention(towers)):
+            found[tower].append(table)
+    return found
+
+
+def _tables(model: nn.Module) -> list[Table]:
+    found = []
+    for path, module in model.named_modules():
+        name, kind = path.rpartition(".")[2].lower(), type(module).__name__.lower()
+        mine = tuple(module.parameters(recurse=False))
+        if isinstance(module, nn.Embedding):
+            if _names_a_table(name):
+                fixed = "sinusoidal" in kind or not module.weight.requires_grad
+                scheme = SINUSOIDAL if fixed else LEARNED
+                found.append(Table(path, Position(scheme, size=module.num_embeddings), mine))
+        elif "sinusoidal" in kind and not is_rotary(module):
+            found.append(Table(path, Position(SINUSOIDAL), mine))
+        elif name.startswith("pos_conv"):
+            found.append(Table(path, Position(CONVOLUTION), tuple(module.parameters())))
+        else:
+            for own, parameter in module.named_parameters(recurse=False):
+                if parameter.ndim > 1 and _names_a_table(own.lower()):
+                    scheme = LEARNED if parameter.requires_grad else SINUSOIDAL
+                    position = Position(scheme, size=parameter.shape[-2])
+                    found.append(Table(f"{path}.{own}".lstrip("."), position, (parameter,)))
+    return found
+
+
+def _names_a_table(name: str) -> bool:
+    return bool(_TABLE.search(name)) and not _RELATIVE.search(name)
+
+
+def rotation(model: nn.Module, path: str, layer: int) -> Position | None:
+    """The rotation that the config and the closest rotary module describe for a layer; None without any."""
+    config = config_of(model, path)
+    sorts = getattr(config, "layer_types", None) or ()
+    sort = sorts[layer] if layer < len(sorts) else ""
+    told = getattr(config, "rope_parameters", None) or {}
+    told = told.get(sort, told) or {}
+    base = told.get("rope_theta") or getattr(config, "rotary_emb_base", None)
+    variant = told.get("rope_type", "default")
+    dims = _rotated(model, path, sort) or getattr(config, "rotary_dim", None)
+    if dims is None:
+        return None
+    base = float(base) if isinstance(base, int | float) else None
+    return Position(ROTARY, dims=dims, base=base, variant=None if variant == "default" else variant)
+
+
+def _rotated(model: nn.Module, path: str, sort: str) -> int | None:
+    """Dimensions that are turned: two for each frequency of the rotary module that is closest to `path`."""
+    turning = {each: module for each, module in model.named_modules() if is_rotary(module)}
+    nearest = sorted(turning, key=lambda each: -_shared(each, path))
+    for each in nearest:
+        buffers = dict(turning[each].named_buffers(recurse=False))
+        for name in (f"{sort}_inv_freq", "inv_freq"):
+            if name in buffers and buffers[name].ndim == 1:
+                return 2 * int(buffers[name].numel())
+    return None
+
+
+def is_rotary(module: nn.Module) -> bool:
+    """Whether the module makes the cosines and sines of rotary positions (Su et al. 2021)."""
+    return "rotary" in type(module).__name__.lower()
+
+
+def by_distance(
+    model: nn.Module, tower: Tower, towers: Sequence[Tower], used: Collection[nn.Parameter] | None
+) -> bool:
+    """Whether parameters by distance stand in the tower's attention, or beside its layers and closest to it.
+
+    Where a run told which parameters it `used`, only these count.
+    """
+    inside = {module for each in towers for site in each.sites for module in site.module.modules()}
+    holders = [(site.path, site.module) for site in tower.sites]
+    if tower.kind is not Kind.CROSS:
+        holders += [
+            (path, module)
+            for path, module in model.named_modules()
+            if module not in inside and tower in _closest(path, _self_attention(towers))
+        ]
+    return any(
+        _RELATIVE.search(part) and (used is None or parameter in used)
+        for path, module in holders
+        for name, parameter in module.named_parameters(recurse=module in inside)
+        for part in f"{path}.{name}".lower().split(".")
+    )
+
+
+def has_alibi(model: nn.Module, config: Any) -> bool:
+    """Whether a slope by distance is added to the scores (Press et al. 2022)."""
+    for holder in (config, getattr(config, "attn_config", None)):
+        if isinstance(told := getattr(holder, "alibi", None), bool):
+            return told
+    if getattr(config, "position_embedding_type", None) == "alibi":
+        return True
+    return any(hasattr(module, name) for module in model.modules() for name in _ALIBI_BUILDERS)
+
+
+def _self_attention(towers: Sequence[Tower]) -> list[Tower]:
+    return [tower for tower in towers if tower.kind is not Kind.CROSS]
+
+
+def _closest(path: str, towers: Sequence[Tower]) -> list[Tower]:
+    """The towers that share the longest beginning with a path."""
+    shared = {tower: _shared(path, tower.pattern) for tower in towers}
+    return [tower for tower in towers if shared[tower] == max(shared.values())]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many parts two paths have in common from their start."""
+    pairs = zip(one.split("."), other.split("."), strict=False)
+    return next(
+        (i for i, (mine, yours) in enumerate(pairs) if mine != yours),
+        min(one.count("."), other.count(".")) + 1,
+    )

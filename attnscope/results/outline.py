@@ -1,0 +1,155 @@
+"""What there is to look at in a model: its attention layers as its config and its empty modules tell them.
+
+No weight is behind any of this. `seen` says of a layer that its figures come from running the model
+without weights, where every operation gives the shape of its result and nothing else; otherwise they are
+what the attention module says of itself. None stands for what neither tells.
+"""
+
+from dataclasses import dataclass
+
+from attnscope.results.origin import Kind, Route
+
+
+@dataclass(frozen=True)
+class Position:
+    """One way in which an attention knows where its tokens stand.
+
+    `size` counts the places that have an embedding, `dims` how many of a head's dimensions are rotated,
+    `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts.
+    """
+
+    scheme: str
+    size: int | None = None
+    dims: int | None = None
+    base: float | None = None
+    variant: str | None = None
+
+
+@dataclass(frozen=True)
+class LayerOutline:
+    """One attention layer. `blocks` counts the separate attentions it makes for one input.
+
+    `queries` and `keys` are the tokens it had in the run without weights. `chunk` is a window that does not
+    slide. `dim` is that of queries and keys, `value_dim` that of values.
+    """
+
+    layer: int
+    module: str
+    seen: bool
+    heads: int | None = None
+    key_heads: int | None = None
+    dim: int | None = None
+    value_dim: int | None = None
+    scale: float | None = None
+    positions: tuple[Position, ...] = ()
+    window: int | None = None
+    chunk: int | None = None
+    softcap: float | None = None
+    sinks: bool | None = None
+    blocks: int | None = None
+    queries: int | None = None
+    keys: int | None = None
+
+
+@dataclass(frozen=True)
+class TowerOutline:
+    """The attention layers of one kind that stand at one place; `context` is the most tokens it reads."""
+
+    name: str
+    kind: Kind
+    pattern: str
+    route: Route
+    kernel: str
+    context: int | None
+    layers: tuple[LayerOutline, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Layers of the list of modules at `stack` that hold no attention, and the class that they are."""
+
+    stack: str
+    layers: tuple[int, ...]
+    module_class: str
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The weight files: how many, in bytes, in which precision; `place` is where they were found.
+
+    `shards` maps each of several files to its bytes, None where that is not told.
+    """
+
+    place: str
+    files: int
+    size: int | None
+    precision: str | None
+    shards: dict[str, int | None]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one head of one layer takes, reckoned from shapes for inputs of `length` tokens.
+
+    `forward_flops` are the products of the model's run up to this layer's attention, `head_flops` those of
+    recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
+    `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
+    values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
+    this head in float64. `seconds` are the products over the two rates measured on this machine in FLOP/s.
+    """
+
+    tower: str
+    kind: Kind
+    layer: int
+    length: int
+    queries: int
+    keys: int
+    forward_flops: int
+    head_flops: int
+    repeats: int
+    layers_loaded: int | None
+    weights: int
+    operands: int
+    kernel: int
+    reference: int
+    rate_float32: float
+    rate_float64: float
+    shards: tuple[str, ...]
+
+    @property
+    def flops(self) -> int:
+        return self.forward_flops + self.repeats * self.head_flops
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all of these at once."""
+        return self.weights + self.operands + self.kernel + self.reference
+
+    @property
+    def seconds(self) -> float:
+        return self.forward_flops / self.rate_float32 + self.repeats * self.head_flops / self.rate_float64
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A model from outside.
+
+    `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
+    nothing is known of the weights; both are empty where there is nothing to say.
+    """
+
+    requested: str
+    model: str
+    demo: bool
+    revision: str | None
+    architecture: str
+    model_type: str
+    versions: dict[str, str]
+    parameters: int
+    storage: Storage | None
+    towers: tuple[TowerOutline, ...]
+    gaps: tuple[Gap, ...]
+    length: int
+    run: str
+    cost: Cost | None
+    unlisted: str = ""
