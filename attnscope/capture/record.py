@@ -18,6 +18,10 @@ from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Tokens
 
 
+class NothingSeenError(InputError):
+    """The model ran, and made no dense softmax attention where it was looked for."""
+
+
 class _Enough(Exception):
     """Raised inside the forward pass once everything that was asked for has been recorded."""
 
@@ -82,7 +86,21 @@ def capture(
             row=row,
         )
     if missing := sorted(wanted - {call.layer for call in calls}):
-        raise InputError(nothing_seen(model, chosen, missing))
+        if _modules(tower_of(model, kind, tower)) != _modules(chosen):  # swapped by the model as it ran
+            return capture(
+                model,
+                inputs,
+                layers=layers,
+                heads=heads,
+                kind=kind,
+                tower=tower,
+                route=route,
+                tokens=tokens,
+                target=target,
+                provenance=provenance,
+                row=row,
+            )
+        raise NothingSeenError(nothing_seen(model, chosen, missing))
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = provenance or provenance_of(model, tokens)
     return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen))
@@ -140,6 +158,10 @@ def as_read(origin: Provenance, calls: Sequence[AttentionCall], tower: Tower) ->
 def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
     """The model's tower of one kind and name; `InputError` that lists what there is where that is not one."""
     return choose_tower(towers(sites(model)), kind, name, type(model).__name__)
+
+
+def _modules(tower: Tower) -> list[nn.Module]:
+    return [site.module for site in tower.sites]
 
 
 def _batch(inputs: Mapping[str, Any]) -> int:
