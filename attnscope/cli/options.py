@@ -89,7 +89,9 @@ Generate = Annotated[
 ]
 Sample = Annotated[
     int | None,
-    typer.Option("--sample", metavar="SEED", help="Draw the generated tokens by lot. Default: the likeliest."),
+    typer.Option(
+        "--sample", metavar="SEED", help="Draw the generated tokens by lot. Default: the likeliest."
+    ),
 ]
 Temperature = Annotated[
     float | None, typer.Option("--temperature", metavar="T", help="Of --sample: below 1 surer, above 1 less.")
