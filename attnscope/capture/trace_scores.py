@@ -7,7 +7,7 @@ and nothing is guessed: an operation that is not understood ends the sum (`trace
 by comparing with the model's own logits what is missing).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -133,7 +133,7 @@ def moved(scores: Scores, move: Move) -> Scores:
     return replace(scores, shape=shape, parts=parts, forbidden=tuple(map(along, scores.forbidden)))
 
 
-def scaled(scores: Scores, factor: float | Tensor, *, divide: bool = False) -> Scores | None:
+def scaled(scores: Scores, factor: float | int | Tensor, *, divide: bool = False) -> Scores | None:
     """The scores times a number or a tensor, or divided by it."""
     if isinstance(factor, Tensor) and factor.numel() > 1:
         broadest = torch.broadcast_shapes(scores.shape, factor.shape)  # type: ignore[no-untyped-call]
@@ -160,7 +160,21 @@ def added(scores: Scores, other: Scores, shape: torch.Size) -> Scores | None:
         if each.cap is not None:  # what is added after the cap is no product inside of it
             parts[place] = tuple(replace(part, product=None) for part in parts[place])
     forbidden = (*scores.forbidden, *other.forbidden)
-    return Scores(shape, (*parts[0], *parts[1]), forbidden, scores.cap if other.cap is None else other.cap)
+    return Scores(
+        shape, _joined((*parts[0], *parts[1])), forbidden, scores.cap if other.cap is None else other.cap
+    )
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts, a tensor that is added twice (as Swin v2 does) as one part."""
+    joined: dict[object, Part] = {}
+    for part in parts:
+        tensor = part.tensor
+        layout = (tensor.dtype, tensor.shape, tensor.stride())
+        same = (tensor.data_ptr(), part.version, *layout, *map(id, part.factors))
+        before = joined.get(same)
+        joined[same] = replace(before, factor=before.factor + part.factor) if before else part
+    return tuple(joined.values())
 
 
 def forbidding(scores: Scores, mask: Tensor) -> Scores:
