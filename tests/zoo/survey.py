@@ -50,8 +50,11 @@ class Survey:
         return there[-1].value if there else "none"
 
 
-def survey(specimen: Specimen, row: int = 0) -> Survey:
-    """Every attention of the model on batch entry `row`, certified, and its results against a plain run."""
+def survey(specimen: Specimen, row: int = 0, blocks: int | None = None) -> Survey:
+    """Every attention of the model on batch entry `row`, certified, and its results against a plain run.
+
+    Of the separate attentions of one layer only the first `blocks` (None: all).
+    """
     model, inputs = specimen.model, specimen.inputs
     found = sites(model)
     result = Survey(specimen.model_type, type(model).__name__, notes=specimen.notes, sites=len(found))
@@ -67,6 +70,7 @@ def survey(specimen: Specimen, row: int = 0) -> Survey:
         for hook in hooks:
             hook.remove()
     result.same_output = _same(untouched, watched)
+    calls = [call for call in calls if blocks is None or call.block < blocks]
     seen = {call.module for call in calls}
     result.silent = tuple(site.path for site in found if entered[site.module] and site.path not in seen)
     result.routes = tuple(dict.fromkeys(str(call.route) for call in calls))
@@ -91,7 +95,8 @@ def _certify(result: Survey, calls: list[AttentionCall]) -> None:
             for fault in each.faults:
                 faintest = min(faintest, (fault.power, fault.name))
             if each.verdict is Verdict.FAILED and not result.reason:
-                result.reason = f"{call.module}: {each.reason} (weights {each.weight_error:.1e}, output {each.output_error:.1e}, tolerance {each.weight_tolerance:.1e})"
+                off = f"weights {each.weight_error:.1e}, output {each.output_error:.1e}"
+                result.reason = f"{call.module}: {each.reason} ({off}, {each.weight_tolerance:.1e} tolerated)"
     result.verdicts = dict(verdicts)
     result.power, result.faintest = faintest if calls else (0.0, "")
 

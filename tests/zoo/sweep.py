@@ -43,7 +43,7 @@ def surveyed(model_type: str) -> "Survey":
 
 def _work(model_type: str, send: Connection) -> None:
     signal.alarm(SECONDS)
-    sys.stdout = sys.stderr = open(os.devnull, "w")
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  until the process ends
     import torch
 
     torch.set_num_threads(1)
@@ -62,12 +62,10 @@ def _work(model_type: str, send: Connection) -> None:
     except NotBuildable as error:
         result = Survey(model_type, reason=f"not built: {error}")
     except BaseException as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        told = " ".join(str(error).split())[:160]
-        result = Survey(
-            model_type,
-            reason=f"{stage}: {type(error).__name__}: {told} ({os.path.basename(where.filename)}:{where.lineno})",
-        )
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+        where = f"{os.path.basename(last.filename)}:{last.lineno}"
+        result = Survey(model_type, reason=f"{stage}: {told} ({where})")
     send.send(result)
     send.close()
 
@@ -93,8 +91,8 @@ def main() -> None:
         with open(given.tsv, "w") as file:
             for each in found:
                 row = (
-                    each.model_type, each.architecture, each.verdict, ",".join(each.routes), ",".join(each.kinds),
-                    each.sites, each.layers, each.verdicts, f"{each.weight_error:.1e}", f"{each.power:.3g}",
+                    each.model_type, each.architecture, each.verdict, ",".join(each.routes),
+                    ",".join(each.kinds), each.sites, each.layers, each.verdicts, f"{each.weight_error:.1e}", f"{each.power:.3g}",
                     each.faintest, each.same_output, f"{each.matched}/{each.returned}", ",".join(each.silent),
                     ",".join(each.special), each.notes, each.reason,
                 )  # fmt: skip
