@@ -107,7 +107,7 @@ class Growing:
         found = None if before is None else as_keys(before[0].detach().cpu(), call.k[:, known:])
         self.unrotated = None if found is None else torch.cat([self.unrotated, found], dim=1)
 
-    def _by_position(self, parts: Sequence[Tensor | None], missing: float) -> Tensor:
+    def _by_position(self, parts: Sequence[Tensor | None], missing: bool | float) -> Tensor:
         """One part of all rows over all positions, `missing` where a row had no key; 0 in rows without it."""
         keys, pieces = self.k.shape[1], []
         for each, values in zip(self.rows, parts, strict=True):
@@ -125,7 +125,7 @@ def _rows(call: AttentionCall, start: int) -> Rows:
     return Rows(start, call.q, call.output, allowed, added, call.weights, call.sinks)
 
 
-def _placed(values: Tensor, start: int, keys: int, missing: float) -> Tensor:
+def _placed(values: Tensor, start: int, keys: int, missing: bool | float) -> Tensor:
     """`values`, whose last axis begins at position `start`, over all `keys` positions."""
     placed = values.new_full((*values.shape[:-1], keys), missing)
     placed[..., start : start + values.shape[-1]] = values

@@ -1,0 +1,301 @@
+"""Attention of generated text, put together from the steps of `model.generate`.
+
+The oracles are transformers' own: the attentions that `generate` itself returns step by step, and those of
+one plain forward over the whole text without any cache.
+"""
+
+from functools import cache
+
+import pytest
+import torch
+import transformers as hf
+from families import CONFIGS, DIM, HEADS, HIDDEN, LAYERS, WINDOW, ids, sharp
+from torch import Tensor, nn
+from transformers.cache_utils import DynamicLayer
+
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture import capture
+from attnscope.capture.growing import Growing
+from attnscope.capture.steps import capture_written
+from attnscope.errors import InputError
+from attnscope.model.generation import Settings, Written
+from attnscope.results import Kind, Route, Verdict
+from attnscope.verify import certify
+
+PROMPT, NEW = 9, 6
+READ = PROMPT + NEW - 1
+SLIDING = ("mistral", "gemma2", "gpt_oss")
+ROTARY = ("llama", *SLIDING)
+TRACED = ("gptj", "bloom")
+_OLD = {
+    "gptj": lambda: hf.GPTJConfig(
+        vocab_size=97, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, rotary_dim=4, n_positions=64
+    ),
+    "bloom": lambda: hf.BloomConfig(vocab_size=97, hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS),
+}
+
+
+@cache
+def writer(family: str) -> nn.Module:
+    """A tiny causal language model with peaked attention that never comes to an end."""
+    torch.manual_seed(3)
+    config = {**CONFIGS, **_OLD}[family]()
+    model = hf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        if family in CONFIGS:
+            model.base_model.load_state_dict(sharp(family).state_dict())
+            model.get_output_embeddings().weight.normal_(std=0.5)
+        else:
+            for weight in model.parameters():
+                weight.normal_(std=2 * weight.shape[-1] ** -0.5) if weight.ndim > 1 else None
+    model.generation_config.eos_token_id = None
+    model.generation_config.no_repeat_ngram_size = 1  # no word twice, so that all positions differ
+    return model
+
+
+@cache
+def translator() -> nn.Module:
+    """A tiny T5 with peaked attention: 4 positions more in the encoder than are generated."""
+    torch.manual_seed(5)
+    config = hf.T5Config(
+        vocab_size=97, d_model=HIDDEN, d_kv=DIM, d_ff=40, num_layers=LAYERS, num_heads=HEADS,
+        pad_token_id=0, decoder_start_token_id=0,
+    )  # fmt: skip
+    model = hf.T5ForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=weight.shape[-1] ** -0.5) if weight.ndim > 1 else None
+    model.generation_config.eos_token_id = None
+    return model
+
+
+@cache
+def read(family: str) -> tuple[Capture, Written]:
+    return capture_written(writer(family), ids(PROMPT), Settings(NEW))
+
+
+def own(call: AttentionCall) -> Tensor:
+    """The model's own weights: `head query key`."""
+    return torch.stack([call.weights[head] for head in range(call.heads)])
+
+
+def text(written: Written) -> dict[str, Tensor]:
+    return {"input_ids": torch.tensor([written.read])}
+
+
+def hooks(model: nn.Module) -> list[int]:
+    """How many hooks stand on each module; the library leaves some of its own."""
+    return [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()]
+
+
+@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+def test_the_tokens_are_those_of_plain_generate_and_all_but_the_last_have_a_row(family):
+    captured, written = read(family)
+    plain = writer(family).generate(**ids(PROMPT), max_new_tokens=NEW, do_sample=False)
+    assert list(written.ids) == plain[0].tolist()
+    assert len(plain[0]) == PROMPT + NEW
+    assert len({*plain[0].tolist()}) >= PROMPT + NEW - 1, "the same word again and again tells nothing"
+    for call in captured.calls:
+        assert call.q.shape[1] == call.k.shape[1] == len(call.query_tokens) == len(call.key_tokens) == READ
+        assert call.query_tokens.ids == call.key_tokens.ids == written.read == captured.provenance.token_ids
+
+
+@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+def test_every_row_is_what_generate_itself_returns_in_that_step(family):
+    captured, _ = read(family)
+    made = writer(family).generate(
+        **ids(PROMPT),
+        max_new_tokens=NEW,
+        do_sample=False,
+        output_attentions=True,
+        return_dict_in_generate=True,
+    )
+    assert len(made.attentions) == NEW
+    for call in captured.calls:
+        weights, row = own(call), 0
+        for step in made.attentions:
+            rows = step[call.layer][0]  # head query key, the keys those that are left in the cache
+            for i in range(rows.shape[1]):
+                expected = torch.zeros(HEADS, READ)
+                end = row + rows.shape[1] - i
+                expected[:, end - rows.shape[2] : end] = rows[:, i]
+                assert torch.equal(weights[:, row], expected)
+                row += 1
+        assert row == READ
+
+
+@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+def test_the_whole_is_what_one_run_without_a_cache_computes(family):
+    captured, written = read(family)
+    with torch.no_grad():
+        plain = writer(family)(**text(written), use_cache=False, output_attentions=True).attentions
+    at_once = capture(writer(family), text(written))
+    for call, other, weights in zip(captured.calls, at_once.calls, plain, strict=True):
+        torch.testing.assert_close(own(call), weights[0], rtol=0, atol=2e-5)
+        for name in ("q", "k", "v", "output", "unrotated_k"):
+            torch.testing.assert_close(getattr(call, name), getattr(other, name), rtol=1e-4, atol=5e-5)
+        for head in range(HEADS):
+            assert torch.equal(call.allowed_matrix(head), other.allowed_matrix(head))
+        assert (weights.amax(-1) > 0.5).float().mean() > 0.3, "too even to tell positions apart"
+
+
+@pytest.mark.parametrize("family", SLIDING)
+def test_a_cache_that_slides_leaves_the_keys_at_their_places(family):
+    captured, _ = read(family)
+    sliding = [call for call in captured.calls if call.window is not None]
+    assert sliding
+    for call in sliding:
+        for row in range(READ):
+            allowed = call.allowed_matrix(0)[row].nonzero().flatten().tolist()
+            assert allowed == list(range(max(0, row - WINDOW + 1), row + 1))
+
+
+@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+def test_every_head_is_certified_against_the_steps(family):
+    captured, _ = read(family)
+    for call in captured.calls:
+        for head in range(HEADS):
+            certificate = certify(call, head)
+            assert certificate.verdict is Verdict.CERTIFIED, certificate
+            faults = {fault.name for fault in certificate.faults}
+            assert ("window dropped" in faults) == (call.window is not None)
+            assert ("key rotation left out" in faults) == (family in ROTARY)
+            assert ("alibi dropped" in faults) == (family == "bloom")
+        assert (call.route is Route.TRACED) == (family in TRACED)
+
+
+@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+def test_keys_that_stand_one_position_off_fail(family):
+    from dataclasses import replace
+
+    call = read(family)[0].calls[1]
+    shifted = replace(call, k=call.k.roll(1, dims=1))
+    assert certify(shifted, 0).verdict is Verdict.FAILED
+    values = replace(call, v=call.v.roll(1, dims=1))
+    assert certify(values, 0).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("family", SLIDING)
+def test_a_wrong_place_in_the_text_is_noticed_while_the_cache_slides(family, monkeypatch):
+    place = Growing._start
+    monkeypatch.setattr(Growing, "_start", lambda self, call: max(place(self, call) - 1, 0))
+    with pytest.raises(InputError, match="does not keep its keys and values"):
+        capture_written(writer(family), ids(PROMPT), Settings(NEW))
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral"])
+def test_a_fused_kernel_is_read_step_by_step_too(family):
+    import copy
+
+    model = copy.deepcopy(writer(family))
+    model.set_attn_implementation("sdpa")
+    captured, written = capture_written(model, ids(PROMPT), Settings(NEW), layers=[-1], heads=[1, 4])
+    expected = read(family)
+    assert written.ids == expected[1].ids
+    (call,) = captured.calls
+    for head in (1, 4):
+        torch.testing.assert_close(call.weights[head], expected[0].calls[-1].weights[head], rtol=0, atol=2e-5)
+        assert certify(call, head).verdict is Verdict.CERTIFIED
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2"])
+def test_a_prompt_that_is_read_in_pieces_makes_no_difference(family, monkeypatch):
+    monkeypatch.setattr(writer(family).generation_config, "prefill_chunk_size", 4)
+    pieces, written = capture_written(writer(family), ids(PROMPT), Settings(NEW))
+    whole, expected = read(family)
+    assert written.ids == expected.ids
+    for call, other in zip(pieces.calls, whole.calls, strict=True):
+        torch.testing.assert_close(own(call), own(other), rtol=0, atol=2e-5)
+        assert certify(call, 2).verdict is Verdict.CERTIFIED
+
+
+@pytest.mark.parametrize("kind", [Kind.DECODER, Kind.CROSS])
+def test_of_an_encoder_decoder_the_decoder_is_read_from_its_first_token_on(kind):
+    model, inputs = translator(), ids(PROMPT + 1)
+    captured, written = capture_written(model, inputs, Settings(NEW), kind=kind)
+    plain = model.generate(**inputs, max_new_tokens=NEW, do_sample=False)
+    assert list(written.ids) == plain[0].tolist()
+    assert written.given == 1
+    with torch.no_grad():
+        output = model(**inputs, decoder_input_ids=plain[:, :-1], use_cache=False, output_attentions=True)
+    expected = output.decoder_attentions if kind is Kind.DECODER else output.cross_attentions
+    keys = NEW if kind is Kind.DECODER else PROMPT + 1
+    for call, weights in zip(captured.calls, expected, strict=True):
+        assert own(call).shape == (HEADS, NEW, keys)
+        assert len(call.query_tokens) == NEW
+        assert len(call.key_tokens) == keys
+        torch.testing.assert_close(own(call), weights[0], rtol=0, atol=2e-5)
+        assert certify(call, 5).verdict is Verdict.CERTIFIED
+    names = [term.name for term in captured.calls[1].terms]
+    assert names == (["relative position"] if kind is Kind.DECODER else [])
+    assert call.key_tokens.ids == (
+        written.read if kind is Kind.DECODER else tuple(inputs["input_ids"][0].tolist())
+    )
+
+
+def test_tokens_drawn_by_lot_are_those_of_the_seed_and_leave_other_random_numbers_alone():
+    model = writer("llama")
+    before = torch.get_rng_state()
+    drawn = [capture_written(model, ids(PROMPT), Settings(NEW, seed=seed))[1].ids for seed in (4, 4, 5)]
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        expected = model.generate(**ids(PROMPT), max_new_tokens=NEW, do_sample=True)[0].tolist()
+    assert list(drawn[0]) == list(drawn[1]) == expected
+    assert drawn[2] != drawn[0]
+    cold = capture_written(model, ids(PROMPT), Settings(NEW, seed=4, temperature=0.01))[1]
+    assert cold.ids == read("llama")[1].ids
+    assert cold.how == "sampled with seed 4, temperature 0.01"
+
+
+def test_what_comes_to_an_end_says_so(monkeypatch):
+    whole = read("llama")[1]
+    end = whole.ids[PROMPT + 3]
+    assert end not in whole.ids[PROMPT : PROMPT + 3]
+    assert not whole.finished
+    monkeypatch.setattr(writer("llama").generation_config, "eos_token_id", end)
+    captured, written = capture_written(writer("llama"), ids(PROMPT), Settings(NEW))
+    assert written.finished
+    assert written.ids == whole.ids[: PROMPT + 4]
+    assert captured.calls[0].q.shape[1] == PROMPT + 3
+
+
+def test_a_cache_of_fixed_size_is_refused(monkeypatch):
+    monkeypatch.setattr(writer("llama").generation_config, "cache_implementation", "static")
+    with pytest.raises(InputError, match=r"handed \d+ keys after 9 tokens: a cache of fixed size"):
+        capture_written(writer("llama"), ids(PROMPT), Settings(NEW))
+
+
+def test_a_cache_that_does_not_give_back_what_went_in_is_refused(monkeypatch, registries):
+    update = DynamicLayer.update
+
+    def lossy(self, *args, **kwargs):
+        keys, values = update(self, *args, **kwargs)
+        self.keys = self.keys * 1.001
+        return keys, values
+
+    tables, before = [dict(table) for table in registries], hooks(writer("llama"))
+    monkeypatch.setattr(DynamicLayer, "update", lossy)
+    with pytest.raises(InputError, match=r"layers.0.self_attn does not keep its keys and values"):
+        capture_written(writer("llama"), ids(PROMPT), Settings(NEW))
+    assert [dict(table) for table in registries] == tables
+    assert hooks(writer("llama")) == before
+
+
+def test_a_model_without_a_cache_is_refused():
+    torch.manual_seed(0)
+    config = hf.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=24, n_layer=2, n_head=3)
+    model = hf.OpenAIGPTLMHeadModel._from_config(config, attn_implementation="eager").eval()
+    with pytest.raises(InputError, match="did not read its text token by token"):
+        capture_written(model, ids(PROMPT), Settings(NEW))
+
+
+def test_what_cannot_write_is_refused():
+    with pytest.raises(InputError, match="GPT2Model has no language-model head and writes no text"):
+        capture_written(writer("gpt2").transformer, ids(PROMPT), Settings(NEW))
+    with pytest.raises(InputError, match="reads nothing of what is generated"):
+        capture_written(translator(), ids(PROMPT), Settings(NEW), kind=Kind.ENCODER)
+    with pytest.raises(InputError, match="the inputs hold several"):
+        capture_written(writer("gpt2"), ids(PROMPT, batch=2), Settings(NEW))
+    with pytest.raises(InputError, match="no layer 3: the model has attention in layers 0-2"):
+        capture_written(writer("gpt2"), ids(PROMPT), Settings(NEW), layers=[3])
