@@ -53,6 +53,7 @@ class Checkpoint:
     @property
     def precision(self) -> str | None:
         """The floating type of most of the weights, as torch calls it; None where the files do not tell."""
+        self._check(self.there)
         return None if self.pickled else stored.precision(self.there)
 
     @cached_property

@@ -94,15 +94,16 @@ def _cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
 
 
 def _closing(skeleton: nn.Module) -> tuple[str, ...]:
-    """How the names of the weights begin that stand after all layers: nothing but norms beside their list."""
+    """How the names of the weights begin that stand after all layers: of a norm, alone behind their list."""
     found: list[str] = []
     for path, stack in layer_stacks(skeleton).items():
         parent = path.rpartition(".")[0]
         siblings = list(skeleton.get_submodule(parent).named_children())
         place = next(number for number, (_, sibling) in enumerate(siblings) if sibling is stack)
-        later = siblings[place + 1 :]
-        if all(weight.ndim == 1 for _, sibling in later for weight in sibling.parameters()):
-            found += [f"{parent}.{name}.".removeprefix(".") for name, _ in later]
+        later = [(name, list(sibling.parameters())) for name, sibling in siblings[place + 1 :]]
+        match [(name, weights) for name, weights in later if weights]:
+            case [(name, weights)] if "emb" not in name and all(weight.ndim == 1 for weight in weights):
+                found.append(f"{parent}.{name}.".removeprefix("."))
     return tuple(found)
 
 

@@ -173,6 +173,13 @@ def test_the_digest_of_a_part_depends_on_each_file_that_is_read_and_on_no_other(
         whole.files[shard].write_bytes(content)
 
 
+def test_the_precision_of_a_corrupt_file_is_an_error_in_one_line(tmp_path: Path) -> None:
+    whole = opened(sharded(tmp_path))
+    whole.files[1].write_bytes(b"\xff\x00\x00\x00\x00\x00\x00\x00{not a table" * 20)
+    with pytest.raises(ModelUnavailableError, match=f"{whole.files[1].name} is truncated or corrupt"):
+        _ = opened(tmp_path).precision
+
+
 def test_the_precision_is_what_most_bytes_are_stored_in(tmp_path: Path) -> None:
     weights = {
         "a": torch.zeros(40, 3, dtype=torch.bfloat16),

@@ -162,3 +162,18 @@ def test_a_single_file_of_one_layer_less_still_says_what_it_lacks(tmp_path: Path
     model = load(planned(folder), layers=3)
     with pytest.raises(ModelUnavailableError, match=r"layer\.1"):
         vectors(model, 2)
+
+
+def test_only_a_norm_that_stands_alone_behind_the_layers_is_left_out() -> None:
+    from torch import nn
+
+    model = LlamaModel(llama_config())
+    assert "norm.weight" not in needed(["norm.weight"], model, 2)
+    assert "norm.weight" in needed(["norm.weight"], model, None)
+    model.embedding_norm = nn.LayerNorm(24)  # in some models what comes first was made last
+    both = {"norm.weight", "embedding_norm.weight"}
+    assert set(needed(both, model, 2)) == both
+    del model.norm
+    assert set(needed(both, model, 2)) == {"embedding_norm.weight"}
+    model.embedding_norm, model.position_norm = None, nn.Linear(24, 24)
+    assert set(needed({"position_norm.weight"}, model, 2)) == {"position_norm.weight"}

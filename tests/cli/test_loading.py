@@ -1,0 +1,111 @@
+"""Loading as the shell sees it: a part of the shards, the precision, memory, code that is not allowed."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import bert_config, save
+from sharded import SHARDS, in_shards, llama, shard_name
+from transformers import BertModel
+
+from attnscope.model import memory
+
+TEXT = "the dog was near the big door"
+HEAD = ("--layer", "2", "--head", "1")
+
+
+def refused(result, exit_code: int, line: str) -> None:
+    assert result.exit_code == exit_code, result.stderr
+    assert result.stdout == ""
+    assert result.stderr == f"attnscope: {line}\n"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of seven layers of which only the shards of the first three are there."""
+    torch.manual_seed(6)
+    folder = in_shards(llama(initializer_range=0.5), tmp_path_factory.mktemp("models") / "llama")
+    for number in range(4, SHARDS):
+        (folder / shard_name(number)).unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "half"
+    return save(BertModel(bert_config()).to(torch.bfloat16), folder)
+
+
+def test_a_head_of_an_early_layer_is_certified_from_its_shards_alone(attnscope, shards: Path) -> None:
+    result = attnscope("heads", TEXT, "-m", str(shards), *HEAD, "--json")
+    told = json.loads(result.stdout)
+    each = [hashlib.sha256((shards / shard_name(number)).read_bytes()).hexdigest() for number in range(4)]
+    assert told["certificate"]["verdict"] == "certified"
+    assert told["provenance"]["part"] == "4 of 9 shards"
+    assert told["provenance"]["digest"] == f"sha256:{hashlib.sha256(''.join(each).encode()).hexdigest()}"
+    shown = attnscope("heads", TEXT, "-m", str(shards), *HEAD).stdout
+    assert f"{told['provenance']['digest'][:19]} (4 of 9 shards)" in shown
+
+
+def test_a_later_layer_says_which_shard_it_lacks(attnscope, shards: Path) -> None:
+    result = attnscope("heads", TEXT, "-m", str(shards), "--layer", "4", "--head", "1")
+    refused(result, 3, f"{shards} lacks 2 of 9 weight files: {shard_name(4)}")
+    everything = attnscope("verify", TEXT, "-m", str(shards))
+    refused(everything, 3, f"{shards} lacks 5 of 9 weight files: {shard_name(4)}")
+
+
+def test_the_precision_is_told_when_asked_and_unasked_when_it_costs_much(
+    attnscope, half: Path, monkeypatch
+) -> None:
+    told = "note: stored in bfloat16: run in float32, "
+    arguments = ("heads", TEXT, "-m", str(half), *HEAD)
+    assert told not in attnscope(*arguments).stderr
+    assert told in attnscope(*arguments, "-v").stderr
+    monkeypatch.setattr(memory, "_LARGE", 1000)
+    assert told in attnscope(*arguments).stderr
+    assert "note" not in attnscope(*arguments, "--dtype", "auto").stderr
+    assert "run in bfloat16" in attnscope(*arguments, "--dtype", "auto", "-v").stderr
+
+
+def test_a_model_that_cannot_fit_is_exit_code_4(attnscope, half: Path, monkeypatch) -> None:
+    monkeypatch.setattr(memory, "_available", lambda: 2000)
+    result = attnscope("heads", TEXT, "-m", str(half), *HEAD)
+    takes = f"{half} in float32 (its first 3 layers) takes 0.2 MB, and memory has 0.0 MB free"
+    refused(result, 4, f"{takes}; --dtype auto runs it in bfloat16")
+
+
+@pytest.mark.parametrize("model", ["some/model", "demo"])
+def test_an_endpoint_that_is_no_address_is_one_line(attnscope, model: str, monkeypatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://localhost:port")
+    line = "HF_ENDPOINT is not an address: 'http://localhost:port': "
+    refused(
+        attnscope("heads", TEXT, "-m", model, *HEAD),
+        2,
+        f"{line}Port could not be cast to integer value as 'port'",
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "never-heard-of", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}},
+        {"model_type": "speech-encoder-decoder", "auto_map": {"AutoModel": "own.Model"}},
+    ],
+)
+def test_code_of_a_model_that_is_not_allowed_is_asked_for(
+    attnscope, half: Path, config: dict[str, object], tmp_path: Path
+) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    for file in half.iterdir():
+        (folder / file.name).symlink_to(file)
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text("raise SystemExit('this code was run')")
+    refused(
+        attnscope("heads", TEXT, "-m", str(folder), *HEAD),
+        3,
+        f"{folder} needs code from its own repository: --trust-remote-code runs it",
+    )
