@@ -68,15 +68,23 @@ class Token:
 
 @dataclass(frozen=True)
 class Patches:
-    """A stretch of positions that are the patches of one picture, row by row from the top left."""
+    """Positions that are the patches of one picture, row by row from the top left.
+
+    They follow one another from `first`, or else are those that `places` names, -1 for a patch without one.
+    """
 
     first: int
     rows: int
     columns: int
+    places: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
         return self.rows * self.columns
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return self.places or tuple(range(self.first, self.first + self.count))
 
 
 @dataclass(frozen=True)

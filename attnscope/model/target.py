@@ -48,6 +48,8 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     labels = tokenizer(text_target=text, return_tensors="pt")["input_ids"]
     shift = getattr(module, "prepare_decoder_input_ids_from_labels", None)
     ids = shift(labels=labels)[0].tolist() if shift else [_start(module), *labels[0, :-1].tolist()]
+    if len(ids) > 1 and ids[0] == ids[1] == _start(module):
+        ids = ids[1:]  # a tokenizer that writes the start token itself, as Whisper's does
     limit = limit_of(tokenizer, module.config)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
@@ -116,6 +118,7 @@ def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
 
 def _alone(tokenizer: Any, ids: list[int], pieces: list[str]) -> tuple[Token, ...]:
     special = set(tokenizer.all_special_ids)
+    pieces = [f"#{i}" if piece is None else piece for i, piece in zip(ids, pieces, strict=False)]
     return tuple(
         Token(i, piece, str(tokenizer.convert_tokens_to_string([piece])), None, None, special=i in special)
         for i, piece in zip(ids, pieces, strict=False)
