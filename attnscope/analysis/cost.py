@@ -9,13 +9,67 @@ import time
 from dataclasses import fields
 
 import torch
+from torch import nn
 
-from attnscope.capture.empty_run import Count, Handed
+from attnscope.analysis.sight import Sight
+from attnscope.capture.empty_count import Count
+from attnscope.capture.empty_watch import Handed
+from attnscope.errors import InputError, listed
+from attnscope.model.listing import Listing
+from attnscope.model.load import Plan
+from attnscope.model.memory import size_of
+from attnscope.model.partial import can_be_cut, kept, needed
+from attnscope.model.towers import Tower
+from attnscope.results import Cost
 from attnscope.sdpa import Operands, attend
 from attnscope.verify import FAULTS
 
 _SIDE = 512  # of the square matrices that are multiplied to see how fast that goes
 _SECONDS = 0.05
+
+
+def head_cost(
+    planned: Plan, listing: Listing, tower: Tower, layer: int, length: int, seen: Sight
+) -> Cost | None:
+    """The cost of a head of one layer; None where the run without weights did not come to it."""
+    there = tower.layers
+    if layer not in there and not -len(there) <= layer < 0:
+        raise InputError(f"no layer {layer} in {planned.name}: attention is in layers {listed(there)}")
+    number = there[layer] if layer < 0 else layer
+    handed = seen.of(tower, number)
+    if not handed:
+        return None
+    model, first = planned.skeleton, handed[0]
+    cut = number + 1 if can_be_cut(model, planned.config) else None
+    head_flops, stages = recomputation(first)
+    blocks = sum(each.blocks for each in handed)
+    width = first.dim + first.value_dim  # of a query with its output, and of a key with its value
+    rows = first.heads * first.queries + first.key_heads * first.keys
+    return Cost(
+        tower=tower.name,
+        kind=tower.kind,
+        layer=number,
+        length=length,
+        queries=first.queries,
+        keys=first.keys,
+        forward_flops=handed[-1].flops,
+        head_flops=head_flops,
+        repeats=repeats(first),
+        layers_loaded=cut,
+        weights=size_of(model, kept(model, cut), torch.float32),
+        operands=4 * blocks * rows * width,
+        kernel=2 * 4 * blocks * first.heads * first.queries * first.keys,
+        reference=2 * stages,
+        rate_float32=rate(torch.float32),
+        rate_float64=rate(torch.float64),
+        shards=_shards(listing, model, cut),
+    )
+
+
+def _shards(listing: Listing, model: nn.Module, cut: int | None) -> tuple[str, ...]:
+    """The weight files that hold something of the layers that are kept; nothing of a single file."""
+    names = needed(listing.shards, model, cut) if listing.shards else ()
+    return tuple(sorted({listing.shards[name] for name in names}))
 
 
 def recomputation(seen: Handed, *, masked: bool = True) -> tuple[int, int]:

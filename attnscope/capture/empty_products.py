@@ -34,7 +34,7 @@ class Products:
             self.scores = self._behind(entered)
             self.made = []
         elif name in _PRODUCTS:
-            left, right = _tensors(args, kwargs)[-2:]
+            left, right = tensors_of(args, kwargs)[-2:]
             if self.scores is not None and self.scores[2].numel() in (left.numel(), right.numel()):
                 query, key, entered = self.scores
                 self.scores = None
@@ -70,7 +70,7 @@ def _written(query: Tensor, key: Tensor, entered: Tensor, output: Tensor, told: 
     return blocks, heads, max(shared // blocks, 1), queries, keys, dim, value_dim
 
 
-def _tensors(args: Any, kwargs: Mapping[str, Any]) -> list[Tensor]:
+def tensors_of(args: Any, kwargs: Mapping[str, Any]) -> list[Tensor]:
     """The tensors of a call, also those in a list of operands, in order."""
     given = [*args, *kwargs.values()]
     flat = [inner for each in given for inner in (each if isinstance(each, tuple | list) else (each,))]

@@ -24,6 +24,7 @@ _DIM = (
 )
 _VALUE_DIM = ("v_head_dim", "value_head_dim")
 _QUERY_PROJECTIONS = ("q_proj", "query", "q_lin", "q", "wq", "query_proj", "linear_q", "to_q")
+_KEY_PROJECTIONS = ("k_proj", "key", "k_lin", "k", "wk", "key_proj", "linear_k", "to_k")
 _VALUE_PROJECTIONS = ("v_proj", "value", "v_lin", "v", "wv", "value_proj", "linear_v", "to_v")
 _WINDOW = ("sliding_window", "sliding_window_size")
 _CONTEXT = {
@@ -45,13 +46,12 @@ def heads(module: nn.Module) -> int | None:
 
 
 def key_heads(module: nn.Module, config: Any) -> int | None:
-    """Key heads where module or config counts them; as many as query heads where neither knows of any."""
-    query_heads = heads(module)
-    counted = _number(module, _KEY_HEADS) or (None if config is None else _number(config, _KEY_HEADS))
-    groups = _number(module, ("num_key_value_groups", "num_queries_per_kv"))
-    if counted is None and groups and query_heads:
-        return query_heads // groups
-    return counted or query_heads
+    """Key heads by the key projection, else as module or config count them; all heads where none does."""
+    own, width = dim(module, config), _width(module, _KEY_PROJECTIONS, 1)
+    if own and width and width % own == 0:
+        return width // own
+    counted = _number(module, _KEY_HEADS) or _number(config, _KEY_HEADS)
+    return counted or heads(module)
 
 
 def dim(module: nn.Module, config: Any) -> int | None:
@@ -94,8 +94,15 @@ def context(config: Any, kind: Kind) -> int | None:
 
 
 def _number(holder: Any, names: tuple[str, ...]) -> int | None:
-    found = (getattr(holder, name, None) for name in names)
+    found = (_told(holder, name) for name in names)
     return next((each for each in found if type(each) is int and each > 0), None)
+
+
+def _told(holder: Any, name: str) -> Any:
+    try:
+        return getattr(holder, name, None)
+    except RuntimeError:  # a config that has one value for each layer and none for all
+        return None
 
 
 def _width(module: nn.Module, names: tuple[str, ...], count: int | None) -> int | None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 _NEVER = {"self", "args", "kwargs", "labels", "return_dict", "inputs_embeds"}
+_SIDE = 224  # of a picture, where the model takes any
 _SAMPLES = 160_000  # ten seconds of sound at the rate that speech models are made for
 _MELS = ("num_mel_bins", "n_mel_bins", "input_feat_per_channel", "feature_size")
 
@@ -41,7 +42,7 @@ def _tokens(_config: Any, length: int) -> Tensor:
 
 
 def _picture(config: Any, _length: int) -> Tensor:
-    size = told(config, "image_size", "img_size")
+    size = told(config, "image_size", "img_size", default=_SIDE)
     high, wide = size if isinstance(size, list | tuple) else (size, size)
     channels = told(config, "num_channels", "in_channels", default=3)
     return torch.zeros(1, channels, high, wide, device="meta")

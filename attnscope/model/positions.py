@@ -72,37 +72,50 @@ def _names_a_table(name: str) -> bool:
     return bool(_TABLE.search(name)) and not _RELATIVE.search(name)
 
 
-def rotation(model: nn.Module, path: str, layer: int) -> Position | None:
-    """The rotation that the config and the closest rotary module describe for a layer; None without any."""
+def rotation(
+    model: nn.Module, towers: Sequence[Tower], tower: Tower, layer: int, seen: bool
+) -> Position | None:
+    """What the config and the closest rotary module say of the rotation of queries and keys in a layer.
+
+    None where there is none. Unless a rotation was `seen` to happen there, the module must belong to the
+    tower as a table would.
+    """
+    path = tower.sites[0].path
     config = config_of(model, path)
+    own = getattr(config, "rotary_dim", None)
+    rotary = _rotary(model, path, None if seen else _self_attention(towers), tower)
+    if rotary is None and not own:
+        return None
     sorts = getattr(config, "layer_types", None) or ()
     sort = sorts[layer] if layer < len(sorts) else ""
     told = getattr(config, "rope_parameters", None) or {}
     told = told.get(sort, told) or {}
     base = told.get("rope_theta") or getattr(config, "rotary_emb_base", None)
-    variant = told.get("rope_type", "default")
-    dims = _rotated(model, path, sort) or getattr(config, "rotary_dim", None)
-    if dims is None:
-        return None
     base = float(base) if isinstance(base, int | float) else None
+    variant = told.get("rope_type", "default")
+    dims = _frequencies(rotary, sort) or own
     return Position(ROTARY, dims=dims, base=base, variant=None if variant == "default" else variant)
 
 
-def _rotated(model: nn.Module, path: str, sort: str) -> int | None:
-    """Dimensions that are turned: two for each frequency of the rotary module that is closest to `path`."""
-    turning = {each: module for each, module in model.named_modules() if is_rotary(module)}
-    nearest = sorted(turning, key=lambda each: -_shared(each, path))
-    for each in nearest:
-        buffers = dict(turning[each].named_buffers(recurse=False))
-        for name in (f"{sort}_inv_freq", "inv_freq"):
-            if name in buffers and buffers[name].ndim == 1:
-                return 2 * int(buffers[name].numel())
+def _rotary(model: nn.Module, path: str, others: Sequence[Tower] | None, tower: Tower) -> nn.Module | None:
+    """The rotary module that is closest to `path`; of those that belong to `tower` and not to `others`."""
+    found = {each: module for each, module in model.named_modules() if is_rotary(module)}
+    mine = [each for each in found if others is None or tower in _closest(each, others)]
+    return found[max(mine, key=lambda each: _shared(each, path))] if mine else None
+
+
+def _frequencies(rotary: nn.Module | None, sort: str) -> int | None:
+    """Dimensions that are turned: two for each frequency that the module has for this sort of layer."""
+    buffers = {} if rotary is None else dict(rotary.named_buffers(recurse=False))
+    for name in (f"{sort}_inv_freq", "inv_freq"):
+        if name in buffers and buffers[name].ndim == 1:
+            return 2 * int(buffers[name].numel())
     return None
 
 
 def is_rotary(module: nn.Module) -> bool:
     """Whether the module makes the cosines and sines of rotary positions (Su et al. 2021)."""
-    return "rotary" in type(module).__name__.lower()
+    return bool(re.search("Rotary|RoPE|Rope", type(module).__name__))
 
 
 def by_distance(

@@ -7,7 +7,7 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 from typing import TypeAlias
 
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
-from attnscope.results.heads import HeadAttention, HeadScores, Overview
+from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
 from attnscope.results.media import (
     Gaze,
     Picture,
@@ -31,6 +31,7 @@ from attnscope.results.worked import ScaleStudy, Worked
 
 Result: TypeAlias = (
     HeadAttention
+    | HeadWeights
     | HeadView
     | HeadTerms
     | Overview
@@ -64,6 +65,7 @@ __all__ = [
     "HeadScores",
     "HeadTerms",
     "HeadView",
+    "HeadWeights",
     "Influence",
     "Kind",
     "LayerCheck",

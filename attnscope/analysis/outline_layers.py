@@ -1,0 +1,97 @@
+"""The attention layers of a tower, each as a run without weights shows it, else as its module says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from attnscope.analysis.sight import Sight
+from attnscope.capture.describe import kernel_of
+from attnscope.model import dimensions, positions
+from attnscope.model.anatomy import Site
+from attnscope.model.towers import Tower
+from attnscope.results import Kind, LayerOutline, Position, TowerOutline
+
+
+def tower_outline(model: nn.Module, tower: Tower, towers: Sequence[Tower], seen: Sight) -> TowerOutline:
+    known = _positions_of(model, tower, towers, seen)
+    return TowerOutline(
+        name=tower.name,
+        kind=tower.kind,
+        pattern=tower.pattern,
+        route=tower.route,
+        kernel=kernel_of(tower.sites[0]),
+        context=context_of(model, tower),
+        layers=tuple(
+            _layer(model, towers, tower, site, layer, known, seen)
+            for layer, site in sorted(_by_layer(tower).items())
+        ),
+    )
+
+
+def _by_layer(tower: Tower) -> dict[int, Site]:
+    return {layer: site for site in reversed(tower.sites) for layer in site.layers}
+
+
+def _layer(
+    model: nn.Module,
+    towers: Sequence[Tower],
+    tower: Tower,
+    site: Site,
+    layer: int,
+    known: tuple[Position, ...],
+    seen: Sight,
+) -> LayerOutline:
+    module, config = site.module, dimensions.config_of(model, site.path)
+    handed = seen.of(tower, layer)
+    first = handed[0] if handed else None
+    turned = positions.rotation(model, towers, tower, layer, module in seen.rotated)
+    turns = turned is not None and (first is None or _rotates(model, module, seen))
+    said: dict[str, Any] = {
+        "heads": dimensions.heads(module),
+        "key_heads": dimensions.key_heads(module, config),
+        "dim": dimensions.dim(module, config),
+        "value_dim": dimensions.value_dim(module, config),
+        "scale": None,
+        "softcap": dimensions.softcap(module),
+        "sinks": dimensions.sinks(module),
+        "window": dimensions.window(module, config),
+    }
+    shown = {name: value for name in said if first and (value := getattr(first, name)) is not None}
+    if first and first.scale is not None:  # a kernel is told all of these
+        shown |= {"window": first.window, "softcap": first.softcap}
+    return LayerOutline(
+        layer=layer,
+        module=site.path,
+        seen=first is not None,
+        positions=known + ((turned,) if turns and turned else ()),
+        chunk=dimensions.chunk(config, layer),
+        blocks=sum(each.blocks for each in handed) or None,
+        queries=first.queries if first else None,
+        keys=first.keys if first else None,
+        **(said | shown),
+    )
+
+
+def _rotates(model: nn.Module, module: nn.Module, seen: Sight) -> bool:
+    """Whether the run saw a rotation in the module; where no module makes rotations it does so by itself."""
+    return module in seen.rotated or not any(positions.is_rotary(each) for each in model.modules())
+
+
+def _positions_of(
+    model: nn.Module, tower: Tower, towers: Sequence[Tower], seen: Sight
+) -> tuple[Position, ...]:
+    """What all layers of a tower share: tables that are in use, biases by distance."""
+    used = seen.used if seen.reached(tower) else None
+    found = [each.position for each in positions.tables(model, towers)[tower] if each.is_used(used)]
+    if positions.by_distance(model, tower, towers, used):
+        found.append(Position(positions.RELATIVE))
+    config = dimensions.config_of(model, tower.sites[0].path)
+    if tower.kind is not Kind.CROSS and positions.has_alibi(model, config):
+        found.append(Position(positions.ALIBI))
+    return tuple(dict.fromkeys(found))
+
+
+def context_of(model: nn.Module, tower: Tower) -> int | None:
+    """The most tokens that the tower's config says it reads."""
+    return dimensions.context(dimensions.config_of(model, tower.sites[0].path), tower.kind)
