@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from . import rules
-from .overrides import ABSENT, OVERRIDES
+from .overrides import ABSENT, OVERRIDES, Part
 from .rules import DIM, HEADS
 
 _COMMON = {field.name for field in dataclasses.fields(PreTrainedConfig)}
@@ -46,7 +46,16 @@ def default(kind: type[PreTrainedConfig], needed: dict[str, Any]) -> PreTrainedC
     try:
         return kind()
     except Exception:
-        return kind(**{name: value for name, value in needed.items() if "." not in name})
+        return kind(**_plain_orders(needed))
+
+
+def _plain_orders(orders: dict[str, Any]) -> dict[str, Any]:
+    """The orders for a config's own fields, parts made."""
+    return {
+        name: tiny(CONFIG_MAPPING[value.model_type](), value.changes) if isinstance(value, Part) else value
+        for name, value in orders.items()
+        if "." not in name
+    }
 
 
 def tiny(
@@ -61,15 +70,15 @@ def tiny(
     for name in _fields(kind):
         value, order = getattr(original, name, None), _below(name, orders)
         if name in orders:
-            chosen[name] = orders[name]
-        elif isinstance(value, PreTrainedConfig):
+            continue
+        if isinstance(value, PreTrainedConfig):
             chosen[name] = tiny(value, order)
         elif (size := _size(name, value)) is not None:
             chosen[name] = size
         elif value != getattr(plain, name, None):
             chosen[name] = value
     chosen |= _per_layer(original, chosen, orders) | _related(original, chosen)
-    chosen |= {name: value for name, value in orders.items() if "." not in name}
+    chosen |= _plain_orders(orders)
     return kind(**{name: value for name, value in chosen.items() if value is not rules.LEAVE})
 
 
@@ -164,10 +173,10 @@ def _token(name: str) -> int:
 
 def _per_layer(original: PreTrainedConfig, chosen: dict[str, Any], orders: dict[str, Any]) -> dict[str, Any]:
     """Lists with one entry per layer, cut to as many layers as show every sort of them, and the count."""
-    count_name = next((name for name in _LAYER_COUNTS if name in chosen), None)
+    count_name = next((name for name in _LAYER_COUNTS if name in chosen or name in orders), None)
     if count_name is None:
         return {}
-    before, after = getattr(original, count_name), chosen[count_name]
+    before, after = getattr(original, count_name), orders.get(count_name, chosen.get(count_name))
     lists = {
         name: list(value)
         for name in _fields(type(original))

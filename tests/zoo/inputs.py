@@ -10,11 +10,12 @@ from transformers import PreTrainedConfig
 
 from . import rules
 from .overrides import EXTRA_INPUTS
-from .special import SPECIAL
 from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
+from .special import SPECIAL
 
 FREE_IMAGE = 64  # pixels where the config names no size
 SIDE = 6  # patches along the side of a picture
+IMAGE_TOKENS = ("image_token_id", "image_token_index", "image_patch_id", "img_context_token_id")
 SHORTER = 7  # tokens of the decoder, fewer than of the encoder
 _NEVER = {"self", "args", "kwargs", "labels", "return_dict", "inputs_embeds", "past_key_values"}
 
@@ -110,7 +111,9 @@ def _frames(maker: Maker) -> int:
 
 
 def _image_size(maker: Maker) -> tuple[int, int]:
-    size = seek(maker.config, "image_size", "img_size", "pretrain_image_size", "crop_size", default=FREE_IMAGE)
+    size = seek(
+        maker.config, "image_size", "img_size", "pretrain_image_size", "crop_size", default=FREE_IMAGE
+    )
     return tuple(size) if isinstance(size, (list, tuple)) else (size, size)
 
 
@@ -203,8 +206,8 @@ _ALWAYS: dict[str, Callable[[Maker], bool]] = {
     "decoder_input_ids": lambda maker: True,
     "bbox": lambda maker: True,
     "input_ids": lambda maker: "pixel_values" in maker.parameters,
-    "pixel_values": lambda maker: seek(maker.config, "image_token_id", "image_token_index") is None,
-    "input_features_mask": lambda maker: True,
+    "pixel_values": lambda maker: seek(maker.config, *IMAGE_TOKENS) is None,
+    "input_features_mask": lambda maker: "input_ids" not in maker.parameters,
     "spatial_shapes": lambda maker: True,
     "pixel_attention_mask": lambda maker: "spatial_shapes" in maker.parameters,
     "grid_thw": lambda maker: True,

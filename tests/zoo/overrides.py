@@ -4,11 +4,26 @@ A name with a dot orders a field of a sub-config; a plain name holds wherever th
 types too.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from .rules import HEADS, HIDDEN, IMAGE, LEAVE, WINDOW
 
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+@dataclass(frozen=True)
+class Part:
+    """As an order: the tiny config of another type, with `changes`."""
+
+    model_type: str
+    changes: dict[str, Any]
+
+    def __init__(self, model_type: str, **changes: Any) -> None:
+        object.__setattr__(self, "model_type", model_type)
+        object.__setattr__(self, "changes", changes)
+
+
 _RESNET = {
     "model_type": "resnet",
     "embedding_size": 8,
@@ -79,7 +94,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "pix2struct_text_model": {"initializer_range": 0.02},
     "qwen2_5_omni_vision_encoder": {"window_size": 16},
     "qwen2_5_vl_vision": {"window_size": 16},
-    "reformer": {"axial_pos_shape": [4, 4], "axial_pos_embds_dim": [16, 32]},
     "speech_to_text": {"num_conv_layers": 2},
     "table-transformer": _DETR,
     "aria": {"projector_patch_to_query_dict": {36: 4}},
@@ -134,13 +148,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "instructblip": {"image_token_index": 95},
     "instructblipvideo": {"video_token_index": 95},
     "blt": {"num_hidden_layers": 3},
-    "clap_audio_model": {
-        "num_mel_bins": 16,
-        "spec_size": 128,
-        "window_size": 4,
-        "patch_embeds_hidden_size": 24,
-        "hidden_size": 192,
-    },
     "cohere_compass_text": {
         "rope_parameters": {
             kind: {**_ROPE, "mrope_section": [2, 1, 1]} for kind in ("full_attention", "sliding_attention")
@@ -192,11 +199,26 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         "attention_hidden_size": 96,
         "attention_head_dim": 16,
     },
-    "vitpose_backbone": {"part_features": 12, "image_size": [64, 48], "patch_size": [16, 16], "num_experts": 1},
+    "vitpose_backbone": {
+        "part_features": 12,
+        "image_size": [64, 48],
+        "patch_size": [16, 16],
+        "num_experts": 1,
+    },
     "mllama_vision_model": {"intermediate_layers_indices": [0, 1], "num_global_layers": 2},
     "hiera": {"image_size": [64, 64], "patch_stride": [4, 4], "patch_size": [7, 7]},
     "lw_detr": {"projector_scale_factors": [1.0], "num_feature_levels": 1},
-    "sam2_hiera_det_model": {"embed_dim_per_stage": [12, 24, 48, 96], "blocks_per_stage": [1, 1, 2, 1], "num_attention_heads_per_stage": [1, 2, 4, 8], "num_attention_heads": 1, "hidden_size": 12, "global_attention_blocks": [3], "window_positional_embedding_background_size": [3, 3], "window_size_per_stage": [8, 4, 6, 3], "image_size": [96, 96]},
+    "sam2_hiera_det_model": {
+        "embed_dim_per_stage": [12, 24, 48, 96],
+        "blocks_per_stage": [1, 1, 2, 1],
+        "num_attention_heads_per_stage": [1, 2, 4, 8],
+        "num_attention_heads": 1,
+        "hidden_size": 12,
+        "global_attention_blocks": [3],
+        "window_positional_embedding_background_size": [3, 3],
+        "window_size_per_stage": [8, 4, 6, 3],
+        "image_size": [96, 96],
+    },
     "xclip_vision_model": {"mit_hidden_size": HIDDEN},
     "janus_vqgan": {"num_patches": 4},
     "chmv2": {"backbone_config.return_class_token": True},
@@ -208,17 +230,77 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "pp_formulanet": {"post_conv_in_channels": HIDDEN},
     "vjepa2": {"crop_size": IMAGE, "frames_per_clip": 4},
     "superglue": {"keypoint_encoder_sizes": [6, 12, 24, 48]},
-    "phi4_multimodal_audio": {"ext_pw_out_channel": HIDDEN, "nemo_conv_channels": HIDDEN, "depthwise_separable_out_channel": HIDDEN},
+    "phi4_multimodal_audio": {
+        "ext_pw_out_channel": HIDDEN,
+        "nemo_conv_channels": HIDDEN,
+        "depthwise_separable_out_channel": HIDDEN,
+    },
     "qwen2_5_omni_audio_encoder": {"n_window": 4, "n_window_infer": 8},
-    "qwen3_omni_moe_audio_encoder": {"n_window": 4, "n_window_infer": 8},
-    "qwen3_asr_encoder": {"n_window": 4, "n_window_infer": 8},
     "moshi_depth": {"num_codebooks": 12, "max_position_embeddings": 12, "input_size": HIDDEN},
     "nemotron3_diarization_audio": _UNGROUPED,
     "nemotron3_5_transcribe_asr_audio": _UNGROUPED,
     "efficientnet": {**_EFFICIENT, "hidden_dim": 128},
     "mimi": {"vector_quantization_hidden_dimension": HIDDEN},
     "gemma4_unified_assistant": {"text_config.num_kv_shared_layers": 0},
-    "dots3_note_text": {**_UNGROUPED, "ngram_vocab_size_base": 97, "swa_num_attention_heads": HEADS, "swa_num_key_value_heads": HEADS, "swa_q_lora_rank": 14, "swa_kv_lora_rank": 12, "swa_head_dim": 10, "swa_qk_nope_head_dim": 6, "swa_v_head_dim": 10},
+    "dots3_note_text": {
+        **_UNGROUPED,
+        "ngram_vocab_size_base": 97,
+        "swa_num_attention_heads": HEADS,
+        "swa_num_key_value_heads": HEADS,
+        "swa_q_lora_rank": 14,
+        "swa_kv_lora_rank": 12,
+        "swa_head_dim": 10,
+        "swa_qk_nope_head_dim": 6,
+        "swa_v_head_dim": 10,
+    },
+    "modernbert": {"local_attention": 2 * WINDOW},
+    "modernbert-decoder": {"local_attention": 2 * WINDOW},
+    "lfm2": {
+        "num_hidden_layers": 3,
+        "layer_types": ["conv", "full_attention", "conv"],
+        "full_attn_idxs": LEAVE,
+    },
+    "deberta": {"pos_att_type": ["c2p", "p2c"]},
+    "deberta-v2": {"pos_att_type": ["c2p", "p2c"]},
+    "minimax_m3_vl_text": {
+        "layer_types": ["minimax_m3_sparse", "full_attention", "minimax_m3_sparse"],
+        "index_block_size": 2,
+        "index_topk_blocks": 2,
+    },
+    "doge": {"keep_window_size": 5},
+    "esm": {"position_embedding_type": "rotary"},
+    "pegasus_x": {"block_size": 4},
+    "longt5": {"local_radius": 3, "global_block_size": 4},
+    "reformer": {
+        "axial_pos_shape": [4, 4],
+        "axial_pos_embds_dim": [16, 32],
+        "local_attn_chunk_length": 4,
+        "lsh_attn_chunk_length": 4,
+    },
+    "big_bird": {"block_size": 4},
+    "bigbird_pegasus": {"block_size": 4},
+    "shieldgemma2": {"mm_tokens_per_image": 9},
+    "t5gemma2_encoder": {"mm_tokens_per_image": 9},
+    "granite_speech": {"downsample_rate": 1},
+    "granite_speech_plus": {"downsample_rate": 1},
+    "glmasr_encoder": {"intermediate_size": 4 * HIDDEN},
+    "gemma4": {"vision_config": Part("gemma4_vision")},
+    "sam2_vision_model": {"backbone_feature_sizes": [[24, 24], [12, 12], [6, 6]]},
+    "sam3_vision_model": {"backbone_feature_sizes": [[24, 24], [12, 12], [6, 6]]},
+    "gemma4_assistant": {
+        "text_config": Part("gemma4_text", hidden_size_per_layer_input=0, vocab_size_per_layer_input=0)
+    },
+    "muse_glimmer": {"projector_input_dim": 4 * HIDDEN},
+    "clap_audio_model": {
+        "num_mel_bins": 16,
+        "spec_size": 128,
+        "window_size": 4,
+        "patch_embeds_hidden_size": 24,
+        "hidden_size": 192,
+        "depths": [2, 2],
+        "num_attention_heads": [3, 6],
+        "num_hidden_layers": 2,
+    },
     "zaya": {"num_experts_per_tok": 1},
 }
 

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .inputs import Maker, seek
-from .special import SPECIAL
+from .inputs import IMAGE_TOKENS, Maker, seek
 from .rules import BATCH, PADDING, TOKENS
+from .special import SPECIAL
 
 MEDIA = {  # what a model calls the maker of features, the placeholder's field, and the input that must be there
-    "image": ("get_image_features", ("image_token_id", "image_token_index"), "pixel_values"),
+    "image": ("get_image_features", IMAGE_TOKENS, "pixel_values"),
     "audio": ("get_audio_features", ("audio_token_id", "audio_token_index"), "input_features"),
 }
 BEFORE = 3  # words in front of the placeholders
@@ -67,7 +67,8 @@ def _owner(model: nn.Module, method: str) -> nn.Module | None:
 
 def _rows(features: Any) -> int:
     """How many placeholder positions the features fill."""
-    features = getattr(features, "pooler_output", features)
+    if hasattr(features, "last_hidden_state"):
+        features = features.last_hidden_state if features.pooler_output is None else features.pooler_output
     if isinstance(features, Tensor):
         return features.shape[:-1].numel()
     return sum(_rows(part) for part in features)

@@ -182,7 +182,8 @@ _GROUPS: list[tuple[Any, str]] = [
     (12, "kv_lora_rank o_lora_rank"),
     (14, "q_lora_rank"),
     (6, "qk_nope_head_dim"),
-    (10, "v_head_dim index_head_dim qk_head_dim linear_value_head_dim"),
+    (14, "v_head_dim"),  # other than that of query and key
+    (10, "index_head_dim qk_head_dim linear_value_head_dim"),
     (3, "index_n_heads"),
     (64, "codebook_size quantization_dim"),
     (65, "codebook_vocab_size"),
@@ -208,6 +209,10 @@ _GROUPS: list[tuple[Any, str]] = [
     (32, "base_channels"),
     (IMAGE, "max_img_size max_image_size resolution"),
     (HIDDEN, "vector_quantization_hidden_dimension x4_feat_dim"),
+    (2, "pixel_shuffle_factor"),
+    (64, "upsample_initial_channel"),
+    (True, "use_qk_norm qk_layernorm qk_layernorms use_qk_layernorm"),
+    (5, "query_pre_attn_scalar"),
 ]
 
 SIZES: dict[str, Any] = {name: value for value, names in _GROUPS for name in names.split()}
@@ -217,13 +222,33 @@ IDS = {"pad": 0, "bos": 1, "eos": 2, "decoder_start": 1, "forced_eos": 2, "cls":
 FIRST_SPECIAL = 40  # ids from here to VOCABULARY stand for images, videos and the like; words are below
 
 LEAVE = object()  # as an order: say nothing about this field, the library derives it
-OPTIONAL = frozenset("n_inner q_lora_rank".split())  # None has a meaning of its own in these
+OPTIONAL = frozenset(["n_inner", "q_lora_rank"])  # None has a meaning of its own in these
 
 AS_WIDE = frozenset({"decoder_in_channels", "vision_features_channels"})  # lists of HIDDEN
 SECTIONS = {4: [2, 1, 1], 2: [1, 1, 0], 1: [1, 0, 0]}  # of a rotation, by its number of frequencies
 EIGHTHS = frozenset(  # channels per stage, divided by 8 each, so that their relations stay
-    """hidden_sizes embed_dim embed_dims embed_dim_per_stage encoder_in_channels neck_hidden_sizes stage_in_channels
-    stage_mid_channels stage_out_channels conv_dim base_attn_unit_dims encoder_hidden_sizes keypoint_encoder_sizes
-    convstream_hidden_sizes fusion_hidden_sizes tdnn_dim backbone_channel_list post_process_channels
-    downsample_channels stem_channels subsampling_conv_channels subsampling_channels""".split()
+    [
+        "hidden_sizes",
+        "embed_dim",
+        "embed_dims",
+        "embed_dim_per_stage",
+        "encoder_in_channels",
+        "neck_hidden_sizes",
+        "stage_in_channels",
+        "stage_mid_channels",
+        "stage_out_channels",
+        "conv_dim",
+        "base_attn_unit_dims",
+        "encoder_hidden_sizes",
+        "keypoint_encoder_sizes",
+        "convstream_hidden_sizes",
+        "fusion_hidden_sizes",
+        "tdnn_dim",
+        "backbone_channel_list",
+        "post_process_channels",
+        "downsample_channels",
+        "stem_channels",
+        "subsampling_conv_channels",
+        "subsampling_channels",
+    ]
 )

@@ -28,7 +28,9 @@ def draw(model: nn.Module, gain: float, seed: int) -> None:
             if not parameter.is_floating_point() or _KEPT.search(path.split(".")[-1].lower()):
                 continue
             noise = torch.randn(parameter.shape, generator=random)
-            if parameter.ndim < 2 or parameter.numel() == max(parameter.shape):
+            if "sink" in path.split(".")[-1]:
+                parameter.copy_(noise)
+            elif parameter.ndim < 2 or parameter.numel() == max(parameter.shape):
                 parameter.add_(noise, alpha=0.2)
             else:
                 parameter.copy_(noise * _spread(path, parameter, owners[id(parameter)]))
