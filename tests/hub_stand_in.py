@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -18,11 +19,14 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclass(frozen=True)
 class Hub:
-    """Where the stand-in is, how often each file was asked for, and how often sent from which revision."""
+    """Where the stand-in is, how often each file was asked for, how often sent from which revision, and how
+    many bytes of it.
+    """
 
     address: str
     asked: Counter[str] = field(default_factory=Counter)
     sent: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
 
 
 def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
@@ -47,10 +51,14 @@ def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
             if not file.is_file():
                 return self._refuse(404, "EntryNotFound")
             content = file.read_bytes()
+            tag = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+            if asked := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
+                content = content[int(asked[1]) : int(asked[2]) + 1]
             hub.asked[file.name] += 1
             if with_body:
                 hub.sent[path.split("/")[-2], file.name] += 1
-            return self._send(content, with_body, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'})
+                hub.bytes[file.name] += len(content)
+            return self._send(content, with_body, tag)
 
         def _listing(self, path: str) -> object:
             files = sorted(folder.iterdir())
@@ -62,7 +70,7 @@ def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
                 "id": repo,
                 "modelId": repo,
                 "sha": COMMIT,
-                "siblings": [{"rfilename": f.name} for f in files],
+                "siblings": [{"rfilename": f.name, "size": f.stat().st_size} for f in files],
             }
 
         def _send(self, content: bytes, with_body: bool, headers: dict[str, str]) -> None:
