@@ -35,8 +35,8 @@ def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tup
             alone = str(tokenizer.convert_tokens_to_string([pieces[i]]))
             items.append(Token(ids[i], pieces[i], alone, None, None, part, special=ids[i] in special))
         else:
-            spoken = start + len(own) - len(own.lstrip())
-            word = encoding.char_to_word(spoken) if spoken < end else None
+            spoken = next((at for at in range(start, len(text)) if not text[at].isspace()), None)
+            word = None if spoken is None else encoding.char_to_word(spoken)
             items.append(Token(ids[i], pieces[i], own, (start, end), word, part))
     return text, tuple(items)
 
