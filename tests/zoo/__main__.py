@@ -1,4 +1,4 @@
-"""`python -m tests.zoo [--only PATTERN]`: build every specimen, each in a process of its own, and list them."""
+"""`python -m tests.zoo [--only PATTERN]`: build every specimen, each in its own process, and list them."""
 
 import argparse
 import fnmatch
@@ -80,7 +80,8 @@ def main() -> None:
         found = apart(name)
         if found["status"] == "yes":
             peak = "-" if found["peak"] is None else f"{found['peak']:.2f}"
-            rest = f"{found['class']}\t{peak}\t{found['parameters']}\t{found['seconds']}\t{found['inputs']} {found['notes']}"
+            figures = [found["class"], peak, found["parameters"], found["seconds"]]
+            rest = "\t".join(str(figure) for figure in [*figures, f"{found['inputs']} {found['notes']}"])
         else:
             rest = str(found["reason"])
         lines.append(f"{name}\t{found['status']}\t{rest}")

@@ -173,10 +173,11 @@ def _token(name: str) -> int:
 
 def _per_layer(original: PreTrainedConfig, chosen: dict[str, Any], orders: dict[str, Any]) -> dict[str, Any]:
     """Lists with one entry per layer, cut to as many layers as show every sort of them, and the count."""
-    count_name = next((name for name in _LAYER_COUNTS if name in chosen or name in orders), None)
+    ordered = {**chosen, **orders}
+    count_name = next((name for name in _LAYER_COUNTS if name in ordered and hasattr(original, name)), None)
     if count_name is None:
         return {}
-    before, after = getattr(original, count_name), orders.get(count_name, chosen.get(count_name))
+    before, after = getattr(original, count_name), ordered[count_name]
     lists = {
         name: list(value)
         for name in _fields(type(original))

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
 from . import rules
-from .overrides import EXTRA_INPUTS
 from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
 from .special import SPECIAL
 
@@ -56,9 +55,7 @@ class Maker:
         mains = [main] if isinstance(main, str) else main
         names = dict.fromkeys([*required, *(name for name in mains if name in self.parameters)])
         for name in self.parameters:
-            if name in EXTRA_INPUTS.get(self.config.model_type, ()) or (
-                name in _ALWAYS and _ALWAYS[name](self)
-            ):
+            if name in _ALWAYS and _ALWAYS[name](self):
                 names[name] = None
         return list(names)
 

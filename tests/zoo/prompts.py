@@ -10,7 +10,7 @@ from .inputs import IMAGE_TOKENS, Maker, seek
 from .rules import BATCH, PADDING, TOKENS
 from .special import SPECIAL
 
-MEDIA = {  # what a model calls the maker of features, the placeholder's field, and the input that must be there
+MEDIA = {  # the model's maker of features, the fields of the placeholder's id, the input that must be there
     "image": ("get_image_features", IMAGE_TOKENS, "pixel_values"),
     "audio": ("get_audio_features", ("audio_token_id", "audio_token_index"), "input_features"),
 }

@@ -16,26 +16,36 @@ _TABLE = re.compile(r"embed|token|pos|table|bias|quer|latent|prompt|memory")
 _KEPT = re.compile(r"a_log|dt_bias|inv_freq|lambda_p|^d$|running")
 
 
-def draw(model: nn.Module, gain: float, seed: int) -> None:
-    """Draw all parameters anew: matrices by their fan-in, queries and keys `gain` times as large, tables plainly
-    different from zero, and every vector (norms, biases, sinks, gates) moved off its starting value."""
+def draw(model: nn.Module, first: dict[str, Tensor], gain: float, seed: int) -> None:
+    """Draw all parameters anew: matrices by their fan-in, queries and keys `gain` times as large.
+
+    Tables become plainly different from zero, and every vector (norms, biases, gates) is moved off the value
+    that it has in `first`, the model's state as the library made it.
+    """
     random = torch.Generator().manual_seed(seed)
     owners = {
         id(parameter): owner for owner in model.modules() for parameter in owner.parameters(recurse=False)
     }
     with torch.no_grad():
         for path, parameter in model.named_parameters():
-            if not parameter.is_floating_point() or _KEPT.search(path.split(".")[-1].lower()):
+            owner, name = path.split(".")[-2:] if "." in path else ("", path)
+            if not parameter.is_floating_point() or _KEPT.search(name.lower()):
                 continue
             noise = torch.randn(parameter.shape, generator=random)
-            if "sink" in path.split(".")[-1]:
+            if "sink" in name:
                 parameter.copy_(noise)
             elif parameter.ndim < 2 or parameter.numel() == max(parameter.shape):
-                parameter.add_(noise, alpha=0.2)
+                parameter.copy_(first[path] + 0.2 * noise)
             else:
                 parameter.copy_(noise * _spread(path, parameter, owners[id(parameter)]))
-                if any(QUERY_OR_KEY.search(name.lower()) for name in path.split(".")[-2:]):
-                    parameter.mul_(gain)
+            norm = parameter.ndim < 2 and name == "weight" and "norm" in owner
+            if _makes_scores(owner, name) and (parameter.ndim > 1 or norm):
+                parameter.mul_(gain)
+
+
+def _makes_scores(owner: str, name: str) -> bool:
+    """Whether a parameter of this name makes queries or keys."""
+    return any(QUERY_OR_KEY.search(part.lower()) for part in (owner, name))
 
 
 def _spread(path: str, parameter: Tensor, owner: nn.Module) -> float:
@@ -54,6 +64,9 @@ def _spread(path: str, parameter: Tensor, owner: nn.Module) -> float:
     )
 
 
+_MASKED = 1000.0  # this far below the largest score of its row a score is a mask's, not the model's
+
+
 class Peaks(TorchFunctionMode):
     """While on, measures how peaked every softmax over at least three choices is: 0 even, 1 one-hot."""
 
@@ -64,12 +77,14 @@ class Peaks(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         if getattr(function, "__name__", "") in {"softmax", "_softmax"} and result.ndim > 2:
-            choices = (result > 0).sum(-1)
-            rows = result.amax(-1)[choices > 2]
-            if rows.numel():
-                even = 1 / choices[choices > 2]
-                self.found.append(float(((rows - even) / (1 - even)).mean()))
+            self._measure(args[0] if args else (kwargs or {})["input"], result)
         return result
+
+    def _measure(self, scores: Tensor, weights: Tensor) -> None:
+        choices = (scores > scores.amax(-1, keepdim=True) - _MASKED).sum(-1)
+        largest, choices = weights.amax(-1)[choices > 2], choices[choices > 2]
+        if choices.numel():
+            self.found.append(float(((largest - 1 / choices) / (1 - 1 / choices)).mean()))
 
 
 @contextmanager
@@ -81,7 +96,7 @@ def peaks() -> Iterator[list[float]]:
 
 
 def finite(output: Any) -> bool:
-    """Whether all numbers in a model's output are numbers; -inf is what some detectors write for "no class"."""
+    """Whether all numbers in an output are numbers; -inf is what some detectors write for "no class"."""
     if isinstance(output, Tensor):
         return not output.is_floating_point() or not bool((output.isnan() | output.isposinf()).any())
     if isinstance(output, dict):

@@ -13,7 +13,7 @@ from .prompts import media, prompt
 from .sharpen import draw, finite, peaks
 
 GAINS = (2.0, 1.0, 4.0, 0.5, 8.0)
-PEAKED = (0.2, 0.9)  # neither even nor one-hot
+PEAKED = (0.2, 0.8)  # neither even nor one-hot
 LARGEST = 16_000_000  # parameters
 
 
@@ -67,24 +67,25 @@ def _runnable(model: nn.Module, seed: int) -> tuple[dict[str, Any], str]:
 
 def _sharpen(model: nn.Module, inputs: dict[str, Any], seed: int) -> float | None:
     """Draw the weights with the first gain that leaves all numbers finite and the softmaxes peaked."""
-    best: tuple[float, float, float | None] | None = None
+    first = {path: parameter.detach().clone() for path, parameter in model.named_parameters()}
+    best: tuple[float, float] | None = None
     for gain in GAINS:
-        peak = _drawn(model, inputs, gain, seed)
-        if peak == -1:
+        draw(model, first, gain, seed + 1)
+        usable, peak = _look(model, inputs)
+        if not usable:
             continue
         if peak is None or PEAKED[0] <= peak <= PEAKED[1]:
             return peak
         off = max(PEAKED[0] - peak, peak - PEAKED[1])
-        best = min(best or (off, gain, peak), (off, gain, peak))
+        best = min(best or (off, gain), (off, gain))
     if best is None:
-        raise NotBuildable("no finite output at any gain")
-    return _drawn(model, inputs, best[1], seed)
+        raise NotBuildable("its output is not a number at any strength of the weights")
+    draw(model, first, best[1], seed + 1)
+    return _look(model, inputs)[1]
 
 
-def _drawn(model: nn.Module, inputs: dict[str, Any], gain: float, seed: int) -> float | None:
-    draw(model, gain, seed + 1)
+def _look(model: nn.Module, inputs: dict[str, Any]) -> tuple[bool, float | None]:
+    """Whether the output is made of numbers, and how peaked the softmaxes were on average."""
     with torch.no_grad(), peaks() as found:
         output = model(**inputs)
-    if not finite(output):
-        return -1
-    return sum(found) / len(found) if found else None
+    return finite(output), sum(found) / len(found) if found else None
