@@ -162,13 +162,14 @@ def open_session(
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
         tower = _chosen_tower(planned, wanted, output)
         layers, heads = chosen_heads(planned, tower, wanted_layers, wanted_heads, output)
+        model, task = None, None
         if settings is not None:
             from attnscope.model.answer import load_answering
 
             check_goes_on(planned, tower, texts)
             model, task = load_answering(checkpoint, **request.loading)
-        else:
-            model, task = _answering(checkpoint, texts, request, output) if answering else (None, None)
+        elif answering:
+            model, task = _answering(checkpoint, texts, request, output)
         if model is None:
             model = load.load(planned, layers=max(layers) + 1, **request.loading)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
