@@ -21,7 +21,7 @@ from attnscope.errors import ModelUnavailableError
 from attnscope.model import hub
 from attnscope.model.checkpoint import Checkpoint, weight_files
 from attnscope.model.source import Source
-from attnscope.model.stored import FLOATS
+from attnscope.model.stored import FLOATS, check_head
 from attnscope.results import Storage
 
 HERE, ON_THE_HUB = "on this machine", "on the hub"
@@ -48,6 +48,8 @@ def listing(source: Source) -> Listing:
         )
     here = weight_files(source, hub.SAFETENSORS) or weight_files(source, hub.PICKLES)
     if here is not None:
+        for file in () if here.pickled else here.there:
+            check_head(file, source.name)
         return Listing(here, _stored_here(here), here.shards)
     bare = Checkpoint(source, (), {})
     if source.repository is None or source.revision is None:
