@@ -95,6 +95,10 @@ class Frames:
     count: int
     seconds: float
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return tuple(range(self.first, self.first + self.count))
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -185,9 +189,7 @@ class Tokens:
     def _named(self, wanted: str) -> list[int]:
         if wanted in self.labels:
             return [self.labels.index(wanted)]
-        if numbered := [
-            i for i, name in enumerate(self.names) if wanted == f"{name}@{self.positions[i]}"
-        ]:
+        if numbered := [i for i, name in enumerate(self.names) if wanted == f"{name}@{self.positions[i]}"]:
             return numbered
         for same in (str, str.casefold):
             forms = [{same(t.name), same(t.text.strip()), same(t.piece)} - {""} for t in self.items]

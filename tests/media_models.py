@@ -10,7 +10,7 @@ import soundfile
 import torch
 import transformers as hf
 from PIL import Image
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 PATCH = 10
 ROWS, COLUMNS = 4, 6
@@ -178,7 +178,7 @@ def gemma3() -> tuple[Any, list[Any]]:
 
 
 def qwen2_vl() -> tuple[Any, list[Any]]:
-    """4 x 6 patches of which 2 x 2 are merged to one token; its processor cannot be made without torchvision."""
+    """4 x 6 patches of which 2 x 2 are merged to one token; without torchvision it has no processor."""
     names = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>")
     tokenizer = word_tokenizer(*names)
     image, video, start, end = tokenizer.convert_tokens_to_ids(list(names))
@@ -202,17 +202,28 @@ def hubert() -> tuple[Any, list[Any]]:
 
 def _hears() -> dict[str, Any]:
     """The usual strides, 320 samples in all, with few channels."""
-    return {**_BODY, "conv_dim": (8,) * 7, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}
+    return {
+        **_BODY,
+        "conv_dim": (8,) * 7,
+        "feat_extract_norm": "layer",
+        "num_conv_pos_embeddings": 4,
+        "num_conv_pos_embedding_groups": 2,
+    }
 
 
 def whisper() -> tuple[Any, list[Any]]:
     """Hears one second; its encoder has 50 positions."""
     names = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
     tokenizer = word_tokenizer(*names)
+    start = " ".join(names)
+    added = [(name, tokenizer.convert_tokens_to_ids(name)) for name in (*names, "</s>")]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A </s>", special_tokens=added
+    )
     config = hf.WhisperConfig(
-        vocab_size=30, num_mel_bins=20, d_model=24, encoder_layers=2, decoder_layers=2,
+        vocab_size=len(tokenizer), num_mel_bins=20, d_model=24, encoder_layers=2, decoder_layers=2,
         encoder_attention_heads=4, decoder_attention_heads=3, encoder_ffn_dim=30, decoder_ffn_dim=30,
-        max_source_positions=50, max_target_positions=20, decoder_start_token_id=13, pad_token_id=0,
+        max_source_positions=50, max_target_positions=220, decoder_start_token_id=13, pad_token_id=0,
         bos_token_id=1, eos_token_id=2, suppress_tokens=None, begin_suppress_tokens=None,
     )  # fmt: skip
     hears = hf.WhisperFeatureExtractor(feature_size=20, chunk_length=1)

@@ -29,7 +29,8 @@ def over_picture(head: HeadAttention, picture: Picture, query: int | None) -> Pi
     patches = _stretch(head.key_tokens, Patches)
     gaze = picture_gaze(head.query_tokens, patches, query)
     row = query_row(head.weights, query)
-    return PictureAttention(head, picture, gaze, row[gaze.keys], _elsewhere(row, gaze, head.key_tokens))
+    weights = _at(row, gaze)
+    return PictureAttention(head, picture, gaze, weights, _elsewhere(row, head.key_tokens))
 
 
 def heads_over_picture(overview: Overview, picture: Picture, query: int | None) -> PictureHeads:
@@ -46,7 +47,7 @@ def over_sound(head: HeadAttention, sound: Sound, query: int | None) -> SoundAtt
     frames = _stretch(head.key_tokens, Frames)
     gaze = sound_gaze(head.query_tokens, frames, sound, query)
     row = query_row(head.weights, query)
-    elsewhere = _elsewhere(row, gaze, head.key_tokens)
+    elsewhere = _elsewhere(row, head.key_tokens)
     if len(gaze.keys) < frames.count:
         elsewhere[SILENCE] = float(row[frames.first + len(gaze.keys) : frames.first + frames.count].sum())
     heard = spectrogram(sound)
@@ -61,11 +62,15 @@ def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> Sou
     return SoundHeads(overview, sound, spectrogram(sound), gaze, weights, frames.seconds)
 
 
-def default_query(tokens: Tokens, *, causal: bool) -> int | None:
-    """The query to look at where none is named: the class token, in a decoder the last token, else None."""
-    if "[CLS]" in tokens.names:
-        return tokens.names.index("[CLS]")
-    return len(tokens) - 1 if causal else None
+def default_query(queries: Tokens, keys: Tokens) -> int | None:
+    """The query to look at where none is named: the class token, of a text the last token, else all (None).
+
+    Of a text that listens to a sound all too, since a token's frames tell when it was said.
+    """
+    if "[CLS]" in queries.names:
+        return queries.names.index("[CLS]")
+    listens = any(isinstance(each, Frames) for each in keys.stretches)
+    return len(queries) - 1 if queries.texts and not listens else None
 
 
 def query_row(weights: Float[np.ndarray, "query key"], query: int | None) -> Float[np.ndarray, " key"]:
@@ -80,19 +85,20 @@ def query_row(weights: Float[np.ndarray, "query key"], query: int | None) -> Flo
 
 
 def picture_gaze(queries: Tokens, patches: Patches, query: int | None) -> Gaze:
-    keys = np.arange(patches.first, patches.first + patches.count).reshape(patches.rows, patches.columns)
+    keys = np.array(patches.positions).reshape(patches.rows, patches.columns)
     own = next((each for each in queries.stretches if isinstance(each, Patches)), None)
-    if query is None or own is None or not 0 <= query - own.first < own.count:
+    if query is None or own is None or query not in own.positions:
         return Gaze(query, None, keys)
-    return Gaze(query, divmod(query - own.first, own.columns), keys)
+    return Gaze(query, divmod(own.positions.index(query), own.columns), keys)
 
 
 def sound_gaze(queries: Tokens, frames: Frames, sound: Sound, query: int | None) -> Gaze:
-    heard = min(frames.count, int(np.ceil(sound.seconds / frames.seconds - 1e-9)))
-    keys = np.arange(frames.first, frames.first + heard)
+    heard = int(np.ceil(sound.seconds / frames.seconds - 1e-9))
+    keys = np.array(frames.positions[:heard])
     own = next((each for each in queries.stretches if isinstance(each, Frames)), None)
-    inside = query is not None and own is not None and 0 <= query - own.first < own.count
-    return Gaze(query, (query - own.first,) if inside else None, keys)  # type: ignore[operator,union-attr]
+    if query is None or own is None or query not in own.positions:
+        return Gaze(query, None, keys)
+    return Gaze(query, (own.positions.index(query),), keys)
 
 
 def _stretch(tokens: Tokens, kind: type[Stretch]) -> Stretch:
@@ -104,16 +110,22 @@ def _stretch(tokens: Tokens, kind: type[Stretch]) -> Stretch:
 
 
 def _of_heads(overview: Overview, gaze: Gaze) -> Float[np.ndarray, "layer head ..."]:
-    rows = [[query_row(each, gaze.query)[gaze.keys] for each in layer] for layer in overview.weights]
-    return np.array(rows)
+    return np.array(
+        [[_at(query_row(each, gaze.query), gaze) for each in layer] for layer in overview.weights]
+    )
 
 
-def _elsewhere(row: Float[np.ndarray, " key"], gaze: Gaze, tokens: Tokens) -> dict[str, float]:
+def _at(row: Float[np.ndarray, " key"], gaze: Gaze) -> Float[np.ndarray, "..."]:
+    """The row laid out as the gaze's keys; NaN where a patch has none, as outside of a window."""
+    return np.where(gaze.keys < 0, np.nan, row[gaze.keys])
+
+
+def _elsewhere(row: Float[np.ndarray, " key"], tokens: Tokens) -> dict[str, float]:
     """What lies outside of the picture or sound: special tokens one by one, the rest as text."""
-    stretches = [range(each.first, each.first + each.count) for each in tokens.stretches]
+    inside = {position for each in tokens.stretches for position in each.positions}
     told: dict[str, float] = {}
     for key, token in enumerate(tokens.items):
-        if not any(key in stretch for stretch in stretches):
+        if key not in inside:
             name = token.name if token.special else "text"
             told[name] = told.get(name, 0.0) + float(row[key])
     return told

@@ -39,7 +39,7 @@ def _mel(hertz: float) -> float:
 
 
 def _hertz(mel: Float[np.ndarray, " edge"]) -> Float[np.ndarray, " edge"]:
-    return 700 * (10 ** (mel / 2595) - 1)
+    return np.asarray(700 * (10 ** (mel / 2595) - 1))
 
 
 def _triangles(
@@ -55,4 +55,4 @@ def _triangles(
     empty = ~triangles.any(axis=1)
     nearest = np.abs(frequencies - middle).argmin(axis=1)
     triangles[empty, nearest[empty]] = 1.0
-    return triangles
+    return np.asarray(triangles)

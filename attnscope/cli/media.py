@@ -1,6 +1,6 @@
 """`heads --image` and `heads --audio`: attention of one query laid over a picture or a sound."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,7 @@ class Sensing:
         cross = session.kind is Kind.CROSS
         seeing = cross or sees(model.module, session.tower.sites)
         target = perceived.tokens if cross else None  # a text that looks at a picture
-        return capture(
+        captured = capture(
             model.module,
             session.inputs,
             layers=session.layers,
@@ -87,6 +87,24 @@ class Sensing:
             target=target if session.target is None else session.target.tokens,
             provenance=provenance_of(model.module, perceived.read, model.origin()),
         )
+        return self._windows(captured) if seeing and not cross and len(session.layers) == 1 else captured
+
+    def _windows(self, captured: "Capture") -> "Capture":
+        """The same with the positions of windows called by their patches, where a layer reads in windows."""
+        from attnscope.model.anatomy import sites
+        from attnscope.model.media import window_names
+
+        session, (layer,) = self.session, self.session.layers
+        size = len(captured.calls[0].key_tokens)
+        if size == len(self.perceived.positions):
+            return captured
+        site = next(site for site in session.tower.sites if layer in site.layers)
+        own = next(each for each in sites(session.model.module) if each.path == site.path)
+        names = window_names(session.model, self.perceived, own, size)
+        if names is None:
+            return captured
+        calls = (replace(c, query_tokens=names[c.block], key_tokens=names[c.block]) for c in captured.calls)
+        return replace(captured, calls=tuple(calls))
 
 
 def check_media(others: list[str]) -> None:
@@ -171,25 +189,32 @@ def laid_over(sensing: Sensing, query: str | None, output: Output) -> "Laid":
     session, medium, captured = sensing.session, sensing.perceived.medium, sensing.capture()
     if medium is None:
         raise InputError(f"{session.model.name} reads a picture in pieces: it cannot be laid over one")
+    windows = max(call.block for call in captured.calls) + 1
+    if windows > 1:
+        if len(session.layers) > 1:
+            raise InputError(
+                f"each layer of {session.model.name} has windows of its own: name one with --layer"
+            )
+        output.notice(f"it is read in {windows} windows: showing {session.block % windows} (--block chooses)")
     if sensing.one:
         head = head_attention(captured, session.layers[0], session.heads[0], block=session.block)
-        position = _query(head.query_tokens, query, session, output)
+        position = _query(head.query_tokens, head.key_tokens, query, output)
         over = over_picture if isinstance(medium, Picture) else over_sound
         return over(head, medium, position)  # type: ignore[arg-type]
     several = overview(captured, session.heads, session.block)
-    position = _query(several.query_tokens, query, session, output)
+    position = _query(several.query_tokens, several.key_tokens, query, output)
     all_over = heads_over_picture if isinstance(medium, Picture) else heads_over_sound
     return all_over(several, medium, position)  # type: ignore[arg-type]
 
 
-def _query(tokens: "Tokens", wanted: str | None, session: Session, output: Output) -> int | None:
+def _query(tokens: "Tokens", keys: "Tokens", wanted: str | None, output: Output) -> int | None:
     """Position of the query, None for the mean over all."""
     from attnscope.analysis.media import default_query
 
     if wanted is not None:
         wanted = decoded(wanted)
         return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
-    chosen = default_query(tokens, causal=session.kind == "decoder")
+    chosen = default_query(tokens, keys)
     shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.labels[chosen]}"
     output.notice(f"showing {shown} (--query chooses)")
     return chosen

@@ -27,6 +27,7 @@ from attnscope.model.patches import (
     patches_in_rows,
     position_token,
     reader_of,
+    window_tokens,
 )
 from attnscope.model.picture import as_seen, image_processor, open_picture
 from attnscope.model.picture_text import picture_in_text
@@ -61,6 +62,17 @@ def sees(model: nn.Module, tower: Iterable[Site]) -> bool:
     readers = (reader_of(model, name) for name in ("pixel_values", *_SOUNDS))
     first = [reader.first.path for reader in readers if reader is not None]
     return any(site.path in first for site in tower)
+
+
+def window_names(model: Model, perceived: Perceived, site: Site, size: int) -> list[Tokens] | None:
+    """The positions of every window in which the layer of `site` reads the picture, if it can be told."""
+    reader, picture = reader_of(model.module), perceived.medium
+    if reader is None or not isinstance(picture, Picture) or perceived.inputs["pixel_values"].ndim != 4:
+        return None
+    grid = grid_of(reader.setting("patch_size"), *picture.size)
+    if grid is None:
+        return None
+    return window_tokens(reader, site, perceived.inputs["pixel_values"], grid, size)
 
 
 def splices(config: Any) -> bool:

@@ -9,7 +9,7 @@ the same way, by changing the parameter. No architecture is known by name, and t
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -59,20 +59,24 @@ class Reader:
     ) -> Float[Tensor, "position dim"]:
         """What enters the first attention layer for `inputs`, with some parameters `changed`.
 
-        Windows of a picture that are read side by side follow one another.
+        Windows of a picture that are read side by side follow one another. Attention before that layer
+        answers nothing but zeros, so that every position depends on its own patch alone.
         """
         seen: list[Tensor] = []
+        before = [site.module for site in sites(self.module) if site.module is not self.first.module]
 
         def look(_module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             seen.extend(each for each in (*given, *named.values()) if isinstance(each, Tensor))
             raise _Seen
 
-        handle = self.first.module.register_forward_pre_hook(look, with_kwargs=True)
+        handles = [self.first.module.register_forward_pre_hook(look, with_kwargs=True)]
+        handles += [module.register_forward_hook(_mute) for module in before]
         try:
             with suppress(_Seen):
                 functional_call(self.module, dict(changed or {}), (), dict(inputs))
         finally:
-            handle.remove()
+            for handle in handles:
+                handle.remove()
         return seen[0].float().flatten(0, -2)
 
     def learned(self) -> Iterator[tuple[str, Tensor]]:
@@ -81,6 +85,13 @@ class Reader:
             parts = set(path.split("."))
             if not parts & {"weight", "bias"} and not any(part.isdigit() for part in parts):
                 yield path, parameter
+
+
+def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
+    """Zeros in place of what an attention module answers."""
+    if isinstance(answer, Tensor):
+        return torch.zeros_like(answer)
+    return (torch.zeros_like(answer[0]), *answer[1:])
 
 
 def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
@@ -118,6 +129,8 @@ def patch_positions(
     row = (torch.arange(height) // grid.high)[:, None]
     column = (torch.arange(width) // grid.wide)[None, :]
     patches = touched((row < grid.rows) & (column < grid.columns))
+    if int(patches.sum()) != grid.rows * grid.columns:
+        return None
     numbers = []
     for place, count in ((row, grid.rows), (column, grid.columns)):
         number = torch.zeros(len(before), dtype=torch.long)
@@ -174,9 +187,13 @@ def patch_tokens(
         for column, position in enumerate(positions):
             names[position] = f"r{row}c{column}"
     items = tuple(position_token(name, special=i in special) for i, name in enumerate(names))
-    first = int(found[0, 0])
-    in_order = found.flatten().tolist() == list(range(first, first + found.numel()))
-    return Tokens((), items, (Patches(first, grid.rows, grid.columns),) if in_order else ()), True
+    return Tokens((), items, (laid_out(found.flatten().tolist(), grid),)), True
+
+
+def laid_out(positions: list[int], grid: Grid) -> Patches:
+    """The patches at these positions, named one by one only where they do not follow one another."""
+    follow = positions == list(range(positions[0], positions[0] + len(positions)))
+    return Patches(positions[0], grid.rows, grid.columns, () if follow else tuple(positions))
 
 
 def learned_name(path: str, i: int, count: int) -> str:
@@ -191,16 +208,41 @@ def position_token(name: str, special: bool = False) -> Token:
     return Token(-1, name, name, None, None, special=special)
 
 
+def window_tokens(
+    reader: Reader, site: Site, pixels: Float[Tensor, "1 channel height width"], grid: Grid, size: int
+) -> list[Tokens] | None:
+    """The positions of each window of `size` positions that a layer reads apart (Swin), window by window.
+
+    A layer may have merged squares of patches by then, and moved its windows. None where that is not found.
+    """
+    for side in (1, 2, 4, 8, 16):
+        merged = Grid(grid.rows // side, grid.columns // side, grid.high * side, grid.wide * side)
+        if (found := patch_positions(replace(reader, first=site), pixels, merged)) is not None:
+            break
+    else:
+        return None
+    flat = found.flatten().tolist()
+    windows = []
+    for start in range(0, max(flat) + 1, size):
+        places = [place - start if start <= place < start + size else -1 for place in flat]
+        names = {place: f"r{i // merged.columns}c{i % merged.columns}" for i, place in enumerate(places)}
+        items = tuple(position_token(names.get(i, "[PAD]"), special=i not in names) for i in range(size))
+        windows.append(Tokens((), items, (Patches(0, merged.rows, merged.columns, tuple(places)),)))
+    return windows
+
+
 def patches_in_blocks(grid: Grid, side: int) -> Tokens:
     """Positions of patches that stand in blocks of `side` squared, block by block (Qwen2-VL)."""
-    names = [
-        f"r{row + i}c{column + j}"
+    order = [
+        (row + i, column + j)
         for row in range(0, grid.rows, side)
         for column in range(0, grid.columns, side)
         for i in range(side)
         for j in range(side)
     ]
-    return Tokens((), tuple(map(position_token, names)), (Patches(0, grid.rows, grid.columns),) * (side == 1))
+    items = tuple(position_token(f"r{row}c{column}") for row, column in order)
+    places = sorted(range(len(order)), key=lambda position: order[position])
+    return Tokens((), items, (laid_out(places, grid),))
 
 
 def patches_in_rows(grid: Grid, count: int) -> Tokens:

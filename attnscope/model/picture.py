@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import transformers
 from jaxtyping import Float
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from transformers import AutoImageProcessor
 
@@ -38,7 +38,7 @@ def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
             upright.load()
     except _UNREADABLE as error:
         why = (
-            "no format that is known" if isinstance(error, Image.UnidentifiedImageError) else one_line(error)
+            "no format that is known" if isinstance(error, UnidentifiedImageError) else one_line(error)
         )
         raise InputError(f"cannot read picture '{path}': {why}") from error
     notices = [f"'{path.name}' has {frames} pictures in it: the first is read"] if frames > 1 else []

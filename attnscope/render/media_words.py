@@ -1,5 +1,6 @@
 """What is said of attention over a picture or a sound, the same in a terminal and beside a figure."""
 
+import numpy as np
 from rich.text import Text
 
 from attnscope.results import (
@@ -12,25 +13,19 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
 )
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import printable
 
 Media = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 
 
 def query_words(shown: Media) -> str:
-    """`query [CLS]`, `query 'door' (4)`, or that the mean over all queries is shown."""
+    """`query [CLS]`, `query r3c5`, `query 4 “door”`, or that the mean over all queries is shown."""
     query, tokens = shown.gaze.query, _head(shown).query_tokens
     if query is None:
         return f"mean over {len(tokens)} queries"
-    return (
-        f"query {printable(tokens.labels[query])}"
-        if tokens.items[query].span is None
-        else _named(tokens, query)
-    )
-
-
-def _named(tokens: Tokens, query: int) -> str:
-    return f"query {query} “{tokens.names[query]}”"
+    name = tokens.names[query]
+    of_text = tokens.items[query].id >= 0 and not tokens.items[query].special
+    return f"query {query} “{name}”" if of_text else f"query {name}"
 
 
 def medium_line(shown: Media) -> Text:
@@ -66,7 +61,7 @@ def text_words(shown: Media) -> list[str]:
 def shares(shown: PictureAttention | SoundAttention) -> list[str]:
     """How much of the row lies on the picture or sound, and how much on each other thing, in per cent."""
     on = "picture" if isinstance(shown, PictureAttention) else "sound"
-    parts = {on: float(shown.weights.sum()), **shown.elsewhere}
+    parts = {on: float(np.nansum(shown.weights)), **shown.elsewhere}
     if shown.head.sink is not None:
         parts["sink"] = 1 - sum(parts.values())
     return [f"{printable(name)} {100 * share:.1f} %" for name, share in parts.items()]
@@ -74,7 +69,7 @@ def shares(shown: PictureAttention | SoundAttention) -> list[str]:
 
 def shares_words(shown: PictureAttention | SoundAttention) -> str:
     """The same in one line, with whose attention it is."""
-    return f"attention of the {query_words(shown)}: {', '.join(shares(shown))}"
+    return f"attention, {query_words(shown)}: {', '.join(shares(shown))}"
 
 
 def _head(shown: Media) -> HeadAttention | Overview:

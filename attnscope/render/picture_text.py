@@ -1,5 +1,7 @@
 """Attention over a picture in a terminal: the patches as shades, and the strongest of them."""
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 from rich.console import Group, RenderableType
@@ -11,7 +13,7 @@ from attnscope.render.cells import DIM, HEADING, line
 from attnscope.render.certificate import GLYPHS, STYLES
 from attnscope.render.labels import left, right
 from attnscope.render.media_words import shares_words
-from attnscope.render.numbers import counted, weight_text
+from attnscope.render.numbers import counted, largest_magnitude, weight_text
 from attnscope.render.palette import sequential
 from attnscope.render.strongest import descending
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
@@ -52,10 +54,10 @@ def _grid(weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None
     wide = next((cells for cells in (2, 1) if margin + cells * columns <= width), 0)
     if not wide:
         return [Text(f"The grid ({rows} x {columns} patches) does not fit here: -o file.png shows it.")]
-    largest = float(weights.max()) or 1.0
+    largest = largest_magnitude(weights) or 1.0
     lines = [line(" " * margin, (_columns(columns, wide), DIM))]
     for row in range(rows):
-        shades = [_SHADES[min(int(5 * weight / largest), 4)] * wide for weight in weights[row]]
+        shades = [_shade(float(weight) / largest) * wide for weight in weights[row]]
         colours = [sequential(float(weight), largest) for weight in weights[row]]
         parts = [(shade, solid(colour)) for shade, colour in zip(shades, colours, strict=True)]
         if cell is not None and cell[0] == row:
@@ -65,7 +67,13 @@ def _grid(weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None
         f"{shade} from {weight_text(i * largest / 5, 3)}" for i, shade in enumerate(_SHADES) if i
     )
     own = "" if cell is None else f" · {_OWN[wide]} the query's own patch"
-    return [*lines, Text(f"{scale}{own}", style=DIM)]
+    unread = " · the dots are not read" if np.isnan(weights).any() else ""
+    return [*lines, Text(f"{scale}{own}{unread}", style=DIM)]
+
+
+def _shade(share: float) -> str:
+    """One of five shades for 0 to 1; a dot for a patch that is not read."""
+    return "·" if math.isnan(share) else _SHADES[min(int(5 * share), 4)]
 
 
 def solid(colour: Style) -> Style:
@@ -80,11 +88,12 @@ def _columns(columns: int, wide: int) -> str:
 
 def _strongest(weights: Float[np.ndarray, "row column"], width: int) -> list[Text]:
     """The strongest patches, each with its weight and a bar."""
-    ranked = descending(weights.flatten())[:_MOST]
+    read = int(np.isfinite(weights).sum())
+    ranked = descending(weights.flatten())[: min(read, _MOST)]
     places = [divmod(place, weights.shape[1]) for place in ranked]
     names = [f"r{row}c{column}" for row, column in places]
     label = max(len(name) for name in (*names, "patch"))
-    full = float(weights.max()) or 1.0
+    full = largest_magnitude(weights) or 1.0
     lines = [line((f"{left('patch', label)}  weight", DIM))]
     for name, place in zip(names, places, strict=True):
         number = f"{left(name, label)}  {right(weight_text(float(weights[place]), 3), 6)}  "
@@ -96,12 +105,12 @@ def _strongest(weights: Float[np.ndarray, "row column"], width: int) -> list[Tex
 def _head_cell(result: PictureHeads, i: int, j: int) -> list[tuple[str, Style] | str]:
     """`r13c12 .018` on a colour for the share on the picture, and the mark of a verdict below the best."""
     weights = result.weights[i, j]
-    row, column = divmod(int(weights.argmax()), weights.shape[1])
+    row, column = divmod(int(np.nanargmax(weights)), weights.shape[1])
     verdict = result.overview.certificates[i][j].verdict
     certified = verdict is Verdict.CERTIFIED
     mark = (" ", Style.null()) if certified else (GLYPHS[verdict], Style.parse(STYLES[verdict]))
-    shown = left(f"r{row}c{column}", _CELL - 6) + right(weight_text(float(weights.max()), 3), 4)
-    return [" ", (shown, sequential(float(weights.sum()))), mark]
+    shown = left(f"r{row}c{column}", _CELL - 6) + right(weight_text(largest_magnitude(weights), 3), 4)
+    return [" ", (shown, sequential(float(np.nansum(weights)))), mark]
 
 
 def verdict_lines(overview: Overview) -> list[Text]:

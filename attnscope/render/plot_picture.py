@@ -151,7 +151,7 @@ def draw_heads(result: PictureHeads, axes: Axes) -> None:
         _overlay(result.picture, grey, weights, axes, at)
         if result.gaze.cell is not None:
             _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
-        told = f"{weight_text(float(weights.max()), 3)} · {100 * float(weights.sum()):.0f} %"
+        told = f"{weight_text(largest_magnitude(weights), 3)} · {100 * float(np.nansum(weights)):.0f} %"
         axes.text(at.left, at.top - 0.04, told, size=size, color=INK, va="bottom")
         verdict = result.overview.certificates[i][j].verdict
         if verdict is not Verdict.CERTIFIED:

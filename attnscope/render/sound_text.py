@@ -18,7 +18,7 @@ from attnscope.results import Kind, SoundAttention, SoundHeads
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _BAR = Style(color="blue")
-_MOST, _MOST_LABEL, _MOST_ROWS = 8, 20, 60
+_MOST, _MOST_LABEL, _MOST_ROWS = 8, 21, 60
 
 
 def sound_frames(result: SoundAttention, width: int) -> RenderableType:
@@ -50,7 +50,8 @@ def _rows(
     names: list[str], rows: Float[np.ndarray, "row frame"], seconds: float, step: float, width: int
 ) -> list[Text]:
     """One line of bars for each row, each from 0 to its own largest cell; at its end what that is."""
-    margin = min(max(cell_len(name) for name in names), _MOST_LABEL) + 1
+    label = min(max(cell_len(name) for name in names), _MOST_LABEL)
+    margin = label + 1
     cells = max(min(width - margin - 6, rows.shape[1]), 8)
     cells = min(cells, rows.shape[1])
     bounds = np.linspace(0, rows.shape[1], cells + 1).round().astype(int)
@@ -60,7 +61,7 @@ def _rows(
         largest = float(summed.max())
         levels = np.ceil(8 * summed / (largest or 1.0) - 1e-9).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
-        lines.append(line((left(name, margin), HEADING), (bars, _BAR), f" {weight_text(largest, 3)}"))
+        lines.append(line((left(name, label) + " ", HEADING), (bars, _BAR), f" {weight_text(largest, 3)}"))
     lasts = step * rows.shape[1] / cells
     each = "a frame" if cells == rows.shape[1] else f"{1000 * lasts:.0f} ms, weights summed"
     told = f"each bar: {each}; a full bar is the number at the end of its line"

@@ -59,7 +59,7 @@ class Gaze:
 
     `query` is a position, None for the mean over the queries that may look somewhere; `cell` the patch (row,
     column) or the frame that it stands for itself, if any; `keys` the key positions of the patches, row by
-    row, or of the frames.
+    row, or of the frames, -1 for a patch that this attention does not read.
     """
 
     query: int | None
