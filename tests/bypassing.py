@@ -187,6 +187,14 @@ MODELS: dict[str, Callable[[], Made]] = {
         pixel_values=_normal(BATCH, 3, 24, 24),
     ),
     "roformer": lambda: _of(hf.RoFormerModel, hf.RoFormerConfig(**_SMALL, embedding_size=48), **_text()),
+    "luke": lambda: _of(
+        hf.LukeModel,
+        hf.LukeConfig(**_SMALL, entity_vocab_size=13, entity_emb_size=8, use_entity_aware_attention=True),
+        **_text(),
+        entity_ids=torch.tensor([[3, 7, 2], [5, 1, 0]]),
+        entity_attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]),
+        entity_position_ids=torch.tensor([[1, 2, -1], [4, -1, -1], [6, 7, 8]]).expand(BATCH, -1, -1),
+    ),
     "lxmert": lambda: _of(
         hf.LxmertModel,
         hf.LxmertConfig(

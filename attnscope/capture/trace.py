@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from attnscope.capture.trace_fused import fused_attention
+from attnscope.capture.trace_joined import joined
 from attnscope.capture.trace_layout import head_count
 from attnscope.capture.trace_operations import (
     COPIES,
@@ -172,13 +173,15 @@ class _Tracer(TorchFunctionMode):
         first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
         if name == "softmax":
             return self._softmax(first, args, kwargs, result)
+        if name in ("cat", "concat"):
+            return self._joined(args, kwargs, result, before)
         if name in MOVES:
             return _moved(first, lambda each: function(each, *args[1:], **kwargs))
         for record in before.values():
             if isinstance(record.known, Weights):
                 return _after(record.known, name, result)
         if any(isinstance(record.known, Scores) for record in before.values()):
-            return followed(name, args, kwargs, result.shape, _term(before))
+            return followed(name, args, kwargs, result, _term(before))
         return None
 
     def _softmax(self, scores: Any, args: Any, kwargs: Any, result: Tensor) -> Weights | None:
@@ -187,6 +190,12 @@ class _Tracer(TorchFunctionMode):
             return None
         logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
         return weights_of(logits, result) if logits else None
+
+    def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]) -> Scores | None:
+        blocks = [before[id(each)].known for each in tensors_in((args, kwargs))]
+        axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
+        scores = [each for each in blocks if isinstance(each, Scores)]
+        return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
     def _product(
         self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]

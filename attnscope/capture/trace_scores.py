@@ -204,18 +204,35 @@ def followed(
     name: str,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    shape: torch.Size,
+    result: Tensor,
     term_of: Callable[[Any], "Scores | Part | None"],
 ) -> Scores | None:
-    """The scores that operation `name` makes of `args`; None where it is not understood.
+    """The scores that operation `name` makes of `args`; only their products where it is not understood.
 
-    `shape` is that of its result; `term_of` gives what is known of an argument: scores, any other tensor
-    as a part, None of what is no tensor. Moves are not made here.
+    `term_of` gives what is known of an argument: scores, any other tensor as a part, None of what is no
+    tensor. Moves are not made here.
     """
     known = [term_of(each) for each in args]
     mine = next((each for each in known if isinstance(each, Scores)), None)
-    if mine is None:
+    if mine is None or not result.is_floating_point():
         return None
+    understood = _understood(name, args, kwargs, result.shape, known, mine)
+    if understood is not None or mine.shape != result.shape:
+        return understood
+    # heads mixed by a matrix, cells bent: the products are still in it, what else was added is not to be told
+    products = tuple(part for part in mine.parts if part.product is not None)
+    return replace(mine, parts=products) if products else None
+
+
+def _understood(
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shape: torch.Size,
+    known: Sequence["Scores | Part | None"],
+    mine: Scores,
+) -> Scores | None:
+    """The scores that an operation makes of scores, where its meaning is known."""
     if name in KEEPS:
         return mine if mine.shape == shape else None
     if name in ("add", "sub", "rsub") and len(args) > 1:
@@ -231,9 +248,6 @@ def followed(
         return forbidding(mine, mask) if forbids(value) else None
     if name == "where" and len(args) == 3:
         return _selected(args, known)
-    # heads mixed by a learned matrix: the products are still in it, what else was added is not to be told
-    if name in ("linear", "conv2d") and known[0] is mine and mine.shape == shape:
-        return replace(mine, parts=tuple(part for part in mine.parts if part.product is not None))
     return None
 
 
