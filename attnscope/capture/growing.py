@@ -61,6 +61,14 @@ class Growing:
         self.read += call.q.shape[1]
         self.rows.append(_rows(call, start))
 
+    def take_back(self) -> None:
+        """Forget the last step, and the keys that it brought."""
+        step = self.rows.pop()
+        self.read -= step.q.shape[1]
+        if self.first.kind is not Kind.CROSS:
+            self.k, self.v = self.k[:, : self.read], self.v[:, : self.read]
+            self.unrotated = None if self.unrotated is None else self.unrotated[:, : self.read]
+
     def call(self) -> AttentionCall:
         """All steps as one call, as if the text had been read at once."""
         rows, keys = self.rows, self.k.shape[1]

@@ -12,11 +12,12 @@ import transformers as hf
 from families import CONFIGS, DIM, HEADS, HIDDEN, LAYERS, WINDOW, ids, sharp
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicLayer
+from transformers.generation.utils import DeferredStopCheck
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import capture
 from attnscope.capture.growing import Growing
-from attnscope.capture.steps import capture_written
+from attnscope.capture.steps import Steps, capture_written
 from attnscope.errors import InputError
 from attnscope.model.generation import Settings, Written
 from attnscope.results import Kind, Route, Verdict
@@ -258,6 +259,37 @@ def test_what_comes_to_an_end_says_so(monkeypatch):
     assert written.finished
     assert written.ids == whole.ids[: PROMPT + 4]
     assert captured.calls[0].q.shape[1] == PROMPT + 3
+
+
+class _Event:
+    """A CPU has no events to wait for."""
+
+    def __init__(self, **_options) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    synchronize = record
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral"])
+def test_a_step_too_far_that_the_library_takes_back_has_no_row(family, monkeypatch):
+    model = writer(family)
+    monkeypatch.setattr(model.generation_config, "eos_token_id", read(family)[1].ids[PROMPT + 2])
+    expected, written = capture_written(model, ids(PROMPT), Settings(NEW))
+    monkeypatch.setattr(torch, "Event", _Event)
+    monkeypatch.setattr(DeferredStopCheck, "is_supported", lambda *_told, **_more: True)
+    steps, begin = [], Steps._begin
+    monkeypatch.setattr(Steps, "_begin", lambda self, *given: steps.append(1) or begin(self, *given))
+    captured, again = capture_written(model, ids(PROMPT), Settings(NEW))
+    assert len(steps) == 4, "the prompt, two tokens, and the end that need not have been read"
+    assert again.ids == written.ids == read(family)[1].ids[: PROMPT + 3]
+    for call, other in zip(captured.calls, expected.calls, strict=True):
+        assert torch.equal(own(call), own(other))
+        for name in ("q", "k", "v", "unrotated_k"):
+            torch.testing.assert_close(getattr(call, name), getattr(other, name), rtol=0, atol=0)
+        assert certify(call, 3).verdict is Verdict.CERTIFIED
 
 
 def test_a_cache_of_fixed_size_is_refused(monkeypatch):
