@@ -121,12 +121,14 @@ def _of_head(shared: Tensor, head: int) -> Tensor:
 class Capture:
     """The attention calls of one run, in the order of their layers, with where they come from.
 
-    `layers` counts the attention layers that the model has of this kind, captured or not.
+    `layers` counts the attention layers that the model has of this kind, captured or not; `tower` says which
+    part of the model this is, "" where the kind tells.
     """
 
     calls: tuple[AttentionCall, ...]
     layers: int
     provenance: Provenance
+    tower: str = ""
 
     def call(self, layer: int, kind: Kind | None = None, block: int = 0) -> AttentionCall:
         """The call of one layer, block `block` of it; `InputError` when it was not captured."""

@@ -46,7 +46,7 @@ def head_attention(
         certificate=certify(call, head),
         provenance=captured.provenance,
         terms={name: added.numpy() for name, added in call.added(head).items()},
-        tower=call.tower,
+        tower=captured.tower,
         block=call.block,
         blocks=captured.blocks(layer),
     )

@@ -33,6 +33,8 @@ def overview(captured: Capture, heads: Sequence[int] | None = None, block: int =
         weights=tuple(tuple(each.numpy() for each in row) for row in weights),
         certificates=tuple(tuple(certify(call, head) for head in chosen) for call in calls),
         provenance=captured.provenance,
+        tower=captured.tower,
+        sharing=tuple(call.heads // call.key_heads for call in calls),
     )
 
 

@@ -14,11 +14,11 @@ from attnscope.analysis.overview import strongest
 from attnscope.analysis.words import Groups, joined, words_of
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, whole
-from attnscope.results import HeadAttention, HeadView, Overview, Special
+from attnscope.results import HeadView, HeadWeights, Overview, Special
 from attnscope.tokens import Tokens
 
 
-def viewed(head: HeadAttention, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
+def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
     """The weights of `head`, by `words` or by tokens, with special tokens as `special` says.
 
     `InputError` where nothing is left to show, or the tokens do not say which words they belong to.

@@ -103,7 +103,8 @@ def capture(
         raise NothingSeenError(nothing_seen(model, chosen, missing))
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = provenance or provenance_of(model, tokens)
-    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen))
+    place = "" if chosen.alone else chosen.name
+    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen), place)
 
 
 def run_watched(
@@ -125,7 +126,7 @@ def run_watched(
     what `keep` and `after` raise.
     """
     sides = sides_of(model, inputs, tokens, target, row)
-    recorder = Recorder(watched, wanted, keep, sides, heads, row, _batch(inputs))
+    recorder = Recorder(watched, wanted, keep, sides, heads, row, batch_size(inputs))
     with evaluating(model), recorder.watching(after):
         return model(**inputs)
 
@@ -164,13 +165,13 @@ def _modules(tower: Tower) -> list[nn.Module]:
     return [site.module for site in tower.sites]
 
 
-def _batch(inputs: Mapping[str, Any]) -> int:
+def batch_size(inputs: Mapping[str, Any]) -> int:
     return next((len(value) for value in inputs.values() if isinstance(value, Tensor) and value.ndim), 1)
 
 
 def chosen_row(row: int, inputs: Mapping[str, Any]) -> int:
     """`row` as a number from 0, negatives counted from the end of the batch."""
-    batch = _batch(inputs)
+    batch = batch_size(inputs)
     if not -batch <= row < batch:
         raise InputError(f"no row {row} in the inputs: rows are {listed(range(batch))}")
     return row % batch

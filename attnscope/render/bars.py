@@ -13,7 +13,7 @@ from attnscope.render.numbers import counted, signed_texts, weight_text
 from attnscope.render.panels import NO_KEY, NOTHING_LEFT
 from attnscope.render.strongest import descending
 from attnscope.render.view_words import head_of, special_words, sums_words, view_words
-from attnscope.results import HeadAttention, HeadView
+from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_KEYS = 25
 _MOST_LABEL = 20
@@ -22,11 +22,11 @@ _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _BAR = Style(color="blue")
 
 
-def query_bars(result: HeadAttention | HeadView, query_position: int, width: int) -> RenderableType:
+def query_bars(result: HeadWeights | HeadView, query_position: int, width: int) -> RenderableType:
     """The keys of one query ranked by weight, each with weight, scaled score and a bar, in `width` cells.
 
     The length of a bar is proportional to the weight; the heading says which weight a full bar stands for.
-    Words have no score of their own, so the bars of a view go without.
+    Words have no score of their own, so the bars of a view go without, as do weights that were only returned.
     """
     name = settled(result.query_tokens.names[query_position])
     title = (("query ", DIM), (f"{result.query_tokens.positions[query_position]} {name}", HEADING))
@@ -40,7 +40,7 @@ def query_bars(result: HeadAttention | HeadView, query_position: int, width: int
     return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked))
 
 
-def _why_not(result: HeadAttention | HeadView, query: int) -> str:
+def _why_not(result: HeadWeights | HeadView, query: int) -> str:
     """Why a query has no bars: it never had a key, or none is left without special tokens."""
     emptied = isinstance(result, HeadView) and result.head.answered[list(result.query_groups[query])].any()
     return NOTHING_LEFT if emptied else NO_KEY
@@ -75,8 +75,9 @@ class _Fields:
         return 0 if self.scores is None else max(len("scaled"), *(len(text) for text in self.scores)) + 2
 
 
-def _fields(result: HeadAttention | HeadView, query: int, keys: list[int]) -> _Fields:
-    scaled = None if isinstance(result, HeadView) else signed_texts(result.scaled[query, keys], 2).tolist()
+def _fields(result: HeadWeights | HeadView, query: int, keys: list[int]) -> _Fields:
+    head = result if isinstance(result, HeadAttention) else None
+    scaled = None if head is None else signed_texts(head.scaled[query, keys], 2).tolist()
     return _Fields(
         positions=[result.key_tokens.positions[key] for key in keys],
         names=[settled(result.key_tokens.names[key]) for key in keys],
@@ -99,7 +100,7 @@ def _row(fields: _Fields, i: int, full: float, width: int) -> Text:
     return line(name, numbers, (bar(fields.weights[i] / full, room), _BAR))
 
 
-def _remarks(result: HeadAttention | HeadView, query: int, ranked: list[int]) -> list[Text]:
+def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int]) -> list[Text]:
     """What the bars leave out: further keys, masked keys, the share of a sink; and what a view is."""
     remarks = []
     if further := ranked[MOST_KEYS:]:
@@ -107,7 +108,7 @@ def _remarks(result: HeadAttention | HeadView, query: int, ranked: list[int]) ->
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
     if masked := len(result.key_tokens) - len(ranked):
         remarks.append(f"{counted(masked, 'key')} masked")
-    if isinstance(result, HeadView):
+    if not isinstance(result, HeadAttention):
         remarks.append(sums_words(result))
     elif result.sink is not None:
         remarks.append(f"the sink takes {weight_text(float(1 - result.weights[query, ranked].sum()))}")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render import comparison_words
 from attnscope.render.certificate import GLYPHS, certificate_words, verdict_words
-from attnscope.render.header import attention_words, feature_words, model_words, written_words
+from attnscope.render.header import feature_words, model_words, where_words, written_words
 from attnscope.render.map_words import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.render.numbers import counted
 from attnscope.render.page import DPI, Words, colour_bar, page, sheet
@@ -26,7 +26,7 @@ from attnscope.render.plot_overview import draw_overview, legend, overview_frame
 from attnscope.render.plot_rows import MOST_KEYS, draw_row, leaves_out, row_frame, title_lines
 from attnscope.render.typesetting import drawing, missing_glyphs
 from attnscope.render.view_words import head_of, overview_view_words, weights_words
-from attnscope.results import Comparison, HeadAttention, HeadView, Overview, Projection, Provenance, Verdict
+from attnscope.results import Comparison, HeadView, HeadWeights, Overview, Projection, Provenance, Verdict
 from attnscope.tokens import printable
 
 __all__ = [
@@ -45,7 +45,7 @@ FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
 _NO_TIME = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def heatmap(result: HeadAttention | HeadView, show: Show = "weights") -> Figure:
+def heatmap(result: HeadWeights | HeadView, show: Show = "weights") -> Figure:
     """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched."""
     shown = panel(result, show)
     with drawing():
@@ -109,7 +109,7 @@ def figure_bytes(figure: Figure | Sequence[Figure], format: Format) -> bytes:
     return buffer.getvalue()
 
 
-def _head_words(result: HeadAttention | HeadView, shown: Panel) -> Words:
+def _head_words(result: HeadWeights | HeadView, shown: Panel) -> Words:
     """Heading, text and small print of one head."""
     head, told = head_of(result), []
     if shown.column_tokens is not None and (shown.masked or (~shown.answered).any()):
@@ -122,18 +122,19 @@ def _head_words(result: HeadAttention | HeadView, shown: Panel) -> Words:
     return Words(heading_words(head), sentence_words(head), tuple(foot))
 
 
-def heading_words(result: HeadAttention, shown: str = "") -> str:
+def heading_words(result: HeadWeights, shown: str = "") -> str:
     """Model, head, kind, what is `shown` of it, and the verdict where it is not the best."""
-    parts = [model_words(result.provenance), result.name, attention_words(result.kind)]
+    parts = [model_words(result.provenance), result.name, where_words(result)]
     parts += [shown] if shown else []
     if result.certificate.verdict is not Verdict.CERTIFIED:
         parts.append(verdict_words(result.certificate.verdict))
     return " · ".join(parts)
 
 
-def sentence_words(result: HeadAttention) -> str:
-    sentence = f"“{printable(result.query_tokens.sentence)}”"
-    if result.query_tokens is not result.key_tokens:
+def sentence_words(result: HeadWeights) -> str:
+    """The text that was read, both where there are two; nothing for positions that stand for no text."""
+    sentence = f"“{printable(result.query_tokens.sentence)}”" if result.query_tokens.texts else ""
+    if result.query_tokens is not result.key_tokens and result.key_tokens.texts:
         sentence = f"query: {sentence}   key: “{printable(result.key_tokens.sentence)}”"
     return sentence
 
@@ -177,7 +178,7 @@ def _comparison_words(result: Comparison) -> Words:
 
 
 def _overview_words(result: Overview) -> Words:
-    heading = f"{model_words(result.provenance)} · {attention_words(result.kind)} · entropy by head"
+    heading = f"{model_words(result.provenance)} · {where_words(result)} · entropy by head"
     every = [certificate.verdict for layer in result.certificates for certificate in layer]
     found = [verdict for verdict in Verdict if verdict in every]
     counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]
@@ -185,8 +186,7 @@ def _overview_words(result: Overview) -> Words:
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    written = written_words(result.query_tokens)
-    told = " · ".join((legend(result), *overview_view_words(result), *([written] if written else [])))
+    told = " · ".join((legend(result), *overview_view_words(result), *feature_words(result)))
     return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))
 
 

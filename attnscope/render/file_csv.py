@@ -9,7 +9,7 @@ from itertools import product
 from attnscope.render.certificate import certificate_words
 from attnscope.render.file_json import document
 from attnscope.render.view_words import special_words
-from attnscope.results import Certificate, HeadAttention, Overview, Result, Verification
+from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verification
 from attnscope.tokens import Tokens, printable
 
 Row = tuple[object, ...]
@@ -30,10 +30,12 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
     for key in ("schema", "name", "kind", "tower", "layer", "head", "block", "module", "verdict"):
         if key in told and not isinstance(told[key], list):
             yield key, told[key]
-    if isinstance(result, HeadAttention | Overview) and (special := special_words(result.special_mass)):
+    if isinstance(result, HeadWeights | Overview) and (special := special_words(result.special_mass)):
         yield "special tokens", special
-    if isinstance(result, HeadAttention):
+    if isinstance(result, HeadWeights):
         yield "certificate", certificate_words(result.certificate)
+    if isinstance(result, HeadWeights | Overview):
+        yield from (("note", note) for note in result.notes)
     for key, value in told["provenance"].items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {version}" for name, version in value.items())
@@ -67,6 +69,14 @@ def _(result: HeadAttention) -> Iterator[Row]:
 
 
 @rows.register
+def _(result: HeadWeights) -> Iterator[Row]:
+    yield "query", "query_token", "key", "key_token", "weight"
+    queries, keys = result.query_tokens.labels, result.key_tokens.labels
+    for query, key in product(range(len(queries)), range(len(keys))):
+        yield query, queries[query], key, keys[key], exact(result.weights[query, key])
+
+
+@rows.register
 def _(result: Overview) -> Iterator[Row]:
     yield "layer", "head", "entropy", "query", "query_token", "key", "key_token", "weight", "verdict"
     for (i, layer), (j, head) in product(enumerate(result.layers), enumerate(result.heads)):
@@ -85,8 +95,8 @@ def place(tokens: Tokens, position: int) -> Row:
 @rows.register
 def _(result: Verification) -> Iterator[Row]:
     errors = ("weight_error", "weight_tolerance", "output_error", "output_tolerance")
-    place = ("tower", "route", "layer", "kind", "block", "head")
-    yield *place, *errors, "power", "hardest_fault", "verdict"
+    places = ("tower", "route", "layer", "kind", "block", "head")
+    yield *places, *errors, "power", "hardest_fault", "verdict"
     for layer in result.layers:
         for head, certificate in enumerate(layer.certificates):
             values = (exact(getattr(certificate, name)) for name in errors)

@@ -12,6 +12,7 @@ from jaxtyping import Shaped
 from attnscope.results import (
     Certificate,
     HeadAttention,
+    HeadWeights,
     Overview,
     Provenance,
     Result,
@@ -46,22 +47,24 @@ def document(result: Result, arrays: bool = True) -> dict[str, Value]:
 
 
 @document.register
-def _(result: HeadAttention, arrays: bool = True) -> dict[str, Value]:
+def _(result: HeadWeights, arrays: bool = True) -> dict[str, Value]:
     return _head(result) | (_head_arrays(result) if arrays else {})
 
 
-def _head(result: HeadAttention) -> dict[str, Value]:
-    described = ("layer", "head", "layers", "heads", "key_head", "key_heads", "tower", "module", "window")
-    described += ("block", "blocks")
+def _head(result: HeadWeights) -> dict[str, Value]:
+    """What describes a head; null for what weights that were only returned do not tell."""
+    described = ("layer", "head", "layers", "heads", "tower", "module", "block", "blocks")
+    of_operands = ("key_head", "key_heads", "window")
+    terms = getattr(result, "terms", None)
     return {
         "schema": "attnscope.head/1",
         "name": result.name,
         "kind": result.kind.value,
         **{name: getattr(result, name) for name in described},
-        "scale": number(result.scale),
-        "softcap": number(result.softcap),
-        "sink": number(result.sink),
-        "added": list(result.terms),
+        **{name: getattr(result, name, None) for name in of_operands},
+        **{name: number(getattr(result, name, None)) for name in ("scale", "softcap", "sink")},
+        "added": None if terms is None else list(terms),
+        "notes": list(result.notes),
         "special_mass": special_mass(result.special_mass),
         **written(result.query_tokens),
         "verdict": result.certificate.verdict.value,
@@ -74,10 +77,17 @@ def _head(result: HeadAttention) -> dict[str, Value]:
     }
 
 
-def _head_arrays(result: HeadAttention) -> dict[str, Value]:
-    names = ("weights", "scores", "scaled", "q", "k", "v", "output")
-    arrays = {"allowed": result.allowed.tolist()} | {name: numbers(getattr(result, name)) for name in names}
-    return arrays | {"terms": {name: numbers(values) for name, values in result.terms.items()}}
+def _head_arrays(result: HeadWeights) -> dict[str, Value]:
+    allowed_weights = {"allowed": result.allowed.tolist(), "weights": numbers(result.weights)}
+    names = ("scores", "scaled", "q", "k", "v", "output")
+    if not isinstance(result, HeadAttention):
+        return allowed_weights | dict.fromkeys((*names, "terms"))
+    stages = {name: numbers(getattr(result, name)) for name in names}
+    return {
+        **allowed_weights,
+        **stages,
+        "terms": {name: numbers(each) for name, each in result.terms.items()},
+    }
 
 
 @document.register
@@ -88,6 +98,8 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "kind": result.kind.value,
         "layers": list(result.layers),
         "heads": list(result.heads),
+        "tower": result.tower,
+        "notes": list(result.notes),
         "measure": result.entropy.measure,
         "unit": result.entropy.unit,
         "words": result.words,

@@ -8,7 +8,16 @@ import numpy as np
 from jaxtyping import Shaped
 
 from attnscope.render.file_json import document
-from attnscope.results import Certificate, HeadAttention, LayerCheck, Overview, Result, Verdict, Verification
+from attnscope.results import (
+    Certificate,
+    HeadAttention,
+    HeadWeights,
+    LayerCheck,
+    Overview,
+    Result,
+    Verdict,
+    Verification,
+)
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
@@ -25,6 +34,11 @@ def as_npz(result: Result) -> bytes:
 def arrays_of(result: Result) -> Arrays:
     """The arrays by name. One registration a result."""
     raise NotImplementedError(type(result))
+
+
+@arrays_of.register
+def _(result: HeadWeights) -> Arrays:
+    return {"weights": result.weights, "allowed": result.allowed}
 
 
 @arrays_of.register

@@ -18,12 +18,12 @@ from attnscope.render.panels import Panel, Show, panel
 from attnscope.render.strongest import strongest_keys
 from attnscope.render.vectors import vectors
 from attnscope.render.view_words import head_of, special_words, sums_words, view_words
-from attnscope.results import HeadAttention, HeadView
+from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_ROWS = 60
 
 
-def matrix(result: HeadAttention | HeadView, show: Show, width: int) -> RenderableType:
+def matrix(result: HeadWeights | HeadView, show: Show, width: int) -> RenderableType:
     """Rows are queries, columns are keys, masked cells blank; `width` in terminal cells.
 
     Where the table does not fit, the strongest keys of each query. Vectors have their dimensions as columns.
@@ -68,7 +68,7 @@ def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int])
     return line(head, *coloured)
 
 
-def _captions(result: HeadAttention | HeadView, shown: Panel, listed: bool = False) -> list[Text]:
+def _captions(result: HeadWeights | HeadView, shown: Panel, listed: bool = False) -> list[Text]:
     """What a reader has to know about the numbers above; `listed` where there is no table."""
     weights = shown.show == "weights"
     told = [sums_words(result)] if weights else _formula(head_of(result), shown)
@@ -78,7 +78,9 @@ def _captions(result: HeadAttention | HeadView, shown: Panel, listed: bool = Fal
     return [Text(line, style=DIM) for line in (" · ".join(told), *further) if line]
 
 
-def _formula(result: HeadAttention, shown: Panel) -> list[str]:
+def _formula(result: HeadWeights, shown: Panel) -> list[str]:
+    if not isinstance(result, HeadAttention):
+        return []
     if shown.show == "scores":
         return [f"q·k before the scale of {result.scale:.4g}"]
     if shown.show == "scaled":

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.render.numbers import largest_magnitude
-from attnscope.results import HeadAttention, HeadView
+from attnscope.results import HeadView, HeadWeights
 from attnscope.tokens import Tokens
 
 Show = Literal["weights", "scores", "scaled", "q", "k", "v", "output"]
@@ -66,7 +66,7 @@ class Panel:
         return bool((~self.visible & self.answered[:, None]).any())
 
 
-def panel(result: HeadAttention | HeadView, show: Show) -> Panel:
+def panel(result: HeadWeights | HeadView, show: Show) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
     A view has weights and nothing else.

@@ -2,7 +2,7 @@
 
 from attnscope.render.labels import settled
 from attnscope.render.numbers import counted
-from attnscope.results import HeadAttention, HeadView, Overview, Special, SpecialMass
+from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
 from attnscope.results.view import Groups
 
 JOINED = "words: sum over the pieces of a key, mean over those of a query"
@@ -29,41 +29,54 @@ def _percent(share: float) -> str:
     return f"{'0' if text == '0.0' else text} %"
 
 
-def head_of(result: HeadAttention | HeadView) -> HeadAttention:
+def head_of(result: HeadWeights | HeadView) -> HeadWeights:
     return result.head if isinstance(result, HeadView) else result
 
 
-def key_groups(result: HeadAttention | HeadView) -> Groups:
+def key_groups(result: HeadWeights | HeadView) -> Groups:
     """The positions of the head's keys behind each column."""
-    return result.key_groups if isinstance(result, HeadView) else tuple((i,) for i in range(len(result.k)))
+    return (
+        result.key_groups
+        if isinstance(result, HeadView)
+        else tuple((i,) for i in range(len(result.key_tokens)))
+    )
 
 
-def divides(result: HeadAttention | HeadView) -> bool:
+def divides(result: HeadWeights | HeadView) -> bool:
     """Whether rows are divided by what remains without special tokens."""
     return isinstance(result, HeadView) and result.special is Special.RENORMALISE
 
 
-def weights_words(result: HeadAttention | HeadView) -> list[str]:
+def weights_words(result: HeadWeights | HeadView) -> list[str]:
     """All that is to be said of the weights, one phrase each."""
     told = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
     return [phrase for phrase in told if phrase]
 
 
-def sums_words(result: HeadAttention | HeadView) -> str:
+def sums_words(result: HeadWeights | HeadView) -> str:
     """What a row adds up to."""
-    sink = head_of(result).sink is not None
+    head = head_of(result)
+    sink = isinstance(head, HeadAttention) and head.sink is not None
     if not isinstance(result, HeadView) or not _leaves_out_keys(result):
+        if not isinstance(head, HeadAttention):
+            return _measured_sums(head)
         return "rows sum to less than 1, the sink takes the rest" if sink else "rows sum to 1"
     if divides(result):
         return "special tokens left out, rows divided by what remains"
     return f"rows sum to less than 1, special tokens{' and the sink' if sink else ''} hold the rest"
 
 
+def _measured_sums(head: HeadWeights) -> str:
+    """What the rows of weights that were not recomputed sum to, as far as it shows."""
+    least, most = (f"{each:.2f}" for each in head.row_sums)
+    return f"rows sum to {least} to {most}" if least != most else f"rows sum to {least.replace('1.00', '1')}"
+
+
 def _leaves_out_keys(view: HeadView) -> bool:
     return sum(map(len, view.key_groups)) < len(view.head.key_tokens)
 
 
-def view_words(view: HeadAttention | HeadView) -> list[str]:
+def view_words(view: HeadWeights | HeadView) -> list[str]:
     """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
     if not isinstance(view, HeadView):
         return []

@@ -11,46 +11,31 @@ from attnscope.results.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
 
 
-@dataclass(frozen=True, eq=False)
-class HeadAttention:
-    """One head on one input, every stage of it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadWeights:
+    """The weights of one head on one input: all that there is where a model was only asked what it returns.
 
-    `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
-    masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
-    A row without any allowed key is NaN and False in `answered`. `key_head` is the key/value head that this
-    query head reads; `sink` the logit of its sink, the mean where every query has its own; `block` which of
-    the `blocks` separate attentions of its layer this is.
+    A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
+    "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
+    say what is odd about the weights.
     """
 
     layer: int
     head: int
     kind: Kind
-    key_head: int
     heads: int
-    key_heads: int
     layers: int
     query_tokens: Tokens
     key_tokens: Tokens
-    q: Float[np.ndarray, "query dim"]
-    k: Float[np.ndarray, "key dim"]
-    v: Float[np.ndarray, "key value_dim"]
-    scores: Float[np.ndarray, "query key"]
-    scaled: Float[np.ndarray, "query key"]
     weights: Float[np.ndarray, "query key"]
-    output: Float[np.ndarray, "query value_dim"]
     allowed: Bool[np.ndarray, "query key"]
-    scale: float
-    softcap: float | None
-    sink: float | None
-    window: int | None
     module: str
     certificate: Certificate
     provenance: Provenance
-    terms: Mapping[str, Float[np.ndarray, "query key"]] = field(default_factory=dict)
-    sink_by_query: bool = False
     tower: str = ""
     block: int = 0
     blocks: int = 1
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,9 +47,41 @@ class HeadAttention:
         return np.asarray(self.allowed.any(axis=1))
 
     @property
+    def row_sums(self) -> tuple[float, float]:
+        """The least and the largest sum of a row that has a key; NaN where none has."""
+        sums = self.weights[self.answered].sum(axis=1)
+        return (float(sums.min()), float(sums.max())) if sums.size else (np.nan, np.nan)
+
+    @property
     def special_mass(self) -> SpecialMass | None:
         """How much of the weight lies on special tokens; None where there are none."""
         return special_mass([self.weights], self.key_tokens)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadAttention(HeadWeights):
+    """One head on one input, every stage of it.
+
+    `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
+    masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
+    `key_head` is the key/value head that this query head reads; `sink` the logit of its sink, the mean where
+    every query has its own.
+    """
+
+    key_head: int
+    key_heads: int
+    q: Float[np.ndarray, "query dim"]
+    k: Float[np.ndarray, "key dim"]
+    v: Float[np.ndarray, "key value_dim"]
+    scores: Float[np.ndarray, "query key"]
+    scaled: Float[np.ndarray, "query key"]
+    output: Float[np.ndarray, "query value_dim"]
+    scale: float
+    softcap: float | None
+    sink: float | None
+    window: int | None
+    terms: Mapping[str, Float[np.ndarray, "query key"]] = field(default_factory=dict)
+    sink_by_query: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +102,9 @@ class Overview:
     `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
     no query has a key; `strongest_weight` the weight itself. Certificates are by layer, then head.
 
-    Of an overview by words, or without special tokens, `tokens` is the one that it was made from.
+    Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
+    and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
+    where each has its own; it is empty where that is not known.
     """
 
     kind: Kind
@@ -100,6 +119,9 @@ class Overview:
     words: bool = False
     special: Special = Special.SHOW
     tokens: "Overview | None" = None
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+    sharing: tuple[int, ...] = ()
 
     @property
     def special_mass(self) -> SpecialMass | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.heads import HeadAttention
+from attnscope.results.heads import HeadWeights
 from attnscope.results.special import Special
 from attnscope.tokens import Tokens
 
@@ -24,7 +24,7 @@ class HeadView:
     Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
     """
 
-    head: HeadAttention
+    head: HeadWeights
     words: bool
     special: Special
     query_tokens: Tokens

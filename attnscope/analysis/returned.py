@@ -1,0 +1,73 @@
+"""Results of what a model returned: weights alone, uncertified, in the place of recomputed attention."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnscope.analysis.overview import strongest
+from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES, whole
+from attnscope.results import Certificate, HeadScores, HeadWeights, Overview, Verdict
+
+
+def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
+    """Head `head` as it was returned; `InputError` where the layer has no such head."""
+    mine = found.layer(layer)
+    _check(head, len(mine.weights), layer)
+    weights = mine.weights[head].double().numpy()
+    return HeadWeights(
+        layer=layer,
+        head=head,
+        kind=found.kind,
+        heads=len(mine.weights),
+        layers=found.depth,
+        query_tokens=mine.query_tokens,
+        key_tokens=mine.key_tokens,
+        weights=weights,
+        allowed=np.ones(weights.shape, dtype=bool),
+        module=mine.module,
+        certificate=uncertified(found.reason),
+        provenance=found.provenance,
+        tower=found.tower,
+        notes=mine.notes,
+    )
+
+
+def returned_overview(found: Returned, heads: Sequence[int]) -> Overview:
+    """Entropy and strongest link of `heads` in every layer that was asked for, as they were returned."""
+    first = found.layers[0]
+    for layer in found.layers:
+        _check(max(heads), len(layer.weights), layer.layer)
+        if layer.weights.shape[1:] != first.weights.shape[1:]:
+            raise InputError(f"layers {first.layer} and {layer.layer} differ in shape: show them one by one")
+    weights = [[layer.weights[head].double() for head in heads] for layer in found.layers]
+    links = [[strongest(each) for each in row] for row in weights]
+    measure = MEASURES["entropy"]
+    entropies = np.array([[measure(whole(each)) for each in row] for row in weights])
+    numbers = tuple(layer.layer for layer in found.layers)
+    return Overview(
+        kind=found.kind,
+        query_tokens=first.query_tokens,
+        key_tokens=first.key_tokens,
+        entropy=HeadScores("entropy", measure.unit, numbers, tuple(heads), entropies),
+        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
+        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
+        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        certificates=((uncertified(found.reason),) * len(heads),) * len(numbers),
+        provenance=found.provenance,
+        tower=found.tower,
+        notes=tuple(dict.fromkeys((found.reason, *(note for layer in found.layers for note in layer.notes)))),
+    )
+
+
+def uncertified(reason: str) -> Certificate:
+    """The certificate of what was not recomputed: nothing was compared with anything."""
+    none = math.nan
+    return Certificate(Verdict.UNCERTIFIED, none, none, none, none, "", (), reason)
+
+
+def _check(head: int, count: int, layer: int) -> None:
+    if not 0 <= head < count:
+        raise InputError(f"no head {head} in layer {layer}: heads are 0-{count - 1}")

@@ -1,0 +1,220 @@
+"""The last route: what a model returns as its attentions, where there is no dense softmax to recompute.
+
+Nothing here is certified. What is returned is tied to the modules that made it, never to its place in a
+list, and is refused where it cannot be weights; keys are called after tokens only where hiding a token
+from the model empties its column.
+"""
+
+import inspect
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.capture.describe import kernel_of, numbered, provenance_of, sides_of, tokens_of
+from attnscope.capture.record import batch_size, chosen_layer, chosen_row, evaluating, tower_of
+from attnscope.errors import InputError
+from attnscope.model.towers import Tower
+from attnscope.results import Kind, Provenance, Route
+from attnscope.tokens import Tokens
+
+SPARSE = "sparse layout, no dense Q and K: what the model returned"
+ASKED = "what the model returned, as asked"
+_NUMBERED = "its keys are not the tokens: columns are numbered"
+_TOLERANCE = 1e-3  # of sums of weights, which a model may have made in half precision
+
+
+@dataclass(frozen=True, eq=False)
+class ReturnedLayer:
+    """What one layer's attention module made and the model handed on; `notes` say what is odd about it."""
+
+    layer: int
+    module: str
+    weights: Float[Tensor, "head query key"]
+    query_tokens: Tokens
+    key_tokens: Tokens
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """What a model returned for the layers that were asked for, of the `depth` that its tower has."""
+
+    layers: tuple[ReturnedLayer, ...]
+    kind: Kind
+    depth: int
+    reason: str
+    provenance: Provenance
+    tower: str = ""
+
+    def layer(self, number: int) -> ReturnedLayer:
+        return next(each for each in self.layers if each.layer == number)
+
+
+def returned(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    *,
+    layers: Sequence[int] | None = None,
+    kind: Kind | None = None,
+    tower: str | None = None,
+    tokens: Tokens | None = None,
+    target: Tokens | None = None,
+    provenance: Provenance | None = None,
+    row: int = 0,
+    reason: str = SPARSE,
+) -> Returned:
+    """The weights that `model` returns for `inputs` when it is asked for its attentions; as `capture` else.
+
+    Raises `InputError` where it returns none, or what it returns is not weights by head, query and key.
+    """
+    chosen, row = tower_of(model, kind, tower), chosen_row(row, inputs)
+    depth = chosen.layers
+    wanted = sorted({chosen_layer(each, depth) for each in layers}) if layers is not None else list(depth)
+    tokens = tokens or tokens_of(inputs, row)
+    sides = sides_of(model, inputs, tokens, target, row)
+    made = _made(model, inputs, chosen)
+    found = []
+    for layer in wanted:
+        weights = _checked(made.get(layer), chosen, layer, batch_size(inputs))[row]
+        queries, keys = sides.of(chosen.kind, *weights.shape[1:])
+        if not _keys_are_tokens(model, inputs, chosen, layer, made[layer], row):
+            keys = numbered(weights.shape[2])
+        notes = () if keys.texts else (_NUMBERED,)
+        path = next(site.path for site in chosen.sites if layer in site.layers)
+        found.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
+    origin = provenance or provenance_of(model, tokens)
+    kernel = ", ".join(sorted({kernel_of(site) for site in chosen.sites}))
+    origin = replace(origin, route=str(Route.RETURNED), kernel=kernel)
+    place = "" if chosen.alone else chosen.name
+    return Returned(tuple(found), chosen.kind, len(depth), reason, origin, place)
+
+
+def _made(model: nn.Module, inputs: Mapping[str, Any], tower: Tower) -> dict[int, Tensor]:
+    """By layer: what the model returned among its attentions and the layer's own module had made."""
+    takes = inspect.signature(model.forward).parameters
+    if "output_attentions" not in takes and not any(each.kind == each.VAR_KEYWORD for each in takes.values()):
+        raise InputError(f"{type(model).__name__} cannot be asked for its attentions")
+    with _hooks_restored(model), evaluating(model), _watching(tower) as seen:
+        output = model(**inputs, output_attentions=True)
+    handed_on = {_storage(each): each for each in _attentions(output)}
+    return {
+        layer: handed_on[_storage(each)]
+        for layer, tensors in seen.items()
+        for each in tensors
+        if _storage(each) in handed_on
+    }
+
+
+def _attentions(output: Any) -> Iterator[Tensor]:
+    """The tensors in those fields of a model's output that hold attentions."""
+    for name, value in output.items() if isinstance(output, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield from _attentions(value)
+        elif "attentions" in name:
+            yield from _tensors(value)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _storage(tensor: Tensor) -> int:
+    """Where the numbers lie: the same for a tensor and any cut or transposition of it."""
+    return tensor.untyped_storage().data_ptr()
+
+
+@contextmanager
+def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
+    """While open, keeps what the modules of each layer return, beside their output."""
+    seen: dict[int, list[Tensor]] = defaultdict(list)
+    calls: Counter[nn.Module] = Counter()
+    layers = {site.module: site.layers for site in tower.sites}
+
+    def keep(module: nn.Module, _inputs: Any, output: Any) -> None:
+        mine = layers[module]
+        layer = mine[min(calls[module], len(mine) - 1)]
+        calls[module] += 1
+        seen[layer] += list(_tensors(output))[1:]
+
+    handles = [module.register_forward_hook(keep) for module in layers]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _hooks_restored(model: nn.Module) -> Iterator[None]:
+    """Afterwards the model has the hooks that it had: the library leaves its own behind when asked."""
+    before = {module: dict(module._forward_hooks) for module in model.modules()}
+    marked = {module for module in before if "_output_capturing_hooks_installed" in vars(module)}
+    try:
+        yield
+    finally:
+        for module in model.modules():
+            hooks = before.get(module, {})
+            for key in [key for key in module._forward_hooks if key not in hooks]:
+                del module._forward_hooks[key]
+            if module not in marked and "_output_capturing_hooks_installed" in vars(module):
+                del module._output_capturing_hooks_installed
+
+
+def _checked(
+    made: Tensor | None, tower: Tower, layer: int, batch: int
+) -> Float[Tensor, "batch head query key"]:
+    """`made`, if it can be weights by head, query and key; `InputError` that says why not."""
+    where = f"layer {layer} of {tower.pattern}"
+    if made is None:
+        kernel = kernel_of(tower.sites[0])
+        hint = "" if kernel in ("eager", "the model's own code") else f" under kernel {kernel}: --attn eager"
+        raise InputError(f"the model returns no attention that was made in {where}{hint}")
+    shape = " x ".join(map(str, made.shape))
+    if made.ndim != 4 or made.shape[0] != batch or tower.heads[layer] not in (0, made.shape[1]):
+        expected = f"1 x {tower.heads[layer] or 'heads'} x queries x keys"
+        raise InputError(f"what {where} returns is {shape} numbers, not {expected}: it cannot be shown")
+    sums = made.double().sum(-1)
+    if not made.isfinite().all() or made.min() < 0 or sums.max() > 1 + _TOLERANCE:
+        told = (
+            f"least {float(made.min()):.2g}, rows sum to {float(sums.min()):.2g} to {float(sums.max()):.2g}"
+        )
+        raise InputError(f"what {where} returns is no weights ({told}): it cannot be shown")
+    return made
+
+
+def _keys_are_tokens(
+    model: nn.Module, inputs: Mapping[str, Any], tower: Tower, layer: int, made: Tensor, row: int
+) -> bool:
+    """Whether column i is token i: by the interface's own word, or because hiding a token empties its column.
+
+    False where that cannot be found out.
+    """
+    if tower.route in (Route.TAKEOVER, Route.CUSTOM):
+        return True
+    decoding = tower.kind is Kind.DECODER and "decoder_input_ids" in inputs
+    ids, name = (
+        ("decoder_input_ids", "decoder_attention_mask") if decoding else ("input_ids", "attention_mask")
+    )
+    keys = made.shape[3]
+    takes = name in inspect.signature(model.forward).parameters
+    if not takes or ids not in inputs or inputs[ids].shape[1] != keys or keys < 3:
+        return False
+    mask = inputs[name] if inputs.get(name) is not None else torch.ones_like(inputs[ids])
+    hidden = mask.clone()
+    hidden[row, keys // 2] = 0
+    again = _made(model, {**inputs, name: hidden}, tower).get(layer)
+    others = torch.arange(made.shape[2]) != keys // 2
+    if again is None or again.shape != made.shape:
+        return False
+    before, after = (each[row, :, others, keys // 2].abs().max() for each in (made, again))
+    return bool(before > _TOLERANCE and after < _TOLERANCE / 100)
