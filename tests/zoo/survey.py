@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.record import run_watched
+from attnscope.capture.record import chosen_row, run_watched
 from attnscope.model.anatomy import sites
 from attnscope.results import Verdict
 from attnscope.verify import certify
@@ -50,12 +50,14 @@ class Survey:
         return there[-1].value if there else "none"
 
 
-def survey(specimen: Specimen, row: int = 0, blocks: int | None = None) -> Survey:
-    """Every attention of the model on batch entry `row`, certified, and its results against a plain run.
+def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
+    """Every attention of the model on the last of its inputs, certified, and its results against a plain run.
 
-    Of the separate attentions of one layer only the first `blocks` (None: all).
+    The last row of a batch is the one that is padded. Of the separate attentions of one layer only the
+    first `blocks` (None: all).
     """
     model, inputs = specimen.model, specimen.inputs
+    row = chosen_row(-1, inputs)
     found = sites(model)
     result = Survey(specimen.model_type, type(model).__name__, notes=specimen.notes, sites=len(found))
     untouched = _run(model, inputs)

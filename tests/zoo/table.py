@@ -11,6 +11,7 @@ from .survey import Survey
 
 CLASSES = {
     "certified": "every attention layer certified, each head of it",
+    "in part": "certified, but it has attention modules besides that made no dense softmax attention",
     "inconclusive": "recomputed right, but some fault would not have been seen in some head",
     "partial": "part of the scores is known only as a remainder",
     "uncertified": "only the weights that the model returns",
@@ -24,7 +25,7 @@ CLASSES = {
 def standing(survey: Survey) -> str:
     """Which of `CLASSES` a model type belongs to."""
     if survey.verdict != "none":
-        return survey.verdict
+        return "in part" if survey.silent and survey.verdict == "certified" else survey.verdict
     if survey.reason.startswith(("not built", "build", "not done", "the process")):
         return "not tried"
     return "not read" if survey.reason or survey.silent or survey.returned else "no attention"
@@ -71,7 +72,8 @@ def _row(survey: Survey) -> str:
     layers = str(survey.layers) if len(survey.verdicts) == 1 else verdicts
     fault = f"{survey.faintest} {survey.power:.2g}"
     plain = f"{survey.matched}/{survey.returned}" if survey.returned else ""
-    special = ", ".join(survey.special) + (f"; {survey.reason}" if survey.reason else "")
+    silent = f"not read: {', '.join(survey.silent)}" if survey.silent else ""
+    special = "; ".join(part for part in (", ".join(survey.special), survey.reason, silent) if part)
     cells = (
         survey.model_type, survey.architecture, state, ", ".join(survey.routes), ", ".join(survey.kinds),
         layers, f"{survey.weight_error:.0e}", fault, plain, special.replace("|", "/"),
