@@ -135,7 +135,7 @@ def _soft_cap_dropped(call: AttentionCall, head: int, operands: Operands) -> Ope
 
 
 def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
-    """One fault for each thing that is added; what is added twice under one name (mask, mask 2) goes at once."""
+    """One fault for each thing that is added; what is added twice (mask, mask 2) is left out at once."""
     by_name: dict[str, Tensor] = {}
     for name, added in call.added(head).items():
         plain = name.rstrip(" 0123456789")
