@@ -129,7 +129,8 @@ def test_a_layer_that_the_run_does_not_reach_is_said_to_be_told_by_its_module(mo
     assert "meta" in result.run
     first, second, _ = result.towers[0].layers
     unseen = replace(first, layer=1, module=second.module, seen=False, queries=None, keys=None, blocks=None)
-    assert replace(second, scale=first.scale) == unseen
+    assert replace(second, scale=first.scale, positions=first.positions) == unseen
+    assert second.positions == (replace(first.positions[0], dims=None),)
     assert result.cost is None
 
 

@@ -9,6 +9,7 @@ from attnscope.analysis.sight import Sight
 from attnscope.capture.describe import kernel_of
 from attnscope.model import dimensions, positions
 from attnscope.model.anatomy import Site
+from attnscope.model.rotation import is_rotary, rotation
 from attnscope.model.towers import Tower
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
@@ -45,7 +46,7 @@ def _layer(
     module, config = site.module, dimensions.config_of(model, site.path)
     handed = seen.of(tower, layer)
     first = handed[0] if handed else None
-    turned = positions.rotation(model, towers, tower, layer, module in seen.rotated)
+    turned = rotation(model, towers, tower, layer, seen.rotated.get(module))
     turns = turned is not None and (first is None or _rotates(model, module, seen))
     said: dict[str, Any] = {
         "heads": dimensions.heads(module),
@@ -75,7 +76,7 @@ def _layer(
 
 def _rotates(model: nn.Module, module: nn.Module, seen: Sight) -> bool:
     """Whether the run saw a rotation in the module; where no module makes rotations it does so by itself."""
-    return module in seen.rotated or not any(positions.is_rotary(each) for each in model.modules())
+    return module in seen.rotated or not any(is_rotary(each) for each in model.modules())
 
 
 def _positions_of(

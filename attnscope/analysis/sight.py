@@ -16,7 +16,7 @@ class Sight:
     """What one or several runs without weights have shown of the sites they reached."""
 
     handed: Mapping[nn.Module, Sequence[Handed]]
-    rotated: frozenset[nn.Module]
+    rotated: Mapping[nn.Module, int]
     used: frozenset[nn.Parameter]
     problem: str
 
@@ -39,7 +39,7 @@ def look(model: nn.Module, towers: Sequence[Tower], length: int) -> Sight:
             inside = set(part.modules())
             runs.append(run_empty(part, [site for site in every if site.module in inside], length))
     merged = {site.module: _first(site, runs) for site in every}
-    rotated = frozenset[nn.Module]().union(*(run.rotated for run in runs))
+    rotated = {module: width for run in runs for module, width in run.rotated.items()}
     used = frozenset[nn.Parameter]().union(*(run.used for run in runs))
     complete = all(merged.values())
     return Sight(merged, rotated, used, "" if complete else runs[0].problem or "not every part is used")

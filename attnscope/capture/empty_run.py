@@ -22,11 +22,12 @@ from attnscope.model.empty_inputs import empty_inputs
 class EmptyRun:
     """What was seen, by module, and why the run ended early, if it did.
 
-    `rotated` are the modules whose attention used a rotation, `used` the parameters that anything used.
+    `rotated` has the modules that used a rotation, with the number of its cosines for a token; `used` are
+    the parameters that anything used.
     """
 
     handed: Mapping[nn.Module, Sequence[Handed]]
-    rotated: frozenset[nn.Module]
+    rotated: Mapping[nn.Module, int]
     used: frozenset[nn.Parameter]
     problem: str = ""
 
@@ -43,7 +44,7 @@ def run_empty(model: nn.Module, watched: Sequence[Site], length: int) -> EmptyRu
             model(**empty_inputs(model, length))
     except Exception as error:  # whatever a model does with numbers that are not there
         problem = one_line(error)
-    return EmptyRun(seen.handed, frozenset(seen.rotated), frozenset(seen.used), problem)
+    return EmptyRun(seen.handed, seen.rotated, frozenset(seen.used), problem)
 
 
 @contextmanager

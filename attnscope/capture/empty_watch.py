@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.empty_count import Count
+from attnscope.capture.empty_masks import windows_of_masks
 from attnscope.capture.empty_products import Products, tensors_of
 from attnscope.capture.takeover import KernelInputs, custom_name, takeover
 from attnscope.model.anatomy import Site
-from attnscope.model.positions import is_rotary
+from attnscope.model.rotation import is_rotary
 from attnscope.model.towers import heads_of
 from attnscope.results import Route
 
@@ -52,8 +53,9 @@ class Watch(TorchFunctionMode):
         self.entered: Counter[nn.Module] = Counter()
         self.inside: list[nn.Module] = []
         self.turning: dict[int, Tensor] = {}  # cosines, sines and what is made of them, by id
-        self.rotated: set[nn.Module] = set()
+        self.rotated: dict[nn.Module, int] = {}  # cosines of a token
         self.used: set[nn.Parameter] = set()
+        self.masks: dict[int, tuple[Tensor, int | None]] = {}  # with their windows, by id
         self.products: dict[nn.Module, Products] = {}
         self.count = Count()
 
@@ -69,6 +71,7 @@ class Watch(TorchFunctionMode):
             for route, way in ((Route.TAKEOVER, takeover), (Route.CUSTOM, custom_name)):
                 if mine := [site.module for site in self.site_of.values() if site.route is route]:
                     stack.enter_context(way(mine, self._kernel))
+            stack.enter_context(windows_of_masks(self._masked))
             stack.enter_context(self.count)
             stack.enter_context(self)
             yield
@@ -79,9 +82,12 @@ class Watch(TorchFunctionMode):
         result = function(*args, **(kwargs or {}))
         given = tensors_of(args, kwargs or {})
         self.used |= {each for each in given if isinstance(each, nn.Parameter)}
-        if self.turning and any(id(each) in self.turning for each in given):
+        for window in [self.masks[id(each)][1] for each in given if id(each) in self.masks]:
+            if isinstance(result, Tensor):  # a mask that was cut or changed
+                self._masked(result, window)
+        if turning := [each for each in given if id(each) in self.turning]:
             if self.inside:
-                self.rotated.add(self.inside[-1])
+                self.rotated.setdefault(self.inside[-1], turning[0].shape[-1])
             else:
                 self._turned(None, None, result)
         if self.inside and self.site_of[self.inside[-1]].route is Route.TRACED:
@@ -102,13 +108,20 @@ class Watch(TorchFunctionMode):
         parts = output if isinstance(output, tuple | list) else (output,)
         self.turning |= {id(part): part for part in parts if isinstance(part, Tensor)}
 
+    def _masked(self, mask: Tensor, window: int | None) -> None:
+        self.masks[id(mask)] = mask, window
+
     def _kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         answer = given.answer()
         batch, heads, queries, dim = given.query.shape
         _, key_heads, keys, value_dim = given.value.shape
         shapes = (batch, heads, key_heads, queries, keys, dim, value_dim)
         scale = given.options.get("scaling")
-        self._note(given.module, *shapes, dim**-0.5 if scale is None else float(scale), given.options)
+        _, in_mask = self.masks.get(id(given.mask), (None, None))
+        told = {"sliding_window": in_mask} | {
+            name: value for name, value in given.options.items() if value is not None
+        }
+        self._note(given.module, *shapes, dim**-0.5 if scale is None else float(scale), told)
         return answer
 
     def _note(

@@ -1,6 +1,6 @@
-"""How a model knows where its tokens stand: found in its modules and parameters, with figures of its config.
+"""How a model knows where its tokens stand: found in its modules and parameters, not in its name.
 
-Tables of learned or fixed sinusoidal places, rotations of queries and keys, biases by distance. A table
+Tables of learned or fixed sinusoidal places and biases by distance; `rotation` has the rest. A table
 belongs to the towers that share the most of its path: `encoder.embed_positions` to those of the encoder.
 """
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.model.dimensions import config_of
+from attnscope.model.rotation import closest, is_rotary, self_attention
 from attnscope.model.towers import Tower
 from attnscope.results import Kind, Position
 
 LEARNED, SINUSOIDAL, CONVOLUTION = "learned", "sinusoidal", "convolution"
-ROTARY, ALIBI, RELATIVE = "rotary", "ALiBi", "relative"
+ALIBI, RELATIVE = "ALiBi", "relative"
 
 _TABLE = re.compile(r"(^|_)(wpe|pos|position|positions|positional)(_|$)")
 _RELATIVE = re.compile(r"(^|_)(rel|relative|distance)(_|$)|continuous_position|(^|_)r_r_bias$|pos_bias_[uv]$")
@@ -40,7 +40,7 @@ def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]
     """The tables of places by tower."""
     found: dict[Tower, list[Table]] = {tower: [] for tower in towers}
     for table in _tables(model):
-        for tower in _closest(table.path, _self_attention(towers)):
+        for tower in closest(table.path, self_attention(towers)):
             found[tower].append(table)
     return found
 
@@ -72,52 +72,6 @@ def _names_a_table(name: str) -> bool:
     return bool(_TABLE.search(name)) and not _RELATIVE.search(name)
 
 
-def rotation(
-    model: nn.Module, towers: Sequence[Tower], tower: Tower, layer: int, seen: bool
-) -> Position | None:
-    """What the config and the closest rotary module say of the rotation of queries and keys in a layer.
-
-    None where there is none. Unless a rotation was `seen` to happen there, the module must belong to the
-    tower as a table would.
-    """
-    path = tower.sites[0].path
-    config = config_of(model, path)
-    own = getattr(config, "rotary_dim", None)
-    rotary = _rotary(model, path, None if seen else _self_attention(towers), tower)
-    if rotary is None and not own:
-        return None
-    sorts = getattr(config, "layer_types", None) or ()
-    sort = sorts[layer] if layer < len(sorts) else ""
-    told = getattr(config, "rope_parameters", None) or {}
-    told = told.get(sort, told) or {}
-    base = told.get("rope_theta") or getattr(config, "rotary_emb_base", None)
-    base = float(base) if isinstance(base, int | float) else None
-    variant = told.get("rope_type", "default")
-    dims = _frequencies(rotary, sort) or own
-    return Position(ROTARY, dims=dims, base=base, variant=None if variant == "default" else variant)
-
-
-def _rotary(model: nn.Module, path: str, others: Sequence[Tower] | None, tower: Tower) -> nn.Module | None:
-    """The rotary module that is closest to `path`; of those that belong to `tower` and not to `others`."""
-    found = {each: module for each, module in model.named_modules() if is_rotary(module)}
-    mine = [each for each in found if others is None or tower in _closest(each, others)]
-    return found[max(mine, key=lambda each: _shared(each, path))] if mine else None
-
-
-def _frequencies(rotary: nn.Module | None, sort: str) -> int | None:
-    """Dimensions that are turned: two for each frequency that the module has for this sort of layer."""
-    buffers = {} if rotary is None else dict(rotary.named_buffers(recurse=False))
-    for name in (f"{sort}_inv_freq", "inv_freq"):
-        if name in buffers and buffers[name].ndim == 1:
-            return 2 * int(buffers[name].numel())
-    return None
-
-
-def is_rotary(module: nn.Module) -> bool:
-    """Whether the module makes the cosines and sines of rotary positions (Su et al. 2021)."""
-    return bool(re.search("Rotary|RoPE|Rope", type(module).__name__))
-
-
 def by_distance(
     model: nn.Module, tower: Tower, towers: Sequence[Tower], used: Collection[nn.Parameter] | None
 ) -> bool:
@@ -131,7 +85,7 @@ def by_distance(
         holders += [
             (path, module)
             for path, module in model.named_modules()
-            if module not in inside and tower in _closest(path, _self_attention(towers))
+            if module not in inside and tower in closest(path, self_attention(towers))
         ]
     return any(
         _RELATIVE.search(part) and (used is None or parameter in used)
@@ -149,22 +103,3 @@ def has_alibi(model: nn.Module, config: Any) -> bool:
     if getattr(config, "position_embedding_type", None) == "alibi":
         return True
     return any(hasattr(module, name) for module in model.modules() for name in _ALIBI_BUILDERS)
-
-
-def _self_attention(towers: Sequence[Tower]) -> list[Tower]:
-    return [tower for tower in towers if tower.kind is not Kind.CROSS]
-
-
-def _closest(path: str, towers: Sequence[Tower]) -> list[Tower]:
-    """The towers that share the longest beginning with a path."""
-    shared = {tower: _shared(path, tower.pattern) for tower in towers}
-    return [tower for tower in towers if shared[tower] == max(shared.values())]
-
-
-def _shared(one: str, other: str) -> int:
-    """How many parts two paths have in common from their start."""
-    pairs = zip(one.split("."), other.split("."), strict=False)
-    return next(
-        (i for i, (mine, yours) in enumerate(pairs) if mine != yours),
-        min(one.count("."), other.count(".")) + 1,
-    )
