@@ -5,8 +5,11 @@ layer are cut so that every sort of layer stays, and `OVERRIDES` says what singl
 """
 
 import dataclasses
+import re
+import traceback
 import zlib
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedConfig
@@ -21,10 +24,22 @@ _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "dept
 
 
 class NotBuildable(Exception):
-    """Why a model type has no specimen, in one line."""
+    """Why a model type has no specimen, in one line that names no path of this machine."""
 
     def __init__(self, reason: object) -> None:
-        super().__init__(" ".join(str(reason).split()))
+        super().__init__(" ".join(re.sub(r"/\S*/", "", str(reason)).split())[:300])
+
+
+def not_buildable(error: Exception) -> NotBuildable:
+    """What the library said, and where, as the reason."""
+    if isinstance(error, NotBuildable):
+        return error
+    package = re.search(r"requires the (\w+) library", str(error))
+    if package and isinstance(error, ImportError):
+        return NotBuildable(f"needs the package {package[1]}")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said = str(error) if str(error) else "no message"
+    return NotBuildable(f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}: {said}")
 
 
 def model_types() -> tuple[str, ...]:

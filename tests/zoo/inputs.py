@@ -61,7 +61,8 @@ class Maker:
 
     def make(self) -> dict[str, Any]:
         special = SPECIAL.get(self.config.model_type, {})
-        return {name: self.one(name) for name in dict.fromkeys([*self.wanted(), *special])}
+        made = {name: self.one(name) for name in dict.fromkeys([*self.wanted(), *special])}
+        return {name: value for name, value in made.items() if value is not None}
 
     def one(self, name: str) -> Any:
         """The input of this name."""

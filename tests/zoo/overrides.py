@@ -149,8 +149,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "instructblip": {"image_token_index": 95},
     "instructblipvideo": {"video_token_index": 95},
     "internlm3": {"qkv_bias": False, "bias": False},
-    "janus_vision_model": {"use_qk_norm": False},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
+    "janus_vision_model": {"use_qk_norm": False},
     "janus_vqgan": {"num_patches": 4},
     "layoutlmv3": {"input_size": 24},
     "levit": {
@@ -198,6 +198,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "mpnet": {"relative_attention_num_buckets": 32},
     "muse_glimmer": {"projector_input_dim": 4 * HIDDEN},
     "nemotron3_5_transcribe_asr_audio": _UNGROUPED,
+    "nemotron3_5_transcribe_word_timestamp": _UNGROUPED,
     "nemotron3_diarization_audio": _UNGROUPED,
     "neomme": {
         "rope_parameters": {
@@ -233,6 +234,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "qwen2_5_omni_thinker": {"vision_start_token_id": 60},
     "qwen2_5_omni_vision_encoder": {"window_size": 16},
     "qwen2_5_vl_vision": {"window_size": 16},
+    "qwen3_omni_moe_talker_code_predictor": {"layer_types": ["full_attention"] * 3},
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 40},
     "qwen3_omni_moe_thinker": {"vision_start_token_id": 60},
     "qwen4_exp_text": {
@@ -280,7 +282,6 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "t5gemma2_text": {"dropout_rate": 0.0},
     "table-transformer": _DETR,
     "time_series_transformer": {key: value for key, value in _SERIES.items() if key != "label_length"},
-    "tvp": {"visual_prompt_size": 4},
     "unlimited_ocr_sam_vision_model": {"downsample_channels": [24, 48]},
     "unlimited_ocr_text": _UNGROUPED,
     "vipllava": {"vision_feature_layers": [-2, -1]},
@@ -305,6 +306,18 @@ OVERRIDES: dict[str, dict[str, Any]] = {
 }
 
 ABSENT = {
+    "bark": "the library's model has no forward of its own: it chains three others when it generates",
+    "qwen2_5_omni": "the library's model has no forward of its own: it chains others when it generates",
+    "glm_image_vqmodel": "the library's model has no forward of its own",
+    "voxtral_realtime_text": "the library names a class for it that it does not have",
+    "nougat": "its default config names a type that the library does not have (donut_swin)",
+    "layoutxlm": "the library has a config for it and no model file: its checkpoints are layoutlmv2's",
+    "pp_chart2table_vision": "the library has a config for it and no model file of its own",
+    "edgetam_video": "takes a video session, not tensors",
+    "sam2_video": "takes a video session, not tensors",
+    "sam3_tracker_video": "takes a video session, not tensors",
+    "sam3_video": "takes a video session, not tensors",
+    "rag": "takes documents from a retriever",
     "timm_backbone": "needs the package timm",
     "timm_wrapper": "needs the package timm",
 }

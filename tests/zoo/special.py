@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Make = Callable[["Maker"], Any]
 
 
+LEFT_OUT: Make = lambda maker: None  # noqa: E731  an input that would be made and must not be
+
+
 def normal(*shape: int) -> Make:
     return lambda maker: maker.normal(BATCH, *shape)
 
@@ -49,7 +52,6 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "autoformer": _series(10, 3),
     "blip_2_qformer": {"encoder_hidden_states": normal(9, HIDDEN)},
     "blt_global_transformer": {"inputs_embeds": normal(TOKENS, HIDDEN)},
-    "blt_local_decoder": {"inputs_embeds": normal(TOKENS, HIDDEN)},
     "bridgetower_vision_model": {"image": normal(3, IMAGE, IMAGE)},
     "clap": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
     "clap_audio_model": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
@@ -88,6 +90,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "llava_next_video": _TILES,
     "llava_onevision": _TILES,
     "lxmert": {"visual_feats": normal(5, HIDDEN), "visual_pos": normal(5, 4)},
+    "mimi_decoder": {"latents": normal(HIDDEN, TOKENS)},
     "minicpm_ocr_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
     "minicpmv4_6_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
     "minicpmv4_7_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
@@ -98,8 +101,13 @@ SPECIAL: dict[str, dict[str, Make]] = {
     },
     "molmo2_vision": {"pixel_values": normal(36, 48)},
     "moshi_depth": {"last_hidden_state": normal(TOKENS, HIDDEN)},
+    "muse_glimmer_assistant": {
+        "noise_embeds": normal(7, HIDDEN),
+        "context_hidden_states": normal(TOKENS, 5 * HIDDEN),
+    },
     "musicgen": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
     "musicgen_melody": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
+    "nemotron3_5_transcribe_word_timestamp": {"inputs_embeds": normal(TOKENS, HIDDEN)},
     "omdet-turbo": {
         "classes_input_ids": lambda maker: maker.ids(5, BATCH * 3),
         "classes_attention_mask": lambda maker: torch.ones(BATCH * 3, 5, dtype=torch.long),
@@ -114,6 +122,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "patchtst": {"past_values": normal(32, 1)},
     "perceiver": {"inputs": normal(TOKENS, HIDDEN)},
     "phi4_multimodal_audio": {"hidden_states": normal(FRAMES, 80), "mask": ones(FRAMES)},
+    "pocket_tts_audio_tokenizer_decoder": {"latents": normal(HIDDEN, TOKENS)},
     "qwen2_5_omni_audio_encoder": {
         "input_features": lambda maker: maker.normal(MELS, 40),
         "feature_lens": fixed([24, 16]),
@@ -124,6 +133,35 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "input_features": lambda maker: maker.normal(MELS, 320),
         "feature_lens": fixed([200, 120]),
     },
+    "qwen3_omni_moe_talker_code_predictor": {"input_ids": LEFT_OUT, "inputs_embeds": normal(TOKENS, HIDDEN)},
+    "qwen3_omni_moe_talker_text": {"input_ids": LEFT_OUT, "inputs_embeds": normal(TOKENS, HIDDEN)},
+    "sam3_detr_decoder": {
+        "vision_features": normal(36, HIDDEN),
+        "vision_pos_encoding": normal(36, HIDDEN),
+        "text_features": normal(TOKENS, HIDDEN),
+        "text_mask": lambda maker: maker.padding().bool(),
+        "spatial_shapes": fixed([[6, 6]]),
+    },
+    "sam3_detr_encoder": {
+        "vision_features": lambda maker: [maker.normal(BATCH, HIDDEN, 6, 6)],
+        "vision_pos_embeds": lambda maker: [maker.normal(BATCH, HIDDEN, 6, 6)],
+        "text_features": normal(TOKENS, HIDDEN),
+        "text_mask": lambda maker: maker.padding().bool(),
+    },
+    "sam3_lite_text_detr_decoder": {
+        "vision_features": normal(36, HIDDEN),
+        "vision_pos_encoding": normal(36, HIDDEN),
+        "text_features": normal(TOKENS, HIDDEN),
+        "text_mask": lambda maker: maker.padding().bool(),
+        "spatial_shapes": fixed([[6, 6]]),
+    },
+    "sam3_lite_text_detr_encoder": {
+        "vision_features": lambda maker: [maker.normal(BATCH, HIDDEN, 6, 6)],
+        "vision_pos_embeds": lambda maker: [maker.normal(BATCH, HIDDEN, 6, 6)],
+        "text_features": normal(TOKENS, HIDDEN),
+        "text_mask": lambda maker: maker.padding().bool(),
+    },
+    "sam3_lite_text_text_model": {"input_ids": words(TOKENS), "attention_mask": ones(TOKENS)},
     "seggpt": {
         "pixel_values": normal(3, IMAGE, IMAGE),
         "prompt_pixel_values": normal(3, IMAGE, IMAGE),
@@ -145,6 +183,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
     },
     "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
     "vjepa2": {"pixel_values_videos": normal(4, 3, IMAGE, IMAGE)},
+    "voxtral_realtime": {"input_features": normal(MELS, 8 * TOKENS)},
     "xclip": {"pixel_values": normal(4, 3, IMAGE, IMAGE)},
     "xclip_vision_model": {"pixel_values": lambda maker: maker.normal(BATCH * 4, 3, IMAGE, IMAGE)},
 }

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from .classes import model_class
-from .configs import NotBuildable, config
+from .configs import NotBuildable, config, not_buildable
 from .inputs import LAYOUTS, Maker
 from .prompts import media, prompt
 from .sharpen import draw, finite, peaks
@@ -30,6 +30,13 @@ class Specimen:
 
 def build(model_type: str, seed: int = 0) -> Specimen:
     """The specimen of a model type; NotBuildable says in one line why there is none."""
+    try:
+        return _built(model_type, seed)
+    except Exception as error:
+        raise not_buildable(error) from error
+
+
+def _built(model_type: str, seed: int) -> Specimen:
     made = config(model_type)
     kind = model_class(made)
     with torch.device("meta"):
