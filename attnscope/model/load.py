@@ -130,7 +130,9 @@ def load(
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
     try:
-        module = module.eval().to(target)
+        module = module.eval()
+        if quantisation is None or quantisation.undone:  # what stays quantised was put in its place for good
+            module = module.to(target)
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
     method = None if quantisation is None else quantisation.method
