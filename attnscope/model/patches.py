@@ -40,10 +40,11 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """The part of a model that reads pictures (or sounds), and the first attention module in it."""
+    """The part of a model that reads pictures (or sounds), its attention modules, and the first of them."""
 
     module: nn.Module
     first: Site
+    sites: tuple[Site, ...]
 
     def setting(self, name: str) -> Any:
         """An entry of the config of this part, or of the half that sees within a joint config; or None."""
@@ -63,14 +64,14 @@ class Reader:
         answers nothing but zeros, so that every position depends on its own patch alone.
         """
         seen: list[Tensor] = []
-        before = [site.module for site in sites(self.module) if site.module is not self.first.module]
+        others = [site.module for site in self.sites if site.module is not self.first.module]
 
         def look(_module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             seen.extend(each for each in (*given, *named.values()) if isinstance(each, Tensor))
             raise _Seen
 
         handles = [self.first.module.register_forward_pre_hook(look, with_kwargs=True)]
-        handles += [module.register_forward_hook(_mute) for module in before]
+        handles += [module.register_forward_hook(_mute) for module in others]
         try:
             with suppress(_Seen):
                 functional_call(self.module, dict(changed or {}), (), dict(inputs))
@@ -100,8 +101,8 @@ def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""
-            if inside := [site for site in found if site.path.startswith(stem)]:
-                return Reader(module, inside[0])
+            if inside := tuple(site for site in found if site.path.startswith(stem)):
+                return Reader(module, inside[0], inside)
     return None
 
 
