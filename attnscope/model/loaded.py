@@ -1,12 +1,13 @@
 """A loaded model with its tokenizer: what it reads, what its decoder reads, how it spells."""
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model import target
 from attnscope.model.checkpoint import Checkpoint
+from attnscope.model.patches import blank_pixels
 from attnscope.model.target import Target
 from attnscope.model.text import Encoded, encode, limit_of
 from attnscope.tokens import Tokens, printable
@@ -50,10 +51,11 @@ class Model:
         """The least that the decoder must be given for the model to run."""
         return target.opening(self.module, self.tokenizer)
 
-    def encode(self, texts: tuple[str, ...], *, truncate: bool = False) -> Encoded:
+    def encode(self, texts: tuple[str, ...], *, truncate: bool = False, pictured: bool = False) -> Encoded:
         """The model's inputs for one text or a pair, on the model's device.
 
-        `InputError` where it reads no text.
+        `InputError` where it reads no text. Where it reads a picture beside it, which is given later if it is
+        `pictured`, it gets a blank one.
         """
         known = inspect.signature(self.module.forward).parameters
         medium = next((option for name, option in _MEDIA.items() if name in known), None)
@@ -65,6 +67,14 @@ class Model:
         if "input_ids" in known:  # a wrapper that passes everything on names nothing
             for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
                 del encoded.inputs[unknown]
+        if (
+            "pixel_values" in known
+            and not pictured
+            and (blank := blank_pixels(self.module.config)) is not None
+        ):
+            encoded.inputs["pixel_values"] = blank.to(self.module.dtype)
+            told = f"{self.name} reads a picture beside the text (--image): it is given a blank one"
+            encoded = replace(encoded, notices=(*encoded.notices, told))
         encoded.inputs.to(self.module.device)
         return encoded
 

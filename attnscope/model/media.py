@@ -118,7 +118,7 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
         inputs, tokens, more = picture_in_text(model, opened, given, text, grid if found else None)
         told += more
     elif "input_ids" in takes:
-        encoded = model.encode(texts) if texts else _no_text(model)
+        encoded = model.encode(texts, pictured=True) if texts else _no_text(model)
         inputs, tokens = {**encoded.inputs, **given}, encoded.tokens
         told += encoded.notices
     inputs = {name: value for name, value in inputs.items() if name in takes and name != "labels"}

@@ -37,9 +37,7 @@ def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
             upright = ImageOps.exif_transpose(opened)
             upright.load()
     except _UNREADABLE as error:
-        why = (
-            "no format that is known" if isinstance(error, UnidentifiedImageError) else one_line(error)
-        )
+        why = "no format that is known" if isinstance(error, UnidentifiedImageError) else one_line(error)
         raise InputError(f"cannot read picture '{path}': {why}") from error
     notices = [f"'{path.name}' has {frames} pictures in it: the first is read"] if frames > 1 else []
     if upright.has_transparency_data:
