@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -19,10 +20,15 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if function is torch.ops.aten._local_scalar_dense.default and args[0].dtype == torch.bool:
+        if function is torch.ops.aten._local_scalar_dense.default and _is_question(args[0]):
             return True
         result = function(*args, **kwargs)
         reckon = flop_registry.get(function._overloadpacket)
         if reckon is not None:
             self.flops += reckon(*args, **kwargs, out_val=result)
         return result
+
+
+def _is_question(tensor: Tensor) -> bool:
+    """Whether it stands for yes or no and nothing tells which."""
+    return tensor.is_meta and tensor.dtype == torch.bool

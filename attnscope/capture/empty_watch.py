@@ -18,6 +18,8 @@ from attnscope.model.rotation import is_rotary
 from attnscope.model.towers import heads_of
 from attnscope.results import Route
 
+_SAME_MASK = {"__getitem__", "to", "expand", "type", "type_as", "contiguous", "clone", "float", "half"}
+
 
 @dataclass(frozen=True)
 class Handed:
@@ -82,9 +84,8 @@ class Watch(TorchFunctionMode):
         result = function(*args, **(kwargs or {}))
         given = tensors_of(args, kwargs or {})
         self.used |= {each for each in given if isinstance(each, nn.Parameter)}
-        for window in [self.masks[id(each)][1] for each in given if id(each) in self.masks]:
-            if isinstance(result, Tensor):  # a mask that was cut or changed
-                self._masked(result, window)
+        if given and id(given[0]) in self.masks and getattr(function, "__name__", "") in _SAME_MASK:
+            self._masked(result, self.masks[id(given[0])][1])
         if turning := [each for each in given if id(each) in self.turning]:
             if self.inside:
                 self.rotated.setdefault(self.inside[-1], turning[0].shape[-1])
