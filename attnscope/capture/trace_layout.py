@@ -62,13 +62,22 @@ def query_axis(places: Places, key_axis: int) -> tuple[int, bool] | None:
 
 def _varying(place: Tensor) -> set[int]:
     """The axes along which the numbers differ."""
+    place = compact(place)
     return {
-        axis
-        for axis, length in enumerate(place.shape)
-        if length > 1
-        and place.stride(axis) != 0
-        and not torch.equal(place, place.narrow(axis, 0, 1).expand_as(place))
+        axis for axis in range(place.ndim) if not torch.equal(place, _first(place, axis).expand_as(place))
     }
+
+
+def compact(tensor: Tensor) -> Tensor:
+    """`tensor` with length 1 along every axis where all entries are the same one in memory."""
+    for axis, length in enumerate(tensor.shape):
+        if length > 1 and tensor.stride(axis) == 0:
+            tensor = _first(tensor, axis)
+    return tensor
+
+
+def _first(tensor: Tensor, axis: int) -> Tensor:
+    return tensor.narrow(axis, 0, 1)
 
 
 def layout_of(

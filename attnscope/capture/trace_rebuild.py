@@ -5,33 +5,15 @@ within rounding is handed on as a remainder, so that nothing read off the logits
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 from torch import Tensor
 
-from attnscope.capture.trace_layout import Layout, layout_of, query_axis
+from attnscope.capture.trace_check import Logits, completed
+from attnscope.capture.trace_layout import Layout, compact, layout_of, query_axis
 from attnscope.capture.trace_origin import Origin
 from attnscope.capture.trace_scores import FORBIDDEN, Part, Product, Scores
-
-_CELLS_AT_ONCE = 1 << 22
-
-
-@dataclass(frozen=True, eq=False)
-class Logits:
-    """Operands of a softmax as `batch head query key`: those that `TracedAttention` hands on."""
-
-    layout: Layout
-    query: Tensor
-    key: Tensor
-    scale: float
-    softcap: float | None
-    terms: tuple[tuple[str, Tensor], ...]
-    allowed: Tensor | None
-    shifts: tuple[Tensor, ...] = ()  # the same for all keys of a query: no softmax feels them
-    remainder: Tensor | None = None
 
 
 def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | None) -> Logits | None:
@@ -55,7 +37,7 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
     cap = scores.cap
     scale = main.factor * (1 if cap is None else cap)
     found = Logits(layout, query, key, scale, cap, terms, allowed, shifts)
-    return found if logits is None else _completed(found, layout.arrange(logits))
+    return found if logits is None else completed(found, layout.arrange(logits))
 
 
 def _placed(part: Part, scores: Scores, key_axis: int) -> tuple[int, bool] | None:
@@ -96,11 +78,7 @@ def _picked(operand: Tensor, lead: Tensor, rows: Tensor) -> Tensor:
 
 def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size) -> Tensor:
     """`batch head query key`, with length 1 along every axis where all entries are the same one in memory."""
-    whole = layout.arrange(tensor.expand(shape))
-    for axis in range(4):
-        if whole.shape[axis] > 1 and whole.stride(axis) == 0:
-            whole = whole.narrow(axis, 0, 1)
-    return whole
+    return compact(layout.arrange(tensor.expand(shape)))
 
 
 def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
@@ -174,49 +152,3 @@ def _distinct(terms: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]
         seen[name] += 1
         named.append((name if seen[name] == 1 else f"{name} {seen[name]}", term))
     return tuple(named)
-
-
-def _completed(found: Logits, logits: Tensor) -> Logits:
-    """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
-    epsilon = max(torch.finfo(each.dtype).eps for each in (found.query, found.key, logits))
-    if torch.is_autocast_enabled(logits.device.type):
-        epsilon = max(epsilon, torch.finfo(torch.get_autocast_dtype(logits.device.type)).eps)
-    if logits.is_cuda and torch.get_float32_matmul_precision() != "highest":
-        epsilon = max(epsilon, 2.0**-10)
-    off, size = 0.0, 0.0
-    for cells, ours, magnitude, mask in _cells(found, logits):
-        difference = (cells.double() - ours).abs().masked_fill(~mask, 0)
-        off = max(off, float(difference.nan_to_num(torch.inf).amax()))
-        size = max(size, float(magnitude.masked_fill(~mask, 0).amax()))
-    if off <= 2 * epsilon * (1 + size):  # products and sums round by about eps * size
-        return found
-    rest = torch.cat([cells.double() - ours for cells, ours, _, _ in _cells(found, logits)])
-    rest = rest.view(logits.shape)
-    readable = logits > FORBIDDEN
-    allowed = readable if found.allowed is None else found.allowed & readable
-    rest = rest.masked_fill(~allowed.expand_as(rest), 0).to(torch.float32)
-    return replace(found, remainder=rest, allowed=None if allowed.all() else allowed)
-
-
-def _cells(found: Logits, logits: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Per stretch of `batch * head`: the model's logits, ours, the size of the summands, where it counts."""
-    pairs, (queries, keys) = logits.shape[0] * logits.shape[1], logits.shape[2:]
-    step = max(1, _CELLS_AT_ONCE // max(1, queries * keys))
-
-    def flat(tensor: Tensor, start: int) -> Tensor:
-        wide = tensor.expand(*logits.shape[:2], *tensor.shape[-2:])
-        lead = torch.arange(start, min(start + step, pairs), device=logits.device)
-        return wide[lead // logits.shape[1], lead % logits.shape[1]]
-
-    for start in range(0, pairs, step):
-        query, key = flat(found.query, start).double(), flat(found.key, start).double()
-        ours = query @ key.mT * found.scale
-        size = query.abs() @ key.abs().mT * abs(found.scale)
-        if found.softcap is not None:
-            ours = found.softcap * torch.tanh(ours / found.softcap)
-        for term in (*(term for _, term in found.terms), *found.shifts):
-            ours, size = ours + flat(term, start), size + flat(term, start).abs()
-        mask = torch.ones(1, 1, 1, dtype=torch.bool, device=logits.device)
-        if found.allowed is not None:
-            mask = flat(found.allowed, start)
-        yield flat(logits, start), ours, size, mask.expand_as(ours)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from attnscope.capture.trace_check import Logits
+from attnscope.capture.trace_layout import compact
 from attnscope.capture.trace_operations import Multiplication, product_shape
-from attnscope.capture.trace_rebuild import Logits
 from attnscope.capture.trace_scores import Places
 
 
@@ -120,12 +121,15 @@ def attention_from(
 
 def _along(place: Tensor, axes: Iterable[int]) -> Tensor | None:
     """The numbers of `place` along `axes`, flat; None where they differ along any other axis."""
+    same, shape = compact(place), [1] * place.ndim
+    for axis in axes:
+        shape[axis] = place.shape[axis]
     for axis in set(range(place.ndim)) - set(axes):
-        first = place.narrow(axis, 0, 1)
-        if place.stride(axis) != 0 and not torch.equal(place, first.expand_as(place)):
+        first = same.narrow(axis, 0, 1)
+        if not torch.equal(same, first.expand_as(same)):
             return None
-        place = first
-    return place.flatten()
+        same = first
+    return same.expand(shape).flatten()
 
 
 def _order(numbers: Tensor | None, count: int) -> Tensor | None:

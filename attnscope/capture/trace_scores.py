@@ -244,7 +244,8 @@ def _understood(
     if name == "tanh":
         return capped(mine) if mine.cap is None else None
     if name == "masked_fill":
-        mask, value = [*args[1:], *kwargs.values()][:2]
+        rest = list(args[1:])
+        mask, value = (kwargs[each] if each in kwargs else rest.pop(0) for each in ("mask", "value"))
         return forbidding(mine, mask) if forbids(value) else None
     if name == "where" and len(args) == 3:
         return _selected(args, known)

@@ -44,13 +44,13 @@ def unscripted(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def native_answers(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """While open, nn.MultiheadAttention that would take torch's native path still answers what that says.
+    """While open, nn.MultiheadAttention in `modules` still answers what torch's native path says.
 
     Under a function mode it goes step by step, which may round otherwise; the native path is then asked too.
     """
     handles = [
         module.register_forward_hook(_native_answer, with_kwargs=True)
-        for module in modules
+        for module in dict.fromkeys(inner for module in modules for inner in module.modules())
         if isinstance(module, nn.MultiheadAttention)
     ]
     try:
