@@ -111,7 +111,7 @@ def _(result: SoundHeads) -> Arrays:
 @rows.register
 def _(result: PictureAttention) -> Iterator[Row]:
     yield "row", "column", "key", "weight"
-    for row, column in np.ndindex(result.weights.shape):
+    for row, column in np.argwhere(result.gaze.keys >= 0).tolist():
         yield row, column, int(result.gaze.keys[row, column]), exact(float(result.weights[row, column]))
 
 
@@ -119,18 +119,12 @@ def _(result: PictureAttention) -> Iterator[Row]:
 def _(result: PictureHeads) -> Iterator[Row]:
     yield "layer", "head", "row", "column", "key", "weight", "verdict"
     overview = result.overview
-    for i, j, row, column in np.ndindex(result.weights.shape):
-        weight = exact(float(result.weights[i, j, row, column]))
+    for i, j in np.ndindex(result.weights.shape[:2]):
         verdict = overview.certificates[i][j].verdict.value
-        yield (
-            overview.layers[i],
-            overview.heads[j],
-            row,
-            column,
-            int(result.gaze.keys[row, column]),
-            weight,
-            verdict,
-        )
+        for row, column in np.argwhere(result.gaze.keys >= 0).tolist():
+            told = (row, column, int(result.gaze.keys[row, column]))
+            weight = exact(float(result.weights[i, j, row, column]))
+            yield overview.layers[i], overview.heads[j], *told, weight, verdict
 
 
 @rows.register

@@ -1,0 +1,257 @@
+"""Attention over a picture or a sound as it is drawn, shown in a terminal and written to files."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from render import made_media as made
+from render.made_results import plain
+from rich.console import Console
+
+from attnscope.render import files
+from attnscope.render.figure import figure_bytes, missing_glyphs
+from attnscope.render.media_words import medium_line, medium_words, query_words, shares
+from attnscope.render.picture_figure import picture_figure, picture_heads_figure
+from attnscope.render.picture_text import picture_heads, picture_patches
+from attnscope.render.sound_figure import sound_figure, sound_heads_figure
+from attnscope.render.sound_text import sound_frames, sound_heads
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "picture": made.picture_head,
+    "window": made.window_head,
+    "picture-heads": made.picture_grid,
+    "sound": made.sound_head,
+    "spoken": made.spoken_head,
+    "sound-heads": made.sound_grid,
+}
+FIGURES: dict[str, Callable[[Any], Figure]] = {
+    "picture": picture_figure,
+    "window": picture_figure,
+    "picture-heads": picture_heads_figure,
+    "sound": sound_figure,
+    "spoken": sound_figure,
+    "sound-heads": sound_heads_figure,
+}
+
+
+def images(axes: Axes) -> list[AxesImage]:
+    return [each for each in axes.get_children() if isinstance(each, AxesImage)]
+
+
+def every_axes(figure: Figure) -> list[Axes]:
+    return [each for each in figure.findobj(Axes) if isinstance(each, Axes)]
+
+
+def written(figure: Figure) -> str:
+    from matplotlib.text import Text
+
+    return " ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text))
+
+
+def shown(renderable: Any, width: int = 80, colour: bool = False) -> str:
+    buffer = io.StringIO()
+    system = "truecolor" if colour else None
+    Console(file=buffer, width=width, force_terminal=colour, color_system=system, legacy_windows=False).print(
+        renderable
+    )
+    return buffer.getvalue()
+
+
+# ---- figures
+
+
+def test_the_overlay_holds_the_weights_in_place() -> None:
+    result = made.picture_head(4)
+    plain_axes, axes = picture_figure(result).axes[:2]
+    np.testing.assert_array_equal(images(plain_axes)[0].get_array(), result.picture.pixels)
+    grey, heat = images(axes)
+    np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights)
+    assert grey.get_extent() == [0, 52, 31, 0]
+    assert heat.get_extent() == [0, 50, 30, 0]
+    assert heat.norm.vmin == 0
+    assert heat.norm.vmax == result.weights.max()
+
+
+def test_the_patch_of_the_query_is_outlined() -> None:
+    axes = picture_figure(made.picture_head(4)).axes[1]
+    (outline,) = (each for each in axes.patches if isinstance(each, Rectangle))
+    assert outline.get_bbox().bounds == (30, 0, 10, 10)
+    assert not [
+        each for each in picture_figure(made.picture_head(0)).axes[1].patches if isinstance(each, Rectangle)
+    ]
+
+
+def test_patches_that_a_window_does_not_read_have_no_colour() -> None:
+    heat = images(picture_figure(made.window_head()).axes[1])[1]
+    assert np.ma.getmaskarray(heat.get_array()).sum() == 9
+
+
+def test_the_grid_has_a_picture_for_each_head_in_the_order_of_layers_and_heads() -> None:
+    result = made.picture_grid()
+    axes = picture_heads_figure(result).axes[0]
+    heats = images(axes)[1::2]
+    assert len(heats) == 6
+    for i, heat in enumerate(heats):
+        np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights[i // 3, i % 3])
+    corners = [heat.get_extent()[0] for heat in heats[:3]]
+    assert corners == sorted(corners)
+    assert heats[3].get_extent()[3] > heats[0].get_extent()[2]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["L0", "L1"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["H0", "H1", "H2"]
+
+
+def test_above_each_picture_of_a_grid_stand_its_largest_weight_and_its_share() -> None:
+    result = made.picture_grid()
+    said = written(picture_heads_figure(result))
+    for weights in result.weights.reshape(6, 3, 5):
+        assert f"{weights.max():.3f} · {100 * weights.sum():.0f} %".removeprefix("0") in said
+
+
+def test_curve_and_spectrogram_share_their_time() -> None:
+    figure = sound_figure(made.sound_head())
+    axes = [each for each in every_axes(figure) if each.axison]
+    assert {each.get_xlim() for each in axes} == {(0.0, 0.8)}
+    (steps,) = (patch for each in axes for patch in each.patches if type(patch).__name__ == "StepPatch")
+    np.testing.assert_array_equal(steps.get_data().values, made.sound_head().weights)
+    np.testing.assert_allclose(steps.get_data().edges, 0.02 * np.arange(41))
+
+
+def test_cross_attention_shows_every_token_over_the_time_of_the_sound() -> None:
+    result = made.spoken_head()
+    axes = next(each for each in every_axes(sound_figure(result)) if each.get_ylabel() == "query")
+    np.testing.assert_array_equal(np.asarray(images(axes)[0].get_array()), result.head.weights[:, :25])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["[CLS]", "the", "door", "opens", "."]
+    assert images(axes)[0].get_extent() == [0.0, 0.5, 5.0, 0.0]
+
+
+def test_heads_over_a_sound_have_a_row_each_with_its_own_scale() -> None:
+    result = made.sound_grid()
+    axes = next(
+        each
+        for each in every_axes(sound_heads_figure(result))
+        if "L0 H0" in [t.get_text() for t in each.get_yticklabels()]
+    )
+    drawn = np.asarray(images(axes)[0].get_array())
+    rows = result.weights.reshape(6, 40)
+    np.testing.assert_allclose(drawn, rows / rows.max(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_figures_are_the_same_bytes_every_time_and_say_what_is_proved(name: str) -> None:
+    first, second = (FIGURES[name](RESULTS[name]()) for _ in range(2))
+    assert figure_bytes(first, "svg") == figure_bytes(second, "svg")
+    said = written(first)
+    assert "certified" in said
+    assert ("scene.png" in said) != ("tone.wav" in said)
+    assert missing_glyphs(first) == ""
+
+
+# ---- terminal
+
+
+def test_shades_grow_with_the_weight() -> None:
+    result = made.picture_head(0)
+    lines = shown(picture_patches(result, 80)).splitlines()
+    grid = [line[3:].ljust(10) for line in lines[1:4]]
+    largest = result.weights.max()
+    for row in range(3):
+        for column in range(5):
+            shade = " ░▒▓█"[min(int(5 * result.weights[row, column] / largest), 4)]
+            assert grid[row][2 * column : 2 * column + 2] == shade * 2
+
+
+def test_the_strongest_patches_are_listed_in_order() -> None:
+    result = made.picture_head(0)
+    lines = shown(picture_patches(result, 80)).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("patch"))
+    listed = [line.split()[0] for line in lines[start + 1 : start + 9]]
+    ranked = np.argsort(-result.weights.flatten())[:8]
+    assert listed == [f"r{i // 5}c{i % 5}" for i in ranked]
+
+
+def test_a_window_shows_dots_for_what_it_does_not_read_and_lists_only_what_it_does() -> None:
+    said = shown(picture_patches(made.window_head(), 80))
+    assert said.splitlines()[1] == "r0 " + "·" * 10
+    assert "the dots are not read" in " ".join(said.split())
+    assert said.count("c") >= 6
+    assert "nan" not in said
+    assert "◂▸ the query's own patch" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    result = RESULTS[name]()
+    body = {
+        "picture": picture_patches, "window": picture_patches, "picture-heads": picture_heads,
+        "sound": sound_frames, "spoken": sound_frames, "sound-heads": sound_heads,
+    }[name]  # fmt: skip
+    said = shown(body(result, width), width)
+    assert max(len(line) for line in said.splitlines()) <= width
+    assert plain(shown(body(result, width), width, colour=True)).split() != []
+
+
+def test_bars_over_time_are_as_high_as_their_weights() -> None:
+    result = made.sound_head()
+    bars = shown(sound_frames(result, 80)).splitlines()[0].split()[1]
+    heights = [" ▁▂▃▄▅▆▇█".index(bar) for bar in bars]
+    assert heights == np.ceil(8 * result.weights / result.weights.max() - 1e-9).astype(int).tolist()
+
+
+def test_long_sounds_sum_frames_into_bars_and_say_so() -> None:
+    said = shown(sound_heads(made.sound_grid(), 40))
+    assert "weights summed" in said
+    assert "a frame" in shown(sound_heads(made.sound_grid(), 80))
+
+
+def test_words_about_query_medium_and_shares() -> None:
+    assert query_words(made.picture_head(0)) == "query [CLS]"
+    assert query_words(made.picture_head(None)) == "mean over 16 queries"
+    assert query_words(made.spoken_head(2)) == "query 2 “door”"
+    assert medium_words(made.picture_head()) == "scene.png, read as 31 x 52 pixels, 3 x 5 patches of 10 x 10"
+    assert medium_words(made.sound_head()) == "tone.wav, 0.80 s at 16000 Hz, 40 frames of 20 ms"
+    result = made.picture_head(0)
+    assert shares(result)[1] == f"[CLS] {100 * result.head.weights[0, 0]:.1f} %"
+    assert "query [CLS]" in medium_line(result).plain
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_files_hold_the_weights_of_the_query_and_all_of_the_heads(name: str) -> None:
+    result = RESULTS[name]()
+    told = json.loads(files.as_json(result))
+    over = np.array(told["over"], float)
+    np.testing.assert_array_equal(over, result.weights)
+    assert told["keys"] == result.gaze.keys.tolist()
+    assert told["query"] == result.gaze.query
+    assert told["verdict"] == "certified"
+    medium = told["picture" if "picture" in told else "sound"]
+    assert medium["digest"] == made.DIGEST
+    archive = np.load(io.BytesIO(files.as_npz(result)))
+    np.testing.assert_array_equal(archive["over"], result.weights)
+    assert json.loads(str(archive["meta"]))["schema"] == told["schema"]
+    assert files.as_npz(result) == files.as_npz(RESULTS[name]())
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_csv_has_a_row_for_every_patch_or_frame_that_is_read(name: str) -> None:
+    result = RESULTS[name]()
+    text = files.as_csv(result)
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    np.testing.assert_array_equal(
+        [float(row["weight"]) for row in rows], result.weights[np.isfinite(result.weights)].flatten()
+    )
+    assert any(line.startswith("# query: ") for line in comments)
+    assert any("certif" in line or "verdict" in line for line in comments)
+    assert sum(line.startswith("# schema:") for line in comments) == 1
