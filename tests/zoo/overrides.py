@@ -7,7 +7,7 @@ types too.
 from dataclasses import dataclass
 from typing import Any
 
-from .rules import HEADS, HIDDEN, IMAGE, LEAVE, WINDOW
+from .rules import HEADS, HIDDEN, IMAGE, LEAVE, STAGED_IMAGE, WINDOW
 
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 
@@ -46,6 +46,12 @@ _SERIES = {
     "num_time_features": 1,
 }
 _EFFICIENT = {"image_size": 96, "width_coefficient": 0.1, "depth_coefficient": 0.1, "hidden_dim": 64}
+_TWO_STAGES = {"depths": [2, 2], "num_heads": [3, 6], "image_size": IMAGE}  # 6 x 6 and 3 x 3 patches
+_FOUR_STAGES = {
+    "backbone_config.depths": [1, 1, 1, 1],
+    "backbone_config.num_heads": [3, 6, 12, 24],
+    "backbone_config.image_size": STAGED_IMAGE,
+}
 
 OVERRIDES: dict[str, dict[str, Any]] = {
     "align_vision_model": _EFFICIENT,
@@ -94,6 +100,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "depth_anything": {"neck_hidden_sizes": [6, 12, 24, 48], "reassemble_hidden_size": HIDDEN},
     "detr": _DETR,
     "doge": {"keep_window_size": 5},
+    "donut-swin": _TWO_STAGES,
     "dots3_note_text": {
         **_UNGROUPED,
         "ngram_vocab_size_base": 97,
@@ -176,8 +183,20 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "lw_detr_vit": {"image_size": 64},
     "lxmert": {"visual_feat_dim": HIDDEN},
     "mamba2": {"num_heads": 12, "head_dim": 8},
-    "mask2former": {"feature_size": 64, "mask_feature_size": 64, "hidden_dim": 64, "num_attention_heads": 4},
-    "maskformer": {"fpn_feature_size": 64, "mask_feature_size": 64},
+    "mask2former": {
+        **_FOUR_STAGES,
+        "feature_size": 64,
+        "mask_feature_size": 64,
+        "hidden_dim": 64,
+        "num_attention_heads": 4,
+    },
+    "maskformer": {
+        **_FOUR_STAGES,
+        "backbone_config.num_heads": [4, 8, 16, 32],
+        "fpn_feature_size": 64,
+        "mask_feature_size": 64,
+    },
+    "maskformer-swin": _TWO_STAGES,
     "mimi": {"vector_quantization_hidden_dimension": HIDDEN},
     "mimo_v2_flash": {"num_key_value_heads": 1},
     "minimax_m3_vl_text": {
@@ -206,7 +225,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         }
     },
     "omdet-turbo": _DETR,
-    "oneformer": {"conv_dim": 64, "mask_dim": 64, "hidden_dim": 64, "num_attention_heads": 4},
+    "oneformer": {**_FOUR_STAGES, "conv_dim": 64, "mask_dim": 64, "hidden_dim": 64, "num_attention_heads": 4},
     "paddleocr_vl_text": {"rope_parameters": {**_ROPE, "mrope_section": [2, 1, 1]}},
     "patchtsmixer": {"context_length": 32, "patch_length": 8, "patch_stride": 8},
     "patchtst": {"context_length": 32, "patch_length": 4, "patch_stride": 4},
@@ -275,7 +294,9 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "slanext_vision": {"post_conv_in_channels": HIDDEN},
     "speech_to_text": {"num_conv_layers": 2},
     "superglue": {"keypoint_encoder_sizes": [6, 12, 24, 48]},
+    "swin": _TWO_STAGES,
     "swin2sr": {"image_size": 24, "patch_size": 1, "embed_dim": 48, "num_heads": [6, 6], "depths": [2, 2]},
+    "swinv2": {**_TWO_STAGES, "pretrained_window_sizes": [0, 0]},
     "t5gemma2": {"encoder.text_config.dropout_rate": LEAVE},
     "t5gemma2_decoder": {"dropout_rate": 0.0},
     "t5gemma2_encoder": {"mm_tokens_per_image": 9},
