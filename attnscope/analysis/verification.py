@@ -1,18 +1,24 @@
 """A whole model on one input: every head certified, and its results held against an untouched run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
 from attnscope.capture.record import evaluating, run_watched
-from attnscope.model.anatomy import sites
+from attnscope.errors import InputError
+from attnscope.model.anatomy import Site, sites
+from attnscope.model.towers import Tower, towers
+from attnscope.model.without import without_attention
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
+
+UNSEEN = "no dense softmax attention was seen"
 
 
 def verification(
@@ -30,18 +36,56 @@ def verification(
     """
     with evaluating(model), final_hidden_states(model) as before:
         untouched = model(**inputs)
-    found = sites(model)
+    found = towers(sites(model))
+    if not found:
+        raise InputError(without_attention(model, type(model).__name__))
+    tower_of = {site.path: tower for tower in found for site in tower.sites}
     checks: list[LayerCheck] = []
 
     def keep(call: AttentionCall) -> None:
         certificates = tuple(certify(call, head) for head in range(call.heads))
-        place = (call.tower, str(call.route), call.block)
+        place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 
-    with final_hidden_states(model) as after:
-        watched = run_watched(model, inputs, found, None, keep, tokens=tokens, target=target)
+    every = [site for tower in found for site in tower.sites]
+    with final_hidden_states(model) as after, running(every) as ran:
+        watched = run_watched(model, inputs, every, None, keep, tokens=tokens, target=target)
+    silent = [check for tower in found for check in _unread(tower, ran, checks)]
     outputs = compared({**before, **untouched}, {**after, **watched})
-    return Verification(tokens, tuple(checks), outputs, provenance)
+    idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
+    notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
+    return Verification(tokens, _in_order(found, [*checks, *silent]), outputs, provenance, notes)
+
+
+@contextmanager
+def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
+    """While open, takes note of the modules whose forward is run."""
+    ran: set[nn.Module] = set()
+    handles = [
+        site.module.register_forward_hook(lambda module, _inputs, _output: ran.add(module))
+        for site in watched
+    ]
+    try:
+        yield ran
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:
+    """The layers of `tower` that were run, and made no attention that could be recomputed: uncertified."""
+    seen = {(check.module, check.layer) for check in checks}
+    for site in tower.sites:
+        for layer in site.layers:
+            if site.module in ran and (site.path, layer) not in seen:
+                nothing = (uncertified(UNSEEN),) * max(tower.heads[layer], 1)
+                yield LayerCheck(layer, site.kind, site.path, nothing, tower.name, "none")
+
+
+def _in_order(found: Sequence[Tower], checks: Sequence[LayerCheck]) -> tuple[LayerCheck, ...]:
+    """The checks by tower as the model has them, then by layer and block."""
+    place = {site.path: number for number, tower in enumerate(found) for site in tower.sites}
+    return tuple(sorted(checks, key=lambda check: (place[check.module], check.layer, check.block)))
 
 
 @contextmanager

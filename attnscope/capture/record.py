@@ -14,6 +14,7 @@ from attnscope.capture.recorder import Keep, Recorder
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy import Site, sites
 from attnscope.model.towers import Tower, choose_tower, towers
+from attnscope.model.without import without_attention
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Tokens
 
@@ -158,7 +159,10 @@ def as_read(origin: Provenance, calls: Sequence[AttentionCall], tower: Tower) ->
 
 def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
     """The model's tower of one kind and name; `InputError` that lists what there is where that is not one."""
-    return choose_tower(towers(sites(model)), kind, name, type(model).__name__)
+    found = towers(sites(model))
+    if not found:
+        raise InputError(without_attention(model, type(model).__name__))
+    return choose_tower(found, kind, name, type(model).__name__)
 
 
 def _modules(tower: Tower) -> list[nn.Module]:

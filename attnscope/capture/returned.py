@@ -123,8 +123,8 @@ def _attentions(output: Any) -> Iterator[Tensor]:
 def _tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
+    elif isinstance(value, tuple | list | Mapping):
+        for each in value.values() if isinstance(value, Mapping) else value:
             yield from _tensors(each)
 
 

@@ -9,7 +9,7 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
-    from attnscope.results import HeadAttention, HeadView, MapSettings, Special
+    from attnscope.results import HeadView, HeadWeights, MapSettings, Special
 
 MASKED = "I was watching the door when [MASK] opened."
 WHOLE = "I was watching the door when it opened."  # for a model that has no mask
@@ -135,7 +135,7 @@ class Looking:
         """Whether weights are looked at in another way than by all tokens."""
         return self.words or self.special is not self.special.SHOW
 
-    def at(self, head: "HeadAttention") -> "HeadView | None":
+    def at(self, head: "HeadWeights") -> "HeadView | None":
         """The weights of `head` looked at so; None where that is as they are."""
         from attnscope.analysis.views import viewed
 

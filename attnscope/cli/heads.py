@@ -10,6 +10,7 @@ from attnscope.cli import options
 from attnscope.cli.groups import Looking, Request, Wanted
 from attnscope.cli.media import Media, SparedTexts, check_media, show_media
 from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
+from attnscope.cli.reading import one_head, several_heads
 from attnscope.cli.session import Session, open_session
 from attnscope.cli.terms import Terms, check_terms, show_terms
 from attnscope.cli.writing import Writing
@@ -18,7 +19,7 @@ from attnscope.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from attnscope.results import HeadAttention, HeadView, Overview
+    from attnscope.results import HeadView, HeadWeights, Overview
 
 
 class Show(StrEnum):
@@ -99,7 +100,7 @@ def _one(
     json: bool,
 ) -> None:
     with output.working("reading the attention"):
-        head = session.head()
+        head = one_head(session, output, show=show.value)
         result = looking.at(head) or head
     position = None if query is None else result.query_tokens.position(query)
     save(output, targets, result, lambda: _heatmap(result, show))
@@ -118,7 +119,8 @@ def _one(
 
 
 def _several(session: Session, output: Output, targets: list[Path], looking: Looking, *, json: bool) -> None:
-    result = _captured_overview(session, output)
+    with output.working("reading the attention"):
+        result = several_heads(session, output)
     if looking.changes:
         from attnscope.analysis.views import viewed_overview
 
@@ -135,14 +137,7 @@ def _several(session: Session, output: Output, targets: list[Path], looking: Loo
     )
 
 
-def _captured_overview(session: Session, output: Output) -> "Overview":
-    with output.working("reading the attention"):
-        from attnscope.analysis import overview
-
-        return overview(session.capture(), session.heads, session.block)
-
-
-def _heatmap(result: "HeadAttention | HeadView", show: Show) -> "Figure":
+def _heatmap(result: "HeadWeights | HeadView", show: Show) -> "Figure":
     from attnscope.render.figure import heatmap
 
     return heatmap(result, show.value)

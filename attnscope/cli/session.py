@@ -73,6 +73,8 @@ class Session:
         model, encoded = self.model, self.encoded
         if self.captured is not None:
             return self.captured
+        if self.route == ROUTES["returned"]:
+            raise InputError("--route returned has weights alone: here queries and keys are needed")
         return capture(
             model.module,
             self.inputs,
@@ -230,9 +232,12 @@ def read_target(
 def _chosen_tower(planned: "Plan", wanted: Wanted, output: Output) -> "Tower":
     """The attention to look at: the only one, the one that is wanted, or else the one that reads the text."""
     from attnscope.model.towers import choose_tower, reading_text
+    from attnscope.model.without import without_attention
     from attnscope.results import Kind
 
     kind = None if wanted.kind is None else Kind(wanted.kind)
+    if not planned.towers:
+        raise InputError(without_attention(planned.skeleton, planned.name))
     if len(planned.towers) < 2 or wanted.tower is not None:
         return choose_tower(planned.towers, kind, wanted.tower, planned.name)
     if kind is not None and sum(tower.kind is kind for tower in planned.towers) == 1:

@@ -1,13 +1,20 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
+from typing import TYPE_CHECKING
+
 from attnscope.cli import options
-from attnscope.cli.groups import Request, Texts
+from attnscope.cli.groups import Request
+from attnscope.cli.media import Media, SparedTexts
 from attnscope.cli.output import NUMBERS, Output, check_targets, finish, save
 from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target, tell_memory
 
+if TYPE_CHECKING:
+    from attnscope.model.text import Encoded
+
 
 def verify(
-    texts: Texts,
+    texts: SparedTexts,
+    media: Media,
     out: options.Numbers = None,
     json: options.Json = False,
     *,
@@ -19,7 +26,7 @@ def verify(
     The final hidden states and logits are held against a run that was not touched. Exit code 5 when
     a certificate fails or a result changes while the model is watched.
     """
-    targets, read = list(out or []), texts.read()
+    targets, read = list(out or []), () if media.given and texts.text is None else texts.read()
     check_targets(targets, NUMBERS)
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
@@ -29,7 +36,12 @@ def verify(
 
         model = load_with_head(checkpoint, **request.loading)
     tell_memory(model, output)
-    encoded = encode(model, read, output, truncate=texts.truncate)
+    if media.given:
+        from attnscope.model.media import read_media
+
+        encoded: Encoded = read_media(model, image=media.image, audio=media.audio, texts=read)
+    else:
+        encoded = encode(model, read, output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
     with output.working("certifying every head"):
         provenance = provenance_of(model.module, encoded.tokens, model.origin())

@@ -54,7 +54,8 @@ def _subject(result: HeadWeights | Overview | Verification) -> Text:
     if isinstance(result, Overview):
         heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
         return Text.assemble((heads, "bold"), f" {where_words(result)} · {model}")
-    heads = counted(sum(len(layer.certificates) for layer in result.layers), "head")
+    places = {(layer.tower, layer.kind, layer.layer): len(layer.certificates) for layer in result.layers}
+    heads = counted(sum(places.values()), "head")
     return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -22,29 +22,62 @@ _EXPLAINED = (
 
 
 def verification(result: Verification, width: int) -> RenderableType:
-    """One row per layer, the worst head, the final results against an untouched run, the conclusion."""
+    """One row per layer, the worst head, the final results against an untouched run, the conclusion.
+
+    The blocks of a layer stand in one row; the route has a column where it is not the same for all.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
     errors = ("weights", "output") if width < _NARROW else ("weight error", "output error")
-    for heading in ("layer", "heads", "verdicts", *errors, "smallest power"):
+    routes = len({layer.route for layer in result.layers}) > 1
+    for heading in ("layer", *(["route"] if routes else []), "heads", "verdicts", *errors, "smallest power"):
         table.add_column(heading, justify="right" if heading == "heads" else "left")
-    for layer in result.layers:
-        table.add_row(*_row(layer))
+    names = _names(result.layers)
+    for blocks in _layers(result):
+        layer, *further = _row(blocks, names)
+        table.add_row(layer, *([blocks[0].route.split()[0]] if routes else []), *further)
     notes = [Text(printable(note)) for note in result.notes]
     explained = Text(_EXPLAINED, style=DIM)
     return Group(table, explained, *_worst(result), *_outputs(result.outputs), *notes, _conclusion(result))
 
 
-def _row(layer: LayerCheck) -> list[Text]:
-    weights, head = _largest(layer.certificates, lambda certificate: certificate.weight_error)
-    output, measured = _largest(layer.certificates, lambda certificate: certificate.output_error)
+def _layers(result: Verification) -> list[list[LayerCheck]]:
+    """The blocks of each layer, in the order of the layers."""
+    found: dict[tuple[str, str, int], list[LayerCheck]] = {}
+    for check in result.layers:
+        found.setdefault((check.tower, check.kind, check.layer), []).append(check)
+    return list(found.values())
+
+
+def _names(checks: Sequence[LayerCheck]) -> dict[tuple[str, str], str]:
+    """What each tower is called: its kind, or its name where several are of that kind."""
+    places = {(check.tower, check.kind.value) for check in checks}
+    kinds = Counter(kind for _, kind in places)
+    return {(tower, kind): kind if kinds[kind] == 1 else printable(tower) for tower, kind in places}
+
+
+def _row(blocks: Sequence[LayerCheck], names: dict[tuple[str, str], str]) -> list[Text]:
+    layer = blocks[0]
+    certificates = tuple(one for block in blocks for one in block.certificates)
+    weights, place = _largest(certificates, lambda certificate: certificate.weight_error)
+    output, measured = _largest(certificates, lambda certificate: certificate.output_error)
+    heads = str(len(layer.certificates))
     return [
-        Text(f"L{layer.layer} {layer.kind.value}"),
-        Text(str(len(layer.certificates))),
-        _verdicts(layer.certificates),
-        Text("-" if head < 0 else f"{short(weights)} H{head}"),
+        Text(f"L{layer.layer} {names[layer.tower, layer.kind.value]}"),
+        Text(heads if len(blocks) == 1 else f"{heads} x {counted(len(blocks), 'block')}"),
+        _verdicts(certificates),
+        Text("-" if place < 0 else f"{short(weights)} {_head(blocks, place)}"),
         Text("-" if measured < 0 else short(output)),
-        Text(_smallest_power(layer.certificates)),
+        Text(_smallest_power(certificates)),
     ]
+
+
+def _head(blocks: Sequence[LayerCheck], place: int) -> str:
+    """`H3`, or `H3 B1` where there are blocks, of the certificate at `place` among all of them."""
+    for block in blocks:
+        if place < len(block.certificates):
+            return f"H{place}" + (f" B{block.block}" if len(blocks) > 1 else "")
+        place -= len(block.certificates)
+    raise IndexError(place)
 
 
 def _largest(
@@ -80,7 +113,8 @@ def _worst(result: Verification) -> list[Text]:
     if not heads:
         return []
     layer, head, certificate = max(heads, key=lambda place: _badness(place[2]))
-    name = f"L{layer.layer} H{head} ({layer.kind.value})"
+    block = f" block {layer.block}" if sum(len(each) > 1 for each in _layers(result)) else ""
+    name = f"L{layer.layer} H{head}{block} ({_names(result.layers)[layer.tower, layer.kind.value]})"
     return [Text.assemble("worst head: ", (name, "bold"), " ", certificate_line(certificate))]
 
 
@@ -116,7 +150,9 @@ def _conclusion(result: Verification) -> Text:
 def _heads_by_verdict(result: Verification) -> str:
     """`48 heads in 4 layers: all certified`, or how many of each verdict."""
     every = Counter(certificate.verdict for layer in result.layers for certificate in layer.certificates)
-    heads = f"{counted(every.total(), 'head')} in {counted(len(result.layers), 'layer')}"
+    layers = _layers(result)
+    apart = ", blocks counted apart," if any(len(blocks) > 1 for blocks in layers) else ""
+    heads = f"{counted(every.total(), 'head')}{apart} in {counted(len(layers), 'layer')}"
     if len(every) == 1:
         return f"{heads}: all {next(iter(every)).value}"
     parts = ", ".join(f"{every[verdict]} {verdict.value}" for verdict in Verdict if every[verdict])
