@@ -73,9 +73,7 @@ def _plain_orders(orders: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def tiny(
-    original: PreTrainedConfig, above: dict[str, Any] | None = None, sizes: dict[str, Any] | None = None
-) -> PreTrainedConfig:
+def tiny(original: PreTrainedConfig, above: dict[str, Any] | None = None) -> PreTrainedConfig:
     """A copy of `original` with small sizes; `above` holds what its owner orders for it."""
     kind = type(original)
     object.__setattr__(original, "allow_global_per_layer_attribute_access", True)
