@@ -1,0 +1,186 @@
+"""`heads --image` and `heads --audio` as a user calls them."""
+
+import csv
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import media_models as media
+import numpy as np
+import pytest
+from PIL import Image
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`saved(name)`: the folder of a tiny checkpoint, made once."""
+    folder = tmp_path_factory.mktemp("seeing")
+    return cache(lambda name: str(media.save(name, folder / name)))
+
+
+@pytest.fixture(scope="module")
+def square(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(media.picture_file(tmp_path_factory.mktemp("picture")))
+
+
+@pytest.fixture(scope="module")
+def tone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(media.sound_file(tmp_path_factory.mktemp("sound"), 0.7))
+
+
+def document(result: Any) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_path: Path) -> None:
+    files = [str(tmp_path / f"out{suffix}") for suffix in (".png", ".svg", ".npz", ".csv", ".json")]
+    wanted = [part for file in files for part in ("-o", file)]
+    result = attnscope("heads", "--image", square, "-m", saved("vit"), "-l", "1", "--head", "2", *wanted)
+    assert result.exit_code == 0
+    assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10 · query [CLS]" in result.stdout
+    assert "✓ certified" in result.stdout
+    assert "note: showing query [CLS] (--query chooses)" in result.stderr
+    with Image.open(files[0]) as drawn:
+        assert drawn.width > 1000
+    told = json.loads(Path(files[4]).read_text())
+    archive = np.load(files[2])
+    np.testing.assert_array_equal(archive["over"].flatten(), archive["weights"][0, 1:])
+    assert told["schema"] == "attnscope.picture/1"
+    assert told["picture"]["covered"] == [40, 60]
+    assert told["provenance"]["token_ids"] == []
+    rows = list(csv.DictReader(line for line in Path(files[3]).read_text().splitlines() if line[0] != "#"))
+    assert len(rows) == 24
+
+
+def test_a_patch_as_the_query(attnscope: Any, saved: Any, square: str) -> None:
+    options = ("--query", "r2c4", "-m", saved("vit"), "-l", "-1", "--head", "0")
+    told = document(attnscope("heads", "--image", square, *options, "--json"))
+    assert told["query"] == 1 + 2 * 6 + 4
+    assert told["query_cell"] == [2, 4]
+    assert "◂▸ the query's own patch" in " ".join(
+        attnscope("heads", "--image", square, *options).stdout.split()
+    )
+
+
+def test_the_mean_over_the_queries_can_be_asked_for(attnscope: Any, saved: Any, square: str) -> None:
+    options = ("--query", "mean", "-m", saved("vit"), "-l", "0", "--head", "0", "--json")
+    told = document(attnscope("heads", "--image", square, *options))
+    assert told["query"] is None
+    np.testing.assert_allclose(np.array(told["over"]).flatten(), np.array(told["weights"]).mean(0)[1:])
+
+
+def test_all_heads_side_by_side(attnscope: Any, saved: Any, square: str, tmp_path: Path) -> None:
+    drawn = tmp_path / "grid.pdf"
+    result = attnscope("heads", "--image", square, "-m", saved("dinov2"), "-o", str(drawn))
+    assert result.exit_code == 0
+    assert "certified: 6 of 6 heads" in result.stdout
+    assert drawn.read_bytes().startswith(b"%PDF")
+    told = document(attnscope("heads", "--image", square, "-m", saved("dinov2"), "--json"))
+    assert np.array(told["over"]).shape == (2, 3, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("llava", (4, 4)), ("paligemma", (4, 4)), ("gemma3", (2, 2)), ("qwen2_vl", (2, 3))]
+)
+def test_a_text_looks_at_the_picture_in_it(
+    name: str, shape: tuple[int, int], attnscope: Any, saved: Any, square: str
+) -> None:
+    given = ("what is in the picture ?", "--image", square, "-m", saved(name), "-l", "1", "--head", "1")
+    told = document(attnscope("heads", *given, "--json"))
+    assert np.array(told["over"]).shape == shape
+    assert told["query"] == len(told["query_tokens"]) - 1
+    assert told["verdict"] == "certified"
+    whole = np.array(told["over"]).sum() + sum(told["elsewhere"].values())
+    assert whole == pytest.approx(1)
+
+
+def test_the_tower_that_sees_can_be_chosen(attnscope: Any, saved: Any, square: str) -> None:
+    given = ("what is in the picture ?", "--image", square, "-m", saved("llava"), "--kind", "encoder")
+    told = document(attnscope("heads", *given, "-l", "0", "--head", "1", "--json"))
+    assert np.array(told["over"]).shape == (4, 4)
+    assert told["query"] == 0
+    assert told["key_tokens"][0]["label"] == "[CLS]"
+
+
+def test_a_model_of_two_halves_needs_no_text(attnscope: Any, saved: Any, square: str) -> None:
+    result = attnscope("heads", "--image", square, "-m", saved("clip"), "-l", "1", "--head", "0")
+    assert result.exit_code == 0
+    assert "4 x 4 patches" in result.stdout
+    assert "vision_model" in result.stderr
+    text = attnscope("heads", "what is", "-m", saved("clip"), "-l", "1", "--head", "0")
+    assert text.exit_code == 0
+    assert "it is given a blank one" in text.stderr
+
+
+def test_a_window_of_a_model_that_reads_in_windows(attnscope: Any, saved: Any, square: str) -> None:
+    given = ("heads", "--image", square, "-m", saved("swin"), "-l", "1", "--head", "0", "--block", "3")
+    told = document(attnscope(*given, "--json"))
+    over = np.array(told["over"], float)
+    assert np.isfinite(over).sum() == 16
+    assert np.isfinite(over[[0, 1, 6, 7]][:, [0, 1, 6, 7]]).all()
+    assert "in 4 windows: showing 3 (--block chooses)" in attnscope(*given).stderr
+    several = attnscope("heads", "--image", square, "-m", saved("swin"))
+    assert several.exit_code == 2
+    assert "has windows of its own: name one with --layer" in several.stderr
+
+
+def test_an_encoder_over_a_sound(attnscope: Any, saved: Any, tone: str, tmp_path: Path) -> None:
+    given = ("heads", "--audio", tone, "-m", saved("hubert"), "-l", "1", "--head", "2", "--query", "0.20s")
+    told = document(attnscope(*given, "--json", "-o", str(tmp_path / "sound.png")))
+    assert told["query_cell"] == [10]
+    assert len(told["over"]) == 34
+    assert told["sound"]["frame_seconds"] == 0.02
+    assert (tmp_path / "sound.png").stat().st_size > 5000
+    assert "certified: 8 of 8 heads" in attnscope("heads", "--audio", tone, "-m", saved("wav2vec2")).stdout
+
+
+def test_what_is_said_over_the_time_of_the_sound(attnscope: Any, saved: Any, tone: str) -> None:
+    given = ("heads", "--audio", tone, "-m", saved("whisper"), "-l", "1", "--head", "0")
+    told = document(attnscope(*given, "--target", "what is in", "--json"))
+    labels = [token["label"] for token in told["query_tokens"]]
+    assert labels[4:] == ["what", "is", "in"]
+    assert labels[:4] == ["<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>"]
+    assert np.array(told["weights"]).shape == (7, 50)
+    assert len(told["over"]) == 35
+    written = attnscope(*given)
+    assert written.exit_code == 0
+    assert "writes: " in written.stderr
+    encoder = document(attnscope(*given, "--kind", "encoder", "--json"))
+    assert np.array(encoder["weights"]).shape == (50, 50)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "said"),
+    [
+        ("vit", ("--image", "nowhere.png"), "cannot read picture 'nowhere.png': No such file or directory"),
+        ("vit", ("--audio", "{tone}"), "reads no sounds: leave --audio out"),
+        ("vit", ("what", "--image", "{square}"), "reads pictures and no text: leave the text out"),
+        ("vit", ("what",), "reads no text: give it a file with --image"),
+        ("hubert", ("--image", "{square}"), "reads no pictures: leave --image out"),
+        ("hubert", ("--audio", "{square}"), "cannot read sound"),
+        ("hubert", ("what",), "reads no text: give it a file with --audio"),
+        ("vit", ("--image", "{square}", "--audio", "{tone}"), "--image and --audio: give one of the two"),
+        ("vit", (), "give a text to read, or a file with --image or --audio"),
+        ("vit", ("--image", "{square}", "--query", "r9c9"), "no token 'r9c9' in the input"),
+        ("vit", ("--image", "{square}", "--words"), "leave --words and --special out"),
+        ("vit", ("--image", "{square}", "--show", "q"), "leave --show q out"),
+        ("clip", ("what", "--image", "{square}", "--tower", "text_model"), "not known to be patches"),
+        ("llava", ("<image> <image>", "--image", "{square}"), "<image> stands 2 times in the text"),
+    ],
+)
+def test_bad_input_is_one_line(
+    model: str, given: tuple[str, ...], said: str, attnscope: Any, saved: Any, square: str, tone: str
+) -> None:
+    filled = [part.format(square=square, tone=tone) for part in given]
+    result = attnscope("heads", *filled, "-m", saved(model), "-q")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_text_model_reads_no_picture(attnscope: Any, bert: Path, square: str) -> None:
+    result = attnscope("heads", "the cat", "--image", square, "-m", str(bert), "-q")
+    assert result.exit_code == 2
+    assert "reads no pictures" in result.stderr
