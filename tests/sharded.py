@@ -14,6 +14,8 @@ from transformers import (
     LlamaForCausalLM,
     MixtralConfig,
     MixtralForCausalLM,
+    NomicBertConfig,
+    NomicBertModel,
     PreTrainedModel,
 )
 
@@ -40,6 +42,17 @@ def mixtral() -> PreTrainedModel:
     chosen = {name: shared[name] for name in ("vocab_size", "hidden_size", "intermediate_size")}
     heads = {"num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2}
     return MixtralForCausalLM(MixtralConfig(**chosen, **heads, num_local_experts=3, num_experts_per_tok=2))
+
+
+def nomic() -> PreTrainedModel:
+    """Its files hold queries, keys and values as one, and go by names of their own throughout."""
+    sizes = {
+        "hidden_size": 24,
+        "intermediate_size": 36,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": 4,
+    }
+    return NomicBertModel(NomicBertConfig(vocab_size=vocabulary_size(), **sizes))
 
 
 def gpt2() -> PreTrainedModel:

@@ -7,9 +7,9 @@ only numbers that are converted, or that move to another device, need room of th
 import os
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import nn
 
 from attnscope.errors import DoesNotFitError
 from attnscope.model.loaded import Model
@@ -19,10 +19,9 @@ _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _LARGE = 10**9  # bytes
 
 
-def size_of(skeleton: Any, names: Container[str], dtype: torch.dtype) -> int:
-    """Bytes that the parameters of these names take in `dtype`, those that stand for others not counted."""
-    tied = getattr(skeleton, "all_tied_weights_keys", {})
-    mine = (each for name, each in skeleton.named_parameters() if name in names and name not in tied)
+def size_of(skeleton: nn.Module, names: Container[str], dtype: torch.dtype) -> int:
+    """Bytes that the parameters of these names take in `dtype`, those that are tied counted once."""
+    mine = (each for name, each in skeleton.named_parameters() if name in names)
     return sum(each.numel() * (dtype if each.is_floating_point() else each.dtype).itemsize for each in mine)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from checkpoints import bert_config, tiny_bert, tiny_translator
 from safetensors.torch import load_file, save_file
-from sharded import LAYERS, SHARDS, bert, gpt2, in_shards, llama, llama_config, mixtral, shard_name
+from sharded import LAYERS, SHARDS, bert, gpt2, in_shards, llama, llama_config, mixtral, nomic, shard_name
 from transformers import BertModel, LlamaModel, PreTrainedModel
 
 from attnscope.capture import capture
@@ -34,7 +34,7 @@ def numbers_of(model: Model) -> list[int]:
     return [int(file.name[6:11]) for file in model.checkpoint.files]
 
 
-FAMILIES = [llama, mixtral, gpt2, bert]
+FAMILIES = [llama, mixtral, nomic, gpt2, bert]
 
 
 @pytest.mark.parametrize("made", FAMILIES)
@@ -45,13 +45,14 @@ def test_the_first_layers_load_from_their_own_shards_with_the_others_gone(
     folder = in_shards(made(), tmp_path / "m")
     whole = load(planned(folder))
     expected = vectors(whole, 2)
+    there = len(list(folder.glob("*.safetensors")))
     for number in range(4, SHARDS):
-        (folder / shard_name(number)).unlink()
+        (folder / shard_name(number)).unlink(missing_ok=True)
     part = load(planned(folder), layers=3)
     for mine, theirs in zip(vectors(part, 2), expected, strict=True):
         assert torch.equal(mine, theirs)
     assert numbers_of(part) == [0, 1, 2, 3]
-    assert part.checkpoint.share == "4 of 9 shards"
+    assert part.checkpoint.share == f"4 of {there} shards"
     assert part.origin()["part"] == part.checkpoint.share
 
 
@@ -60,8 +61,9 @@ def test_without_a_shard_that_is_needed_one_line_says_which(
     made: Callable[[], PreTrainedModel], tmp_path: Path
 ) -> None:
     folder = in_shards(made(), tmp_path / "m")
+    there = len(list(folder.glob("*.safetensors")))
     (folder / shard_name(2)).unlink()
-    with pytest.raises(ModelUnavailableError, match="m lacks 1 of 9 weight files: model-00002-of-00009"):
+    with pytest.raises(ModelUnavailableError, match=f"m lacks 1 of {there} weight files: {shard_name(2)}"):
         load(planned(folder), layers=3)
     assert load(planned(folder), layers=1).layers == 1
 
