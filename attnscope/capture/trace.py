@@ -10,16 +10,16 @@ meets the values, the whole attention is handed to the watcher (`trace_result`).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils.weak import WeakIdKeyDictionary
 
 from attnscope.capture.trace_fused import fused_attention
 from attnscope.capture.trace_joined import joined
 from attnscope.capture.trace_layout import head_count
+from attnscope.capture.trace_memory import Known, Memory, Record
 from attnscope.capture.trace_operations import (
     COPIES,
     LOOKUPS,
@@ -32,20 +32,11 @@ from attnscope.capture.trace_operations import (
     softmax_axis,
     tensors_in,
 )
-from attnscope.capture.trace_origin import Origin, first_origin, origin_of
+from attnscope.capture.trace_origin import Origin, origin_of
 from attnscope.capture.trace_rebuild import rebuilt
 from attnscope.capture.trace_result import TracedAttention, Weights, attention_of, weights_of
-from attnscope.capture.trace_scores import (
-    Part,
-    Scores,
-    added,
-    followed,
-    moved,
-    product_scores,
-    scaled,
-    version,
-    written,
-)
+from attnscope.capture.trace_scores import Part, Scores, added, moved, product_scores, scaled, version
+from attnscope.capture.trace_steps import followed, written
 from attnscope.capture.trace_torch import native_answers, stepwise, unscripted
 
 __all__ = ["TracedAttention", "traced"]
@@ -66,22 +57,14 @@ def traced(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
         stack.enter_context(unscripted(watched))
         stack.enter_context(native_answers(watched))
         for module in watched:
-            tracer.know(module.buffers())
+            for buffer in module.buffers():
+                tracer.memory.keep(buffer, Origin(shapes=(buffer.shape,)))
             entered = module.register_forward_pre_hook(tracer.enter)
             stack.callback(entered.remove)
             left = module.register_forward_hook(tracer.leave, always_call=True)
             stack.callback(left.remove)
         stack.enter_context(tracer)
         yield
-
-
-@dataclass(frozen=True, eq=False)
-class _Record:
-    """What is known of a tensor as long as its `version` is this."""
-
-    version: int
-    origin: Origin
-    known: Scores | Weights | None = None
 
 
 class _Tracer(TorchFunctionMode):
@@ -91,18 +74,15 @@ class _Tracer(TorchFunctionMode):
         super().__init__()
         self.watch = watch
         self.inside: list[nn.Module] = []
-        self.records = WeakIdKeyDictionary()
+        self.memory = Memory()
 
     def enter(self, module: nn.Module, inputs: Any) -> None:
         self.inside.append(module)
+        self.memory.open()
 
     def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.inside.pop()
-
-    def know(self, constants: Iterable[Tensor]) -> None:
-        """Take note of tensors that are neither learned nor given."""
-        for constant in constants:
-            self.records[constant] = _Record(version(constant), Origin(shapes=(constant.shape,)))
+        self.memory.close()
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -113,7 +93,7 @@ class _Tracer(TorchFunctionMode):
         if name == "multi_head_attention_forward":
             with self:
                 return stepwise(*args, **kwargs)
-        before = {id(each): self.record(each) for each in tensors_in((args, kwargs))}
+        before = {id(each): self.memory.of(each) for each in tensors_in((args, kwargs))}
         if args and overwrites(function):
             self._keep_weights(args[0], before)
         result = function(*args, **kwargs)
@@ -129,45 +109,36 @@ class _Tracer(TorchFunctionMode):
             self._remember(name, args, args[0], before, written(scores, *args[1:]))
         return result
 
-    def _origin(self, tensor: Tensor) -> Origin:
-        return self.record(tensor).origin
-
-    def record(self, tensor: Tensor) -> _Record:
-        """What is known of `tensor`; as of a fresh one if it has been written over since."""
-        record: _Record | None = self.records.get(tensor)  # type: ignore[no-untyped-call]
-        now = version(tensor)
-        return record if record and record.version == now else _Record(now, first_origin(tensor))
-
     def _remember(
-        self, name: str, args: Any, result: Tensor, before: dict[int, _Record], known: Scores | Weights | None
+        self, name: str, args: Any, result: Tensor, before: dict[int, Record], known: Known
     ) -> None:
         origin = origin_of(name, args, result, [record.origin for record in before.values()])
         if known is None and self.inside and name in LOOKUPS and origin.products:
             known = Scores(result.shape, (Part(result, version(result), origin),))
-        self.records[result] = _Record(version(result), origin, known)
+        self.memory.keep(result, origin, known)
 
-    def _keep_weights(self, target: Any, before: dict[int, _Record]) -> None:
+    def _keep_weights(self, target: Any, before: dict[int, Record]) -> None:
         """Copies the result of a softmax that is about to be written over."""
         record = before.get(id(target))
         if record and isinstance(record.known, Weights):
             kept = replace(record.known, weights=record.known.weights.clone())
             before[id(target)] = replace(record, known=kept)
 
-    def _piece(
-        self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, _Record]
-    ) -> Scores | Weights | None:
+    def _piece(self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, Record]) -> Known:
         record = before.get(id(args[0])) if args else None
         known = record.known if record else None
         return _moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
 
     def _known(
-        self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]
-    ) -> Scores | Weights | None:
+        self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
+    ) -> Known:
         """What the result of a call is known to be."""
         if name in PRODUCTS:
             return self._product(name, args, kwargs, result, before)
         if name == "scaled_dot_product_attention":
-            found = fused_attention(self.inside[-1], function, args, kwargs, result, self._origin)
+            found = fused_attention(
+                self.inside[-1], function, args, kwargs, result, lambda x: self.memory.of(x).origin
+            )
             self._tell(found)
             return None
         first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
@@ -191,14 +162,14 @@ class _Tracer(TorchFunctionMode):
         logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
         return weights_of(logits, result) if logits else None
 
-    def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]) -> Scores | None:
+    def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Scores | None:
         blocks = [before[id(each)].known for each in tensors_in((args, kwargs))]
         axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
         scores = [each for each in blocks if isinstance(each, Scores)]
         return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
     def _product(
-        self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, _Record]
+        self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
     ) -> Scores | None:
         """Hands the attention over that this product completes, or begins scores with it."""
         made = multiplication(name, args, kwargs)
@@ -231,7 +202,7 @@ def _is_matrix(operand: Tensor, origin: Origin) -> bool:
     return operand.ndim == 2 and origin.learned and not origin.given
 
 
-def _term(before: Mapping[int, _Record]) -> Callable[[Any], Scores | Part | None]:
+def _term(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | None]:
     """What is known of an argument when it is added to scores."""
 
     def term(value: Any) -> Scores | Part | None:
@@ -245,7 +216,7 @@ def _term(before: Mapping[int, _Record]) -> Callable[[Any], Scores | Part | None
     return term
 
 
-def _moved(known: Scores | Weights | None, move: Callable[[Tensor], Tensor]) -> Scores | Weights | None:
+def _moved(known: Known, move: Callable[[Tensor], Tensor]) -> Known:
     if isinstance(known, Scores):
         return moved(known, move)
     return known and replace(known, places=known.places.moved(move))
@@ -253,6 +224,6 @@ def _moved(known: Scores | Weights | None, move: Callable[[Tensor], Tensor]) -> 
 
 def _after(weights: Weights, name: str, result: Tensor) -> Weights | None:
     """Weights after an element-wise step; its meaning is found out when they meet the values."""
-    if result.shape != weights.places.lead.shape:
+    if result.shape != weights.places.lead.shape or not result.is_floating_point():
         return None
     return weights if name in COPIES else replace(weights, changed=True)

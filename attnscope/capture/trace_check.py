@@ -35,19 +35,21 @@ class Logits:
 
 def completed(found: Logits, logits: Tensor) -> Logits:
     """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
-    off = 0.0
+    off, masked = 0.0, True  # whether what counts as forbidden has no weight
     for where in _stretches(logits):
         difference = (_part(logits, where).double() - _sum(found, where)).abs()
         if found.allowed is not None:
-            difference = difference.masked_fill(~_part(found.allowed, where), 0)
+            barred = ~_part(found.allowed, where)
+            difference = difference.masked_fill(barred, 0)
+            masked = masked and not (barred & (_part(logits, where) > FORBIDDEN / 10)).any()
         off = max(off, float(difference.amax().nan_to_num(torch.inf)))
-    if off <= 2 * _epsilon(found, logits) * (1 + _size(found)):  # sums round by about eps * size
+    if masked and off <= 2 * _epsilon(found, logits) * (1 + _size(found)):  # sums round by about eps * size
         return found
     rest = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     for where in _stretches(logits):
         rest[where] = (_part(logits, where).double() - _sum(found, where)).float()
     readable = logits > FORBIDDEN
-    allowed = readable if found.allowed is None else found.allowed & readable
+    allowed = readable if found.allowed is None or not masked else found.allowed & readable
     rest.masked_fill_(~allowed, 0)
     return replace(found, remainder=rest, allowed=None if allowed.all() else allowed)
 
@@ -80,7 +82,7 @@ def _sum(found: Logits, where: _Slices) -> Tensor:
 
 
 def _size(found: Logits) -> float:
-    """A bound of what one logit sums up: |q| |k| |scale| (Cauchy and Schwarz) and the largest of each term."""
+    """A bound of what makes up one logit: |q| |k| |scale| (Cauchy and Schwarz) and every term's largest."""
     longest = (float(each.double().norm(dim=-1).amax()) for each in (found.query, found.key))
     terms = (*(term for _, term in found.terms), *found.shifts)
     return math.prod(longest) * abs(found.scale) + sum(float(term.abs().amax()) for term in terms)

@@ -5,6 +5,7 @@ The modules here are written for the purpose; every one states in plain terms wh
 
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -286,6 +287,12 @@ def test_keys_behind_each_other_are_one_product_of_the_same_queries():
 
 REMAINDERS: dict[str, Callable[..., Tensor]] = {
     "a function of the scores": lambda q, k, v: (q @ k.mT * SCALE).masked_fill(~ALLOWED, 0.5).softmax(-1) @ v,
+    "a mask inside of the cap": lambda q, k, v: (
+        torch.tanh((q @ k.mT * SCALE).masked_fill(~ALLOWED, -torch.inf)).softmax(-1) @ v
+    ),
+    "a mask that is scaled down": lambda q, k, v: (
+        ((q @ k.mT).masked_fill(~ALLOWED, -1e4) * SCALE / 1e4).softmax(-1) @ v
+    ),
     "a term inside of the cap": lambda q, k, v: torch.tanh(q @ k.mT * SCALE + BIAS).softmax(-1) @ v,
     "heads mixed by a matrix": lambda q, k, v: (
         F.linear((q @ k.mT).permute(0, 2, 3, 1), normal(HEADS, HEADS)).permute(0, 3, 1, 2).softmax(-1) @ v
@@ -308,6 +315,7 @@ def test_what_does_not_add_up_is_a_remainder(name):
     (one,) = follow(REMAINDERS[name])
     assert one.remainder is not None
     assert one.remainder.abs().max() > 0.1
+    assert one.allowed is None
     assert torch.equal(one.query, Q)
     assert torch.equal(one.key, K)
     scores = Q.double() @ K.double().mT * one.scale
@@ -448,6 +456,20 @@ def test_an_autograd_function_that_masks_its_softmax_is_followed():
 
     (one,) = follow(lambda q, k, v: Masked.apply(SCALE * q @ k.mT) @ v)
     assert_read(one, MASKED)
+
+
+def test_scores_live_no_longer_than_their_module_runs():
+    scores: list[weakref.ref[Tensor]] = []
+
+    def steps(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        made = q @ k.mT * SCALE
+        scores.append(weakref.ref(made))
+        return made.softmax(-1) @ v
+
+    module = Attention(steps)
+    with torch.no_grad(), traced([module], lambda found: None):
+        module(Q, K, V)
+        assert scores[0]() is None
 
 
 def test_half_precision_is_rebuilt_within_its_own_rounding():
