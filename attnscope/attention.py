@@ -47,7 +47,7 @@ class AttentionCall:
     softcap: float | None
     terms: tuple[Term, ...]
     allowed: Bool[Tensor, "#head query key"] | None
-    sinks: Float[Tensor, "head *rows"] | None
+    sinks: Float[Tensor, "head ..."] | None
     window: int | None
     output: Float[Tensor, "head query value_dim"]
     weights: Mapping[int, Float[Tensor, "query key"]]

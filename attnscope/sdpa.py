@@ -30,7 +30,7 @@ class Operands:
     softcap: float | None = None
     bias: Float[Tensor, "#head query key"] | None = None
     allowed: Bool[Tensor, "#head query key"] | None = None
-    sinks: Float[Tensor, "head *rows"] | None = None
+    sinks: Float[Tensor, "head ..."] | None = None
 
     def but(self, **changes: Any) -> "Operands":
         """The same operands with some of them changed."""
@@ -76,7 +76,7 @@ def weigh(
     softcap: float | None = None,
     bias: Float[Tensor, "#head query key"] | None = None,
     allowed: Bool[Tensor, "#head query key"] | None = None,
-    sinks: Float[Tensor, "head *rows"] | None = None,
+    sinks: Float[Tensor, "head ..."] | None = None,
 ) -> Stages:
     """All stages from the scores on, however these were made; the rest as in `Operands`."""
     scaled = scores * scale
@@ -118,7 +118,7 @@ def soft_cap(scores: Float[Tensor, "*any"], cap: float | None) -> Float[Tensor, 
 
 
 def softmax(
-    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head *rows"] | None = None
+    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head ..."] | None = None
 ) -> Float[Tensor, "head query key"]:
     """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator.
 

@@ -73,7 +73,8 @@ def _route(module: nn.Module) -> Route | None:
         return Route.TAKEOVER
     if looks_up_by_hand(type(module)):
         return Route.CUSTOM
-    return Route.TRACED if looks_traceable(type(module)) else None
+    traceable = looks_traceable(type(module))  # type: ignore[arg-type]  # a class can be hashed
+    return Route.TRACED if traceable else None
 
 
 def _without_lookalikes(modules: Mapping[nn.Module, list[str]]) -> dict[nn.Module, list[str]]:

@@ -48,7 +48,7 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     labels = tokenizer(text_target=text, return_tensors="pt")["input_ids"]
     shift = getattr(module, "prepare_decoder_input_ids_from_labels", None)
     ids = shift(labels=labels)[0].tolist() if shift else [_start(module), *labels[0, :-1].tolist()]
-    if len(ids) > 1 and ids[0] == ids[1] == _start(module):
+    if ids[0] in ids[1:2] and ids[0] in (getattr(tokenizer, "prefix_tokens", None) or ()):
         ids = ids[1:]  # a tokenizer that writes the start token itself, as Whisper's does
     limit = limit_of(tokenizer, module.config)
     if limit is not None and len(ids) > limit:
