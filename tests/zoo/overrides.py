@@ -216,9 +216,12 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "moshi_depth": {"num_codebooks": 12, "max_position_embeddings": 12, "input_size": HIDDEN},
     "mpnet": {"relative_attention_num_buckets": 32},
     "muse_glimmer": {"projector_input_dim": 4 * HIDDEN},
+    "nemotron3_5_asr": {"default_num_lookahead_tokens": 1},
     "nemotron3_5_transcribe_asr_audio": _UNGROUPED,
     "nemotron3_5_transcribe_word_timestamp": _UNGROUPED,
     "nemotron3_diarization_audio": _UNGROUPED,
+    "nemotron_asr_streaming": {"default_num_lookahead_tokens": 1},
+    "nemotron_asr_streaming_encoder": {"default_num_lookahead_tokens": 1, "sliding_window": 5},
     "neomme": {
         "rope_parameters": {
             kind: {**_ROPE, "partial_rotary_factor": 0.5} for kind in ("full_attention", "sliding_attention")
@@ -246,6 +249,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "pix2struct_text_model": {"initializer_range": 0.02},
     "pp_formulanet": {"post_conv_in_channels": HIDDEN},
     "pp_formulanet_vision": {"post_conv_in_channels": HIDDEN},
+    "pp_lcnet_v4": {"stem_channels": LEAVE},
     "prompt_depth_anything": {"neck_hidden_sizes": [6, 12, 24, 48], "reassemble_hidden_size": HIDDEN},
     "pvt": {"image_size": 96},
     "pvt_v2": {"image_size": 96},
@@ -302,6 +306,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "t5gemma2_encoder": {"mm_tokens_per_image": 9},
     "t5gemma2_text": {"dropout_rate": 0.0},
     "table-transformer": _DETR,
+    "textnet": {"hidden_sizes": LEAVE},
     "time_series_transformer": {key: value for key, value in _SERIES.items() if key != "label_length"},
     "unlimited_ocr_sam_vision_model": {"downsample_channels": [24, 48]},
     "unlimited_ocr_text": _UNGROUPED,
@@ -314,7 +319,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "vjepa2": {"crop_size": IMAGE, "frames_per_clip": 4},
     "xclip_vision_model": {"mit_hidden_size": HIDDEN},
-    "xlstm": {"qk_dim_factor": 1.0, "v_dim_factor": 1.0},
+    "xlstm": {"num_heads": 4, "hidden_size": 64, "embedding_dim": 64, "qk_dim_factor": 1.0},
     "xmod": {"default_language": "en_XX"},
     "zamba": {
         "num_hidden_layers": 5,

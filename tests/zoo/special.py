@@ -123,6 +123,9 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "perceiver": {"inputs": normal(TOKENS, HIDDEN)},
     "phi4_multimodal_audio": {"hidden_states": normal(FRAMES, 80), "mask": ones(FRAMES)},
     "pocket_tts_audio_tokenizer_decoder": {"latents": normal(HIDDEN, TOKENS)},
+    "pp_ocrv5_mobile_rec": {"pixel_values": normal(3, 96, 320)},
+    "pp_ocrv6_small_rec": {"pixel_values": normal(3, 48, 320)},
+    "pp_ocrv6_tiny_rec": {"pixel_values": normal(3, 48, 320)},
     "qwen2_5_omni_audio_encoder": {
         "input_features": lambda maker: maker.normal(MELS, 40),
         "feature_lens": fixed([24, 16]),
