@@ -38,8 +38,8 @@ def document(found: Sequence[Survey], date: str, seconds: float) -> str:
     return f"""\
 # What attnscope reads of every model type
 
-Made by `python -m tests.zoo.sweep --write docs/models.md` on {date}: transformers {transformers.__version__}, \
-torch {torch.__version__.split("+")[0]}, CPU, float32, {seconds:.0f} s.
+Made by `python -m tests.zoo.sweep --write docs/models.md` on {date}: \
+transformers {transformers.__version__}, torch {torch.__version__.split("+")[0]}, CPU, float32, {seconds:.0f} s.
 
 For every one of the {len(found)} model types of the installed transformers a tiny model is made from its \
 config, with weights drawn so that attention is peaked and its mechanisms do something (windows shorter than \
@@ -88,10 +88,10 @@ def standings(document: str) -> dict[str, str]:
 
 
 def worse(before: Mapping[str, str], found: Sequence[Survey]) -> list[str]:
-    """One line for every type that stands otherwise than it did, and for every one that is new."""
+    """One line for every type that was certified and is no longer, or fails now."""
     now = {each.model_type: standing(each) for each in found}
     return [
         f"{name}: {before.get(name, 'not there')} before, {state} now"
         for name, state in now.items()
-        if before.get(name) != state
+        if state == "failed" or (before.get(name) == "certified" and state != "certified")
     ]
