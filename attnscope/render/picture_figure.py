@@ -1,5 +1,6 @@
 """Attention over a picture as a figure with its page: one head, or a grid of heads."""
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from attnscope.render.certificate import GLYPHS, certificate_words
@@ -26,6 +27,7 @@ def picture_figure(result: PictureAttention) -> Figure:
         beside.set_axis_off()
         bar = figure.colorbar(drawn, cax=beside.inset_axes((0.0, 0.0, 0.16, 1.0)))
         bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.ax.set_facecolor("0.5")  # the middle of the greys that shine through in the picture
         bar.ax.tick_params(labelsize=7, length=2, colors=INK)
         bar.ax.set_ylabel("attention weight", size=8, color=INK)
     return figure
@@ -43,6 +45,8 @@ def _words(result: PictureAttention) -> Words:
     told = shares_words(result)
     if result.gaze.cell is not None:
         told += "; outlined: the query's own patch"
+    if np.isnan(result.weights).any():
+        told += "; without colour: not read here"
     head = result.head
     told = " · ".join([told, *feature_words(head)])
     foot = (told, certificate_words(head.certificate), source_words(head.provenance))
