@@ -11,6 +11,7 @@ from families import CONFIGS
 from outlined import ALL, config, grown, inputs, layers_of, outlined, planned
 from torch import nn
 
+from attnscope.analysis import cost
 from attnscope.analysis.outline import outline
 from attnscope.attention import AttentionCall
 from attnscope.capture.empty_run import run_empty
@@ -22,6 +23,11 @@ from attnscope.results import Gap, LayerOutline, Outline, Position, Route
 
 LENGTH = 11
 TRACED = ("bloom", "falcon", "gpt_neo", "deberta-v2")
+
+
+@pytest.fixture(autouse=True)
+def _no_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "rate", lambda dtype: 1e9)
 
 
 def captured(model: nn.Module, length: int = LENGTH) -> list[AttentionCall]:

@@ -41,8 +41,8 @@ def look(model: nn.Module, towers: Sequence[Tower], length: int) -> Sight:
     merged = {site.module: _first(site, runs) for site in every}
     rotated = {module: width for run in runs for module, width in run.rotated.items()}
     used = frozenset[nn.Parameter]().union(*(run.used for run in runs))
-    complete = all(merged.values())
-    return Sight(merged, rotated, used, "" if complete else runs[0].problem or "not every part is used")
+    problem = "" if all(merged.values()) else next((run.problem for run in runs if run.problem), "")
+    return Sight(merged, rotated, used, problem)
 
 
 def _first(site: Site, runs: Sequence[EmptyRun]) -> Sequence[Handed]:

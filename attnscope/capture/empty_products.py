@@ -62,7 +62,7 @@ def _written(query: Tensor, key: Tensor, entered: Tensor, output: Tensor, told: 
     *lead, queries, keys = entered.shape
     attentions = math.prod(lead)
     together = len(lead) == 1 and told and attentions % told == 0  # blocks and heads on one axis
-    heads = told if together else lead[-1]
+    heads = told if together or told in lead else lead[-1]
     dim = query.numel() // (attentions * queries)
     shared = key.numel() // (keys * dim)  # key heads times blocks
     value_dim = output.numel() // (attentions * queries)

@@ -17,7 +17,7 @@ def empty_inputs(model: nn.Module, length: int) -> dict[str, Any]:
     """What `model` is called with for `length` tokens, on the meta device; pictures and sounds in full size.
 
     That is its main input, what its forward has no default for, and the text of a decoder beside an encoder.
-    Raises `LookupError` for an input that no rule makes.
+    Raises `ValueError` for an input that no rule makes.
     """
     taken = inspect.signature(model.forward).parameters
     needed = [
@@ -30,7 +30,7 @@ def empty_inputs(model: nn.Module, length: int) -> dict[str, Any]:
     for name in wanted:
         if name in taken and name not in _NEVER:
             if name not in _MAKERS:
-                raise LookupError(f"nothing is known of its input {name}")
+                raise ValueError(f"nothing is known of its input {name}")
             made[name] = _MAKERS[name](getattr(model, "config", None), length)
     if "use_cache" in taken:
         made["use_cache"] = False
@@ -77,7 +77,7 @@ _MAKERS: Mapping[str, Callable[[Any, int], Tensor]] = {
 def told(config: Any, *names: str, default: Any = None) -> Any:
     """The first of the fields that a config, or one inside of it, has a value for.
 
-    Raises `LookupError` where none has and there is no default.
+    Raises `ValueError` where none has and there is no default.
     """
     holders, seen = [config], 0
     while seen < len(holders):
@@ -89,5 +89,5 @@ def told(config: Any, *names: str, default: Any = None) -> Any:
             if (value := getattr(holder, name, None)) is not None:
                 return value
     if default is None:
-        raise LookupError(f"its config does not tell {' or '.join(names)}")
+        raise ValueError(f"its config does not tell {' or '.join(names)}")
     return default

@@ -12,11 +12,14 @@ from attnscope.render.cells import DIM
 from attnscope.render.numbers import counted
 from attnscope.render.outline_words import (
     amount,
+    count_words,
     layer_words,
     position_words,
     range_words,
+    shard_words,
     special_words,
     storage_words,
+    time_words,
     tower_words,
 )
 from attnscope.results import Cost, LayerOutline, Outline, TowerOutline
@@ -39,7 +42,7 @@ def outline(result: Outline, width: int) -> RenderableType:
         parts.append(Text(printable(what)))
     parts += [Text(), *_source(result)]
     if result.cost is not None:
-        parts += [Text(), *_cost(result.cost)]
+        parts += [Text(), *_cost(result.cost, 0 if result.storage is None else result.storage.files)]
     return Group(*parts)
 
 
@@ -47,7 +50,7 @@ def _subject(result: Outline) -> list[Text]:
     name = f"bundled {result.model} model" if result.demo else printable(result.model)
     revision = f" at {result.revision[:10]}" if result.revision else ""
     line = Text.assemble((name, "bold"), f"{revision} · {printable(result.architecture)}")
-    size = f"{amount(result.parameters, '')} parameters, {amount(4 * result.parameters, 'B')} in float32"
+    size = f"{count_words(result.parameters)} parameters, {amount(4 * result.parameters, 'B')} in float32"
     return [line, Text(f"{size} · {printable(storage_words(result))}")]
 
 
@@ -91,11 +94,11 @@ def _source(result: Outline) -> list[Text]:
     if seen == len(every):
         return [Text(f"as seen in {run}", style=DIM)]
     rest = f"{len(every) - seen} of {counted(len(every), 'layer')} as their modules and the config say"
-    why = Text(printable(f"{rest}: {run} did not reach them ({result.run})"), style=DIM)
-    return [why]
+    why = f": {result.run}" if result.run else ""
+    return [Text(printable(f"{rest}, which {run} did not reach{why}"), style=DIM)]
 
 
-def _cost(cost: Cost) -> list[RenderableType]:
+def _cost(cost: Cost, of_files: int) -> list[RenderableType]:
     """What one head takes, item by item; the time is an estimate and said to be one."""
     first = f" of its first {counted(cost.layers_loaded, 'layer')}" if cost.layers_loaded else ""
     rates = f"{amount(cost.rate_float32, 'FLOP/s')}, in float64 {amount(cost.rate_float64, 'FLOP/s')}"
@@ -108,12 +111,12 @@ def _cost(cost: Cost) -> list[RenderableType]:
     rows = {
         "products": f"{amount(cost.forward_flops, 'FLOP')} of the model up to there, at most {cost.repeats} "
         f"times {amount(cost.head_flops, 'FLOP')} of the head in float64",
-        "time": f"about {_seconds(cost.seconds)} at {rates}, as measured now; start-up comes on top",
+        "time": f"about {time_words(cost.seconds)} at {rates}, as measured now; start-up comes on top",
         "memory": f"{amount(cost.memory, 'B')}: "
         + ", ".join(f"{what} {amount(size, 'B')}" for what, size in memory.items()),
     }
     if cost.shards:
-        rows["files"] = ", ".join(cost.shards)
+        rows["files"] = f"{len(cost.shards)} of {of_files}: {shard_words(cost.shards)}"
     table = Table.grid(padding=(0, 1))
     for name, words in rows.items():
         table.add_row(Text(name), Text(printable(words)))
@@ -125,9 +128,3 @@ def _lengths(cost: Cost) -> str:
     if cost.queries == cost.keys:
         return f"at {counted(cost.queries, 'token')}"
     return f"at {counted(cost.queries, 'query')} and {counted(cost.keys, 'key')}"
-
-
-def _seconds(seconds: float) -> str:
-    if seconds < 1:
-        return f"{max(seconds * 1000, 0.1):.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

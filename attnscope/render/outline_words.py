@@ -18,6 +18,28 @@ def amount(value: float, unit: str) -> str:
     return f"{value:.{places}f} {_PREFIXES[power]}{unit}".rstrip()
 
 
+def shard_words(names: Sequence[str]) -> str:
+    """The names of files; of more than four the first two and the last."""
+    shown = names if len(names) <= 4 else (*names[:2], "…", names[-1])
+    return ", ".join(shown)
+
+
+def count_words(number: int) -> str:
+    """`624 thousand`, `109 million`, `671 billion`."""
+    words = ("", " thousand", " million", " billion", " trillion")
+    shown = amount(number, "").split()
+    return shown[0] + words[_PREFIXES.index(shown[1]) if len(shown) > 1 else 0]
+
+
+def time_words(seconds: float) -> str:
+    """`3.5 ms`, `420 ms`, `17.7 s`, `7 min`, `2.5 h`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"
+    if seconds < 7200:
+        return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
 def range_words(numbers: Sequence[int]) -> str:
     """`0-11`, `0, 2, 5-7`; numbers at one distance from each other `0-24 by 2`."""
     ordered = sorted(numbers)
@@ -54,7 +76,8 @@ def _position(position: Position) -> str:
     if position.size is not None:
         words += f" ({position.size})"
     if position.base is not None:
-        words += f", base {position.base:g}" if position.base < 1e6 else f", base {position.base:.3g}"
+        whole = position.base == round(position.base)
+        words += f", base {position.base:.0f}" if whole else f", base {position.base:g}"
     return words if position.variant is None else f"{words}, {position.variant}"
 
 
