@@ -85,7 +85,7 @@ def returned(
         queries, keys = sides.of(chosen.kind, *weights.shape[1:])
         if not _keys_are_tokens(model, inputs, chosen, layer, made[layer], row):
             keys = numbered(weights.shape[2])
-        notes = () if keys.texts else (_NUMBERED,)
+        notes = (_NUMBERED,) if keys.names == numbered(len(keys)).names else ()
         path = next(site.path for site in chosen.sites if layer in site.layers)
         found.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
     origin = provenance or provenance_of(model, tokens)

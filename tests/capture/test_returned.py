@@ -1,0 +1,194 @@
+"""What a model returns: tied to the module that made it, never called after tokens that it is not about."""
+
+import pytest
+import torch
+import transformers as hf
+from capture.test_untouched import state
+from families import eager_weights, ids, padded, sharp, twin
+
+from attnscope.analysis import head_attention
+from attnscope.analysis.returned import returned_head, returned_overview
+from attnscope.capture import capture
+from attnscope.capture.record import NothingSeenError
+from attnscope.capture.returned import ASKED, SPARSE, returned
+from attnscope.errors import InputError
+from attnscope.results import HeadAttention, Kind, Route, Verdict
+
+SIZES = {
+    "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "vocab_size": 97,
+    "intermediate_size": 40, "max_position_embeddings": 120, "pad_token_id": 0,
+}  # fmt: skip
+SPARSE_MODELS = {
+    "longformer": lambda: hf.LongformerConfig(**SIZES, attention_window=8),
+    "bigbird": lambda: hf.BigBirdConfig(**SIZES, block_size=4, num_random_blocks=1),
+    "nystromformer": lambda: hf.NystromformerConfig(**SIZES, num_landmarks=5, segment_means_seq_len=20),
+    "squeezebert": lambda: hf.SqueezeBertConfig(**SIZES, embedding_size=32),
+    "yoso": lambda: hf.YosoConfig(**SIZES),
+    "fnet": lambda: hf.FNetConfig(
+        vocab_size=97, hidden_size=32, num_hidden_layers=2, intermediate_size=40
+    ),
+    "led": lambda: hf.LEDConfig(
+        vocab_size=97, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=40, decoder_ffn_dim=40, attention_window=8,
+        max_encoder_position_embeddings=64, max_decoder_position_embeddings=64,
+    ),
+}  # fmt: skip
+
+
+def made(name: str) -> torch.nn.Module:
+    torch.manual_seed(3)
+    model = hf.AutoModel.from_config(SPARSE_MODELS[name](), attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=1.5 * parameter.shape[-1] ** -0.5)
+    return model
+
+
+def text(length: int) -> dict[str, torch.Tensor]:
+    inputs = ids(length)
+    return {**inputs, "attention_mask": torch.ones_like(inputs["input_ids"])}
+
+
+def band(row: torch.Tensor, query: int, reach: int) -> dict[int, float]:
+    """What a query gives to each key, from a row by distance: column `reach` is the query itself."""
+    return {query + column - reach: weight for column, weight in enumerate(row.tolist()) if weight > 0}
+
+
+@pytest.mark.parametrize("length", [12, 9])  # of 9 columns: once as many tokens as columns
+def test_longformer_is_shown_by_distance_and_never_called_after_the_tokens(length: int) -> None:
+    model = made("longformer")
+    with pytest.raises(NothingSeenError, match="no dense softmax attention in layer 1"):
+        capture(model, text(length), layers=[1])
+    found = returned(model, text(length), layers=[1])
+    head = returned_head(found, 1, 2)
+    own = twin(model)(**text(length), output_attentions=True).attentions[1][0, 2]
+    assert head.weights == pytest.approx(own.detach().numpy())
+    assert head.weights.shape == (length, 9)
+    assert head.query_tokens.ids == tuple(ids(length)["input_ids"][0].tolist())
+    assert head.key_tokens.names == tuple(map(str, range(9)))
+    assert head.notes == ("its keys are not the tokens: columns are numbered",)
+    keys = band(own[5], 5, 4)
+    assert set(keys) == set(range(1, min(length, 10)))
+    assert not isinstance(head, HeadAttention)
+
+
+def test_nothing_is_claimed_of_what_was_returned() -> None:
+    head = returned_head(returned(made("longformer"), text(12)), 0, 3)
+    assert head.certificate.verdict is Verdict.UNCERTIFIED
+    assert (head.certificate.reason, head.certificate.faults) == (SPARSE, ())
+    assert head.certificate.weight_error != head.certificate.weight_error
+    assert head.provenance.route == Route.RETURNED
+
+
+def test_the_encoder_of_led_is_shown_and_its_decoder_recomputed() -> None:
+    model = made("led")
+    inputs = {**text(11), "decoder_input_ids": ids(5, seed=8)["input_ids"]}
+    found = returned(model, inputs, kind=Kind.ENCODER)
+    assert [layer.weights.shape for layer in found.layers] == [(4, 11, 9)] * 2
+    own = twin(model)(**inputs, output_attentions=True).encoder_attentions[1][0]
+    assert torch.equal(found.layer(1).weights, own)
+    assert len(capture(model, inputs, kind=Kind.CROSS).calls) == 2
+
+
+def test_big_bird_in_blocks_keeps_its_own_length() -> None:
+    found = returned(made("bigbird"), text(66), layers=[0])
+    head = returned_head(found, 0, 1)
+    assert head.weights.shape == (68, 68)  # padded to whole blocks
+    assert head.query_tokens.names[67] == head.key_tokens.names[67] == "67"
+    least, most = head.row_sums
+    assert least < 0.99 < most < 1.001
+
+
+def test_big_bird_on_a_short_text_attends_fully_and_is_certified() -> None:
+    from attnscope.verify import certify
+
+    (call,) = capture(made("bigbird"), text(12), layers=[1]).calls
+    assert call.key_tokens.ids == tuple(ids(12)["input_ids"][0].tolist())
+    assert certify(call, 3).verdict is Verdict.CERTIFIED
+
+
+@pytest.mark.parametrize(
+    "name", ["squeezebert", "nystromformer"]
+)  # scores, and a softmax times an inverse matrix of landmarks
+def test_numbers_that_are_returned_as_attentions_and_are_no_weights_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"is no weights \(least -.*\): it cannot be shown"):
+        returned(made(name), text(20))
+
+
+@pytest.mark.parametrize(("name", "layer"), [("fnet", "FNetLayer"), ("yoso", "YosoLayer")])
+def test_a_model_without_attention_is_told_by_its_layers(name: str, layer: str) -> None:
+    for read in (capture, returned):
+        with pytest.raises(InputError, match=f"no attention that can be read: its layers are {layer} "):
+            read(made(name), ids(10))
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "llama", "gemma2", "modernbert"])
+def test_asked_for_of_a_dense_model_it_is_what_the_untouched_model_returns(family: str) -> None:
+    model = sharp(family)
+    found = returned(model, padded("right"), layers=[0, 2], row=1, reason=ASKED)
+    own = eager_weights(model, padded("right"))
+    for layer in found.layers:
+        assert torch.equal(layer.weights, own[layer.layer][1])
+        assert layer.key_tokens.ids == tuple(padded("right")["input_ids"][1].tolist())
+        assert layer.notes == ()
+    overview = returned_overview(found, [1, 4])
+    assert (overview.layers, overview.heads) == ((0, 2), (1, 4))
+    assert overview.certificates[1][0].verdict is Verdict.UNCERTIFIED
+    assert overview.weights[1][1] == pytest.approx(own[2][1, 4].numpy())
+
+
+def test_hiding_a_token_tells_columns_that_are_tokens_in_models_that_only_a_trace_can_read() -> None:
+    torch.manual_seed(0)
+    model = hf.MPNetModel(hf.MPNetConfig(**{**SIZES, "vocab_size": 97, "initializer_range": 0.5})).eval()
+    found = returned(model, text(10), reason=ASKED)
+    assert found.layer(1).key_tokens.ids == tuple(ids(10)["input_ids"][0].tolist())
+    unhidden = returned(model, {"inputs_embeds": torch.randn(1, 10, 32)}, reason=ASKED)
+    assert unhidden.layer(1).key_tokens.names == tuple(map(str, range(10)))  # cannot be found out
+
+
+def test_a_kernel_that_makes_no_weights_is_named() -> None:
+    with pytest.raises(InputError, match=r"layer 0 of .* under kernel sdpa: --attn eager"):
+        returned(twin(sharp("llama"), "sdpa"), ids())
+
+
+@pytest.mark.parametrize("end", [None, KeyboardInterrupt(), RuntimeError("inside")], ids=repr)
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_the_library_s_own_hooks_do_not_stay(family: str, end: BaseException | None) -> None:
+    model = sharp(family)
+    model.train()
+
+    def stop(*_: object) -> None:
+        if end is not None:
+            raise end
+
+    last = model.encoder.layer[2] if family == "bert" else model.layers[2]
+    last.register_forward_hook(stop)
+    before = state(model)
+    if end is None:
+        returned(model, ids())
+    else:
+        with pytest.raises(type(end)):
+            returned(model, ids())
+    assert state(model) == before
+
+
+def test_the_library_s_own_hooks_would_stay() -> None:
+    model = sharp("llama")
+    before = state(model)["hooks"]
+    model(**ids(), output_attentions=True)
+    assert state(model)["hooks"] != before
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "gpt2", "qwen3", "t5"])
+def test_a_route_that_is_forced_gives_the_same_attention(family: str) -> None:
+    model = sharp(family)
+    best, forced = (capture(model, ids(), layers=[1], route=route) for route in (None, Route.TRACED))
+    assert (best.provenance.route, forced.provenance.route) == ("takeover", "traced operations")
+    for head in (0, 5):
+        one, other = (head_attention(each, 1, head) for each in (best, forced))
+        assert other.certificate.verdict is Verdict.CERTIFIED
+        assert other.weights == pytest.approx(one.weights, abs=1e-6)
+        answered = one.answered
+        assert other.output[answered] == pytest.approx(one.output[answered], abs=1e-5)
+        assert (other.allowed == one.allowed).all()
