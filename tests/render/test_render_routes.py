@@ -1,0 +1,192 @@
+"""Towers, blocks, routes and terms on the screen and in files; weights that were only returned."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from render import made_results as made
+from render.golden_text import printed
+
+from attnscope.analysis.views import viewed
+from attnscope.render import files
+from attnscope.render.figure import figure_bytes, heatmap
+from attnscope.render.header import feature_words
+from attnscope.render.terminal import header, matrix, query_bars, verification
+from attnscope.results import HeadWeights, Kind, LayerCheck, OutputCheck, Verdict, Verification
+from attnscope.tokens import Token, Tokens
+
+
+def returned(columns: int | None = None, scale: float = 1.0) -> HeadWeights:
+    """A head of which there are weights alone; `columns` that are no tokens, rows that sum to `scale`."""
+    whole = made.head(verdict=Verdict.UNCERTIFIED)
+    keys = whole.key_tokens
+    if columns is not None:
+        keys = Tokens((), tuple(Token(-1, str(i), str(i), None, None) for i in range(columns)))
+    weights = whole.weights[:, : len(keys)] / whole.weights[:, : len(keys)].sum(1, keepdims=True) * scale
+    own = {name: getattr(whole, name) for name in HeadWeights.__dataclass_fields__}
+    notes = () if columns is None else ("its keys are not the tokens: columns are numbered",)
+    return HeadWeights(
+        **own | {"weights": weights, "allowed": weights >= 0, "key_tokens": keys, "notes": notes}
+    )
+
+
+def checks(*places: tuple[str, Kind, str, int, int, Verdict]) -> Verification:
+    """One check of two heads per place: tower, kind, route, layer, block, the second head's verdict."""
+    layers = tuple(
+        LayerCheck(
+            layer, kind, f"{tower}.{layer}",
+            (made.certificate(), made.certificate(verdict, 2e-8 * (block + 1))), tower, route, block,
+        )
+        for tower, kind, route, layer, block, verdict in places
+    )  # fmt: skip
+    outputs = (OutputCheck("last_hidden_state", 0.0, True),)
+    return Verification(made.tokens(made.DOOR), layers, outputs, made.provenance())
+
+
+GOOD, OPEN, PART = Verdict.CERTIFIED, Verdict.INCONCLUSIVE, Verdict.PARTIAL
+SEVERAL = (
+    ("vision", Kind.ENCODER, "takeover", 0, 0, GOOD),
+    ("vision", Kind.ENCODER, "takeover", 0, 1, OPEN),
+    ("vision", Kind.ENCODER, "takeover", 0, 2, GOOD),
+    ("text", Kind.ENCODER, "traced operations", 0, 0, PART),
+    ("fuse", Kind.CROSS, "takeover", 0, 0, GOOD),
+)
+
+
+def test_blocks_of_a_layer_are_one_row_with_the_worst_of_them() -> None:
+    lines = printed(verification(checks(*SEVERAL), 110), 110).splitlines()
+    row = next(line for line in lines if line.startswith("L0 vision"))
+    assert "2 x 3 blocks" in row
+    assert "✓ 5 ? 1" in row
+    assert "6.0e-8 H1 B2" in row
+    assert sum(line.startswith("L0 ") for line in lines) == 3
+
+
+def test_towers_are_called_by_name_where_their_kind_does_not_tell_and_routes_where_they_differ() -> None:
+    lines = printed(verification(checks(*SEVERAL), 110), 110).splitlines()
+    assert [line.split()[:3] for line in lines if line.startswith("L0 ")] == [
+        ["L0", "vision", "takeover"],
+        ["L0", "text", "traced"],
+        ["L0", "cross", "takeover"],
+    ]
+    alone = printed(verification(checks(SEVERAL[0], SEVERAL[4]), 110), 110)
+    assert "L0 encoder" in alone
+    assert "route" not in alone.splitlines()[0]
+
+
+def test_the_conclusion_counts_every_verdict() -> None:
+    text = " ".join(printed(verification(checks(*SEVERAL), 110), 110).split())
+    assert "10 heads, blocks counted apart, in 3 layers: 8 certified, 1 inconclusive, 1 partial" in text
+    assert "worst head: L0 H1 block 0 (text) ~ partial" in text
+    assert checks(*SEVERAL).verdict is Verdict.PARTIAL
+    assert "verification of 6 heads" in printed(header(checks(*SEVERAL)))
+
+
+def test_files_of_a_verification_tell_tower_route_and_block() -> None:
+    result = checks(*SEVERAL)
+    layers = json.loads(files.as_json(result))["layers"]
+    assert [(each["tower"], each["route"], each["block"]) for each in layers] == [
+        (tower, route, block) for tower, _, route, _, block, _ in SEVERAL
+    ]
+    lines = [line for line in files.as_csv(result).splitlines() if not line.startswith("#")]
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    assert [(row["tower"], row["block"], row["head"]) for row in rows][4:8] == [
+        ("vision", "2", "0"), ("vision", "2", "1"), ("text", "0", "0"), ("text", "0", "1"),
+    ]  # fmt: skip
+    with np.load(io.BytesIO(files.as_npz(result))) as archive:
+        assert archive["tower"].tolist() == ["vision"] * 6 + ["text"] * 2 + ["fuse"] * 2
+        assert archive["block"].tolist() == [0, 0, 1, 1, 2, 2, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"scale": 1.0}, "scale 1"),
+        ({"scale": 8**-0.5}, None),
+        ({"terms": {"relative position": np.zeros((13, 13))}}, "relative position added"),
+        ({"block": 3, "blocks": 16}, "block 3 of 16 (--block)"),
+        ({"block": 0, "blocks": 1}, None),
+        ({"v": np.zeros((13, 5)), "output": np.zeros((13, 5))}, "keys of 8 dimensions, values of 5"),
+        ({"notes": ("odd",)}, "odd"),
+        ({"key_heads": 4, "key_head": 3}, "reads key head 3 (shared by heads 9-11)"),
+    ],
+)
+def test_the_header_says_what_is_special_and_nothing_else(changed, told) -> None:
+    plain = made.head(v=np.zeros((13, 8)), output=np.zeros((13, 8)))
+    assert feature_words(plain) == []
+    assert feature_words(replace(plain, **changed)) == ([] if told is None else [told])
+
+
+def test_the_tower_stands_in_the_first_line() -> None:
+    assert printed(header(made.head(tower="text_model"))).startswith(
+        "L3 H11 encoder self-attention of text_model · "
+    )
+    several = replace(made.overview(2, 3), tower="text_model")
+    assert "encoder self-attention of text_model" in printed(header(several))
+
+
+@pytest.mark.parametrize(
+    ("sharing", "told"),
+    [
+        ((3, 3), ["every 3 heads share a key head: 0-2, 3-5, ..."]),
+        ((1, 2), ["every 2 heads share a key head: 0-1, 2-3, ... in some layers"]),
+        ((2, 4), ["heads share key heads, 2 to 4 each"]),
+        ((1, 1), []),
+        ((), []),
+    ],
+)
+def test_an_overview_says_which_heads_share_a_key_head(sharing, told) -> None:
+    assert feature_words(replace(made.overview(2, 6), sharing=sharing)) == told
+
+
+def test_terms_stand_in_the_files_of_a_head() -> None:
+    bias = np.arange(169.0).reshape(13, 13)
+    head = made.head(terms={"alibi": bias}, tower="text", block=1, blocks=2)
+    document = json.loads(files.as_json(head))
+    assert (document["added"], document["tower"], document["block"]) == (["alibi"], "text", 1)
+    assert document["terms"]["alibi"][2][5] == bias[2, 5]
+    lines = [line for line in files.as_csv(head).splitlines() if not line.startswith("#")]
+    row = list(csv.DictReader(io.StringIO("\n".join(lines))))[2 * 13 + 5]
+    assert float(row["alibi"]) == bias[2, 5]
+    with np.load(io.BytesIO(files.as_npz(head))) as archive:
+        assert np.array_equal(archive["term alibi"], bias)
+
+
+def test_returned_weights_are_shown_like_any_with_what_their_rows_really_sum_to() -> None:
+    text = printed(matrix(returned(scale=0.5), "weights", 100), 100)
+    assert "rows sum to 0.50" in text
+    assert "rows sum to 1" in printed(matrix(returned(), "weights", 100), 100)
+    own, whole = returned(), made.head()
+    assert printed(matrix(own, "weights", 100), 100) == printed(matrix(whole, "weights", 100), 100)
+    bars = printed(query_bars(own, 3, 100), 100)
+    assert "scaled" not in bars
+    assert "█" in bars
+
+
+def test_returned_columns_that_are_no_tokens_are_numbers() -> None:
+    shown = returned(columns=9)
+    text = printed(header(shown), 100) + printed(matrix(shown, "weights", 100), 100)
+    assert "its keys are not the tokens: columns are numbered" in text
+    assert "cat" not in text.split("key →")[1].splitlines()[2]
+    figure = heatmap(shown)
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == list(map(str, range(9)))
+    assert figure_bytes(figure, "png").startswith(b"\x89PNG")
+
+
+def test_files_of_returned_weights_have_nulls_for_what_was_not_seen() -> None:
+    document = json.loads(files.as_json(returned()))
+    assert document["schema"] == "attnscope.head/1"
+    missing = ("q", "k", "v", "scores", "scaled", "output", "terms", "scale", "key_head", "added")
+    assert [document[name] for name in missing] == [None] * len(missing)
+    assert document["verdict"] == "uncertified"
+    assert document.keys() == json.loads(files.as_json(made.head())).keys()
+    assert "weight" in files.as_csv(returned())
+    with np.load(io.BytesIO(files.as_npz(returned()))) as archive:
+        assert sorted(archive) == ["allowed", "meta", "weights"]
+
+
+def test_returned_weights_can_be_looked_at_by_words_where_their_columns_are_tokens() -> None:
+    assert viewed(returned(), words=True).weights == pytest.approx(viewed(made.head(), words=True).weights)
