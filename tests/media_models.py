@@ -10,7 +10,7 @@ import soundfile
 import torch
 import transformers as hf
 from PIL import Image
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 PATCH = 10
 ROWS, COLUMNS = 4, 6
@@ -211,20 +211,27 @@ def _hears() -> dict[str, Any]:
     }
 
 
+def whisper_tokenizer() -> Any:
+    """The real class, with letters and the words `what`, ` is` and ` in`."""
+    steps = [("w", "h"), ("wh", "a"), ("wha", "t"), ("Ġ", "i"), ("Ġi", "s"), ("Ġi", "n")]
+    pieces = [*"abcdefghijklmnopqrstuvwxyz?", "Ġ", *("".join(step) for step in steps)]
+    spoken = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>"]
+    words = {piece: i for i, piece in enumerate((*pieces, *spoken))}
+    special = {f"extra{i}": name for i, name in enumerate(spoken[1:])}
+    return hf.WhisperTokenizer(
+        vocab=words, merges=steps, language="en", task="transcribe", extra_special_tokens=special
+    )
+
+
 def whisper() -> tuple[Any, list[Any]]:
     """Hears one second; its encoder has 50 positions."""
-    names = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
-    tokenizer = word_tokenizer(*names)
-    start = " ".join(names)
-    added = [(name, tokenizer.convert_tokens_to_ids(name)) for name in (*names, "</s>")]
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{start} $A </s>", special_tokens=added
-    )
+    tokenizer = whisper_tokenizer()
+    start, end = tokenizer.convert_tokens_to_ids(["<|startoftranscript|>", "<|endoftext|>"])
     config = hf.WhisperConfig(
         vocab_size=len(tokenizer), num_mel_bins=20, d_model=24, encoder_layers=2, decoder_layers=2,
         encoder_attention_heads=4, decoder_attention_heads=3, encoder_ffn_dim=30, decoder_ffn_dim=30,
-        max_source_positions=50, max_target_positions=220, decoder_start_token_id=13, pad_token_id=0,
-        bos_token_id=1, eos_token_id=2, suppress_tokens=None, begin_suppress_tokens=None,
+        max_source_positions=50, max_target_positions=220, decoder_start_token_id=start, pad_token_id=end,
+        bos_token_id=end, eos_token_id=end, suppress_tokens=None, begin_suppress_tokens=None,
     )  # fmt: skip
     hears = hf.WhisperFeatureExtractor(feature_size=20, chunk_length=1)
     return hf.WhisperForConditionalGeneration(config), [hears, tokenizer]

@@ -146,8 +146,9 @@ def open_media(media: Media, texts: Texts, wanted: Wanted, request: Request, out
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
         from attnscope.model import load
+        from attnscope.model.classes import saved_class
 
-        planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
+        planned = load.plan(checkpoint, choose=saved_class, remote_code=request.trust_remote_code)
         tower = _tower(planned, wanted, output)
         layers, heads = chosen_heads(planned, tower, wanted_layers, wanted_heads, output)
         model = load.load(planned, layers=max(layers) + 1, **request.loading)

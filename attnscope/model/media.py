@@ -36,6 +36,7 @@ from attnscope.model.text import Encoded
 from attnscope.results import Picture, Sound
 from attnscope.tokens import Tokens
 
+_CANNOT_RUN = (ValueError, TypeError, RuntimeError, AttributeError, LookupError)  # on pixels alone
 _SOUNDS = ("input_features", "input_values")
 
 
@@ -67,7 +68,12 @@ def sees(model: nn.Module, tower: Iterable[Site]) -> bool:
 def window_names(model: Model, perceived: Perceived, site: Site, size: int) -> list[Tokens] | None:
     """The positions of every window in which the layer of `site` reads the picture, if it can be told."""
     reader, picture = reader_of(model.module), perceived.medium
-    if reader is None or not isinstance(picture, Picture) or perceived.inputs["pixel_values"].ndim != 4:
+    if (
+        not perceived.positions.stretches
+        or reader is None
+        or not isinstance(picture, Picture)
+        or perceived.inputs["pixel_values"].ndim != 4
+    ):
         return None
     grid = grid_of(reader.setting("patch_size"), *picture.size)
     if grid is None:
@@ -109,7 +115,7 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     grid = _grid(reader, given, pixels)
     positions, found = _positions(reader, _moved(model, given), grid)
     if not found:
-        told.append(f"which patch each of {model.name}'s positions stands for cannot be told: numbered")
+        told.append(f"which patch each of {model.name}'s positions stands for cannot be told")
     covered = (grid.rows * grid.high, grid.columns * grid.wide) if grid and found else (0, 0)
     picture = None if pixels is None else Picture(path.name, digest, pixels, covered)
     inputs, tokens = given, positions
@@ -151,7 +157,7 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     seconds = (most or len(samples)) / rate
     positions, found = frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
     if not found:
-        notices.append(f"which time each of {model.name}'s positions stands for cannot be told: numbered")
+        notices.append(f"which time each of {model.name}'s positions stands for cannot be told")
     sound = Sound(path.name, digest, samples, rate)
     return Perceived(
         inputs=inputs, tokens=positions, notices=tuple(notices), positions=positions, medium=sound
@@ -181,7 +187,10 @@ def _positions(reader: Reader, given: dict[str, Any], grid: Grid | None) -> tupl
     """
     pixels = given["pixel_values"]
     if pixels.ndim == 4 and pixels.shape[0] == 1:
-        return patch_tokens(reader, pixels, grid)
+        try:
+            return patch_tokens(reader, pixels, grid)
+        except _CANNOT_RUN:
+            return Tokens((), ()), False
     if grid is not None and "image_grid_thw" in given:
         return patches_in_blocks(grid, int(reader.setting("spatial_merge_size") or 1)), True
     if grid is not None and "spatial_shapes" in given:

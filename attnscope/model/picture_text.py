@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from transformers import AutoProcessor
 
-from attnscope.errors import InputError, one_line
+from attnscope.errors import InputError, ModelUnavailableError, one_line
 from attnscope.model.loaded import Model
 from attnscope.model.patches import Grid
 from attnscope.model.target import tokens_by_text
@@ -27,19 +27,19 @@ def picture_in_text(
 
     `given` are the picture's own inputs. Raises `InputError` for a prompt with no place for one picture.
     """
-    processor = _processor(model)
+    processor, lacking = _processor(model)
     marker = _marker(model, processor)
     prompt, notices = _prompt(model, processor, marker, text)
-    if prompt.count(marker) != 1:
-        raise InputError(f"{marker} stands {prompt.count(marker)} times in the text: once is needed")
-    if processor is None:
-        inputs = _by_hand(model, given, prompt)
-    else:
-        try:
-            inputs = dict(processor(images=opened, text=[prompt], return_tensors="pt"))
-        except (ValueError, TypeError, KeyError) as error:
-            message = f"{model.name}: its processor takes no such text: {one_line(error)}"
-            raise InputError(message) from error
+    inputs = None if marker in prompt else _by_itself(processor, opened, prompt)
+    if inputs is None and marker not in prompt:
+        prompt = _in_front(model, marker, prompt)
+        notices = [f"the picture stands before the text; {marker} in the text puts it elsewhere"]
+    if inputs is None:
+        if prompt.count(marker) != 1:
+            raise InputError(f"{marker} stands {prompt.count(marker)} times in the text: once is needed")
+        if processor is None and "image_grid_thw" not in given:
+            raise ModelUnavailableError(f"{model.name} has no processor for a picture in a text: {lacking}")
+        inputs = _processed(model, processor, opened, given, prompt)
     ids = inputs["input_ids"][0].tolist()
     limit = limit_of(model.tokenizer, model.module.config)
     if limit is not None and len(ids) > limit:
@@ -50,13 +50,13 @@ def picture_in_text(
     return inputs, tokens, notices
 
 
-def _processor(model: Model) -> Any:
-    """The checkpoint's processor; None where it cannot be made, as with one that reads films as well."""
+def _processor(model: Model) -> tuple[Any, str]:
+    """The checkpoint's processor; None and why where it cannot be made, as with one that reads films too."""
     try:
         made = AutoProcessor.from_pretrained(model.checkpoint.source.folder)
-    except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError):
-        return None
-    return made if hasattr(made, "image_processor") else None
+    except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError) as error:
+        return None, one_line(error).strip() or type(error).__name__
+    return (made, "") if hasattr(made, "image_processor") else (None, "there is no processor_config.json")
 
 
 def _marker(model: Model, processor: Any) -> str:
@@ -66,27 +66,48 @@ def _marker(model: Model, processor: Any) -> str:
 
 
 def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, list[str]]:
-    if marker in text:
-        return text, []
+    """The text, or the message of a chat that a template of the checkpoint makes of it, and what to tell."""
     content = [{"type": "image"}, *([{"type": "text", "text": text}] if text else [])]
     for maker in (processor, model.tokenizer):
-        if getattr(maker, "chat_template", None):
+        if marker not in text and getattr(maker, "chat_template", None):
             chat = [{"role": "user", "content": content}]
             prompt = maker.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-            return str(prompt), [
-                f"read as a message of a chat; {marker} in the text puts the picture elsewhere"
-            ]
+            return str(prompt), [f"read as a message of a chat; {marker} in the text takes it as it is"]
+    return text, []
+
+
+def _in_front(model: Model, marker: str, text: str) -> str:
+    """The marker between the tokens that enclose a picture, if the model has such, and then the text."""
     config, spell = model.module.config, model.tokenizer.convert_ids_to_tokens
     ends = [getattr(config, name, None) for name in ("vision_start_token_id", "vision_end_token_id")]
     before, after = (spell(end) if isinstance(end, int) else "" for end in ends)
-    prompt = f"{before}{marker}{after}{text}"
-    return prompt, [f"the picture stands before the text; {marker} in the text puts it elsewhere"]
+    return f"{before}{marker}{after}{text}"
+
+
+def _by_itself(processor: Any, opened: Image.Image, text: str) -> dict[str, Any] | None:
+    """The inputs where a processor puts the picture in its place without a marker; None where it does not."""
+    if processor is None:
+        return None
+    try:
+        inputs = dict(processor(images=opened, text=[text], return_tensors="pt"))
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+    return inputs if "pixel_values" in inputs and inputs["input_ids"].shape[1] > 0 else None
+
+
+def _processed(
+    model: Model, processor: Any, opened: Image.Image, given: dict[str, Any], prompt: str
+) -> dict[str, Any]:
+    if processor is None:
+        return _by_hand(model, given, prompt)
+    try:
+        return dict(processor(images=opened, text=[prompt], return_tensors="pt"))
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise InputError(f"{model.name}: its processor takes no such text: {one_line(error)}") from error
 
 
 def _by_hand(model: Model, given: dict[str, Any], prompt: str) -> dict[str, Any]:
     """The inputs where the processor cannot be made, if the picture itself says how many tokens it is."""
-    if "image_grid_thw" not in given:
-        raise InputError(f"{model.name} has no processor for pictures among text")
     vision = model.module.config.vision_config
     count = int(given["image_grid_thw"].prod()) // vision.spatial_merge_size**2
     image = model.module.config.image_token_id
@@ -108,18 +129,26 @@ def _named(model: Model, ids: list[int], prompt: str, grid: Grid | None) -> Toke
         items += [token] * (len(places) if token.id == image else 1)
     if [token.id for token in items] != ids:
         items = list(tokens_by_text(tokenizer, ids, prompt).items)
-    shape = _shape(len(places), grid) if places == list(range(places[0], places[-1] + 1)) else None
+    shape = rows_and_columns(places, grid)
     for i, place in enumerate(places):
         name = f"image{i}" if shape is None else f"r{i // shape[1]}c{i % shape[1]}"
         items[place] = Token(image, name, name, None, None)
-    return Tokens((prompt,), tuple(items), () if shape is None else (Patches(places[0], *shape),))
+    follow = bool(places) and places == list(range(places[0], places[-1] + 1))
+    stretch = () if shape is None else (Patches(places[0], *shape, () if follow else tuple(places)),)
+    return Tokens((prompt,), tuple(items), stretch)
 
 
-def _shape(count: int, grid: Grid | None) -> tuple[int, int] | None:
-    """Rows and columns of `count` tokens that each stand for a square of the grid's patches, if they can."""
+def rows_and_columns(places: list[int], grid: Grid | None) -> tuple[int, int] | None:
+    """Rows and columns of tokens that each stand for a square of the grid's patches, if they can.
+
+    They follow one another, or every row does, with something between the rows.
+    """
+    count = len(places)
     if grid is None or not count:
         return None
     side = math.isqrt(grid.rows * grid.columns // count) or 1
     rows, columns = grid.rows // side, grid.columns // side
     whole = grid.rows % side == 0 and grid.columns % side == 0
-    return (rows, columns) if whole and rows * columns == count else None
+    breaks = [i for i in range(1, count) if places[i] != places[i - 1] + 1]
+    in_rows = not breaks or breaks == list(range(columns, count, columns))
+    return (rows, columns) if whole and rows * columns == count and in_rows else None

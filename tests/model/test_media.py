@@ -20,6 +20,8 @@ from attnscope.model.anatomy import sites
 from attnscope.model.checkpoint import open_checkpoint
 from attnscope.model.loaded import Model
 from attnscope.model.media import Perceived, read_media, window_names
+from attnscope.model.patches import Grid
+from attnscope.model.picture_text import rows_and_columns
 from attnscope.model.source import find
 from attnscope.results import Picture, Sound
 from attnscope.tokens import Frames, Patches, Tokens
@@ -323,6 +325,18 @@ def test_the_processor_and_the_hand_agree_on_the_inputs(models: Any, square: Pat
     )
     assert positions[1, 0, 1:7].tolist() == [1, 1, 1, 2, 2, 2]
     assert positions[2, 0, 1:7].tolist() == [1, 2, 3, 1, 2, 3]
+
+
+def test_rows_of_a_picture_may_have_something_between_them() -> None:
+    grid = Grid(4, 6, 10, 10)
+    run = list(range(3, 27))
+    with_breaks = [3 + 7 * row + column for row in range(4) for column in range(6)]
+    assert rows_and_columns(run, grid) == rows_and_columns(with_breaks, grid) == (4, 6)
+    assert rows_and_columns([1, 2, 3, 5, 6, 7], grid) == (2, 3)
+    assert rows_and_columns([1, 2, 4, 5, 6, 7], grid) is None
+    assert rows_and_columns(run[:-1], grid) is None
+    assert rows_and_columns(list(range(8)), grid) is None
+    assert rows_and_columns(run, None) is None
 
 
 # ---- sounds
