@@ -111,7 +111,7 @@ def _cost(cost: Cost, of_files: int) -> list[RenderableType]:
     rows = {
         "products": f"{amount(cost.forward_flops, 'FLOP')} of the model up to there, at most {cost.repeats} "
         f"times {amount(cost.head_flops, 'FLOP')} of the head in float64",
-        "time": f"at least {time_words(cost.seconds)}: the products alone at {rates}, as measured now",
+        "time": f"{time_words(cost.seconds)} for these at {rates}, as measured now; the rest comes on top",
         "memory": f"at least {amount(cost.memory, 'B')}: "
         + ", ".join(f"{what} {amount(size, 'B')}" for what, size in memory.items()),
     }

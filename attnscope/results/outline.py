@@ -96,7 +96,7 @@ class Cost:
     `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
     values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
     this head in float64. `seconds` are the products over the two rates measured on this machine in FLOP/s.
-    What else a run does and keeps comes on top, so that time and memory are the least that it takes.
+    What else a run does and keeps comes on top.
     """
 
     tower: str
