@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from attnscope.cli import options, selection
 from attnscope.cli.groups import ROUTES, Request, Texts, Wanted, decoded
 from attnscope.cli.output import Output, finish, save
-from attnscope.cli.session import Session, chosen_heads, find_checkpoint, loading, read_target
+from attnscope.cli.session import (
+    Session,
+    chosen_heads,
+    find_checkpoint,
+    loading,
+    read_target,
+    tell_memory,
+)
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -152,6 +159,7 @@ def open_media(media: Media, texts: Texts, wanted: Wanted, request: Request, out
         tower = _tower(planned, wanted, output)
         layers, heads = chosen_heads(planned, tower, wanted_layers, wanted_heads, output)
         model = load.load(planned, layers=max(layers) + 1, **request.loading)
+    tell_memory(model, output)
     with output.working("reading the file"):
         from attnscope.model.media import read_media
 
