@@ -16,6 +16,7 @@ from attnscope.capture.trace_origin import Origin
 from attnscope.capture.trace_scores import FORBIDDEN, Part, Product, Scores
 
 
+@torch.no_grad()
 def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | None) -> Logits | None:
     """What `logits` were made of; None when no product of the sum runs along `key_axis`.
 
