@@ -116,6 +116,26 @@ def test_numbers_that_are_returned_as_attentions_and_are_no_weights_are_refused(
         returned(made(name), text(20))
 
 
+SPOILT = {
+    "least -0.5, rows sum to 1 to 1": lambda weights: weights + torch.tensor([0.5, -0.5] + [0.0] * 9),
+    "rows sum to 1.5 to 1.5": lambda weights: weights * 1.5,
+    "no weights .least nan": lambda weights: weights.log() * 0 / 0,
+    "returns is 1 x 5 x 11 x 11 numbers, not 1 x 6 x queries x keys": lambda weights: weights[:, :5],
+    "returns is 6 x 11 x 11 numbers, not 1 x 6": lambda weights: weights[0],
+    "returns no attention that was made in layer 1": lambda weights: None,
+}
+
+
+@pytest.mark.parametrize("told", SPOILT)
+def test_each_way_not_to_be_weights_is_refused_by_its_name(told: str) -> None:
+    model = sharp("bert")
+    own = model.encoder.layer[1].attention.self
+    own.register_forward_hook(lambda _, args, output: (output[0], SPOILT[told](output[1])))
+    with torch.no_grad(), pytest.raises(InputError, match=told):
+        returned(model, ids())
+    assert len(returned(model, ids(), layers=[0]).layers) == 1
+
+
 @pytest.mark.parametrize(("name", "layer"), [("fnet", "FNetLayer"), ("yoso", "YosoLayer")])
 def test_a_model_without_attention_is_told_by_its_layers(name: str, layer: str) -> None:
     for read in (capture, returned):
