@@ -29,8 +29,9 @@ class AttentionCall:
     attends in separate blocks (windows of a picture, one picture after the other, two halves of V) makes
     one of these for each `block`. K and V have one entry per key head, un-repeated. `terms` are added to
     the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
-    nothing. `output` and `weights` are the model's own: weights by head, for the heads that were asked for.
-    `unrotated_k` is the key before its rotary position, where it is known; it only serves to prove that
+    nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
+    softmax before. `output` and `weights` are the model's own: weights by head, for the heads that were
+    asked for. `unrotated_k` is the key before its rotary position, where it is known; it only serves to prove that
     the rotation would be missed. Tensors are detached and on the CPU.
     """
 
@@ -55,6 +56,7 @@ class AttentionCall:
     precision: str
     unrotated_k: Float[Tensor, "kv_head key dim"] | None = field(default=None)
     remainder: Float[Tensor, "#head query key"] | None = None
+    reweighted: Mapping[int, Float[Tensor, "query key"]] | None = None
     route: Route = Route.TAKEOVER
     tower: str = ""
     block: int = 0

@@ -40,8 +40,8 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     faults = _faults(call, head, operands, tolerance)
     agrees = weight_error <= tolerance and output_error <= 2 * tolerance  # False also when either is NaN
     verdict, reason = conclusion(agrees, weight_error, output_error, faults)
-    if call.remainder is not None and verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE):
-        verdict, reason = Verdict.PARTIAL, "part of the score is known only as a remainder"
+    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call)):
+        verdict, reason = Verdict.PARTIAL, open_part
     return Certificate(
         verdict=verdict,
         weight_error=weight_error,
@@ -52,6 +52,15 @@ def certify(call: AttentionCall, head: int) -> Certificate:
         faults=faults,
         reason=reason,
     )
+
+
+def _not_rebuilt(call: AttentionCall) -> str:
+    """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
+    if call.remainder is not None:
+        return "part of the score is known only as a remainder"
+    if call.reweighted is not None:
+        return "the model changes the weights of its softmax before they meet the values"
+    return ""
 
 
 def conclusion(
@@ -76,8 +85,15 @@ def _distance(call: AttentionCall, head: int, stages: Stages) -> tuple[float, fl
     answered = call.allowed_matrix(head).any(-1)
     largest_value = call.operands(head).v.abs().max().clamp_min(torch.finfo(torch.float64).tiny)
     weights_off = (stages.weights[0] - call.weights[head].double())[answered].abs()
-    output_off = (stages.output[0] - call.output[head].double())[answered].abs() / largest_value
+    output = stages.output[0] if call.reweighted is None else _met(call, head)
+    output_off = (output - call.output[head].double())[answered].abs() / largest_value
     return _largest(weights_off), _largest(output_off)
+
+
+def _met(call: AttentionCall, head: int) -> Float[Tensor, "query value_dim"]:
+    """The product of the values and the weights that met them, where these are not the softmax's."""
+    assert call.reweighted is not None
+    return call.reweighted[head].double() @ call.operands(head).v[0]
 
 
 def _largest(distances: Tensor) -> float:

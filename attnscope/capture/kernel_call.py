@@ -82,6 +82,7 @@ def of_trace(
         epsilon=epsilon,
         precision=precision,
         remainder=remainder,
+        reweighted=None if seen.reweighted is None else of_heads(seen.reweighted[entry], heads),
         **place | {"route": Route.TRACED},
     )
 

@@ -65,6 +65,26 @@ def capture(
     )
     if not wanted:
         raise InputError("no layer was asked for")
+    told = {"tokens": tokens, "target": target, "heads": heads, "row": row}
+    calls = _recorded(model, inputs, forced(chosen.sites, route), wanted, **told)
+    if _missing(wanted, calls):
+        swapped = tower_of(model, kind, tower)  # some models put in other modules as they run
+        if _modules(swapped) != _modules(chosen):
+            chosen, calls = swapped, _recorded(model, inputs, forced(swapped.sites, route), wanted, **told)
+        elif route is None and _can_be_traced(chosen.sites):  # they can ask the interface and do not
+            calls = _recorded(model, inputs, forced(chosen.sites, Route.TRACED), wanted, **told)
+    if missing := _missing(wanted, calls):
+        raise NothingSeenError(nothing_seen(model, chosen, missing))
+    calls.sort(key=lambda call: (call.layer, call.block))
+    origin = provenance or provenance_of(model, tokens)
+    place = "" if chosen.alone else chosen.name
+    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen), place)
+
+
+def _recorded(
+    model: nn.Module, inputs: Mapping[str, Any], watched: Sequence[Site], wanted: set[int], **told: Any
+) -> list[AttentionCall]:
+    """The calls of the wanted layers in a run that ends after the last of them."""
     calls: list[AttentionCall] = []
     finished: set[int] = set()
 
@@ -74,38 +94,12 @@ def capture(
             raise _Enough
 
     with suppress(_Enough):
-        run_watched(
-            model,
-            inputs,
-            forced(chosen.sites, route),
-            wanted,
-            calls.append,
-            after=after,
-            tokens=tokens,
-            target=target,
-            heads=heads,
-            row=row,
-        )
-    if missing := sorted(wanted - {call.layer for call in calls}):
-        if _modules(tower_of(model, kind, tower)) != _modules(chosen):  # swapped by the model as it ran
-            return capture(
-                model,
-                inputs,
-                layers=layers,
-                heads=heads,
-                kind=kind,
-                tower=tower,
-                route=route,
-                tokens=tokens,
-                target=target,
-                provenance=provenance,
-                row=row,
-            )
-        raise NothingSeenError(nothing_seen(model, chosen, missing))
-    calls.sort(key=lambda call: (call.layer, call.block))
-    origin = provenance or provenance_of(model, tokens)
-    place = "" if chosen.alone else chosen.name
-    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen), place)
+        run_watched(model, inputs, watched, wanted, calls.append, after=after, **told)
+    return calls
+
+
+def _missing(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
+    return sorted(wanted - {call.layer for call in calls})
 
 
 def run_watched(
@@ -136,11 +130,16 @@ def forced(found: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
     """The sites read by `route`; `InputError` where that cannot be."""
     if route is None or all(site.route is route for site in found):
         return tuple(found)
-    eager = all(kernel_of(site) in ("eager", "the model's own code") for site in found)
+    eager = _can_be_traced(found)
     if route is not Route.TRACED or not eager:
         can = " or ".join(dict.fromkeys([str(found[0].route), *([str(Route.TRACED)] if eager else [])]))
         raise InputError(f"attention of {found[0].path} cannot be read by {route}: it can by {can}")
     return tuple(replace(site, route=route) for site in found)
+
+
+def _can_be_traced(found: Sequence[Site]) -> bool:
+    """Whether the attention is made by operations that pass by one by one."""
+    return all(kernel_of(site) in ("eager", "the model's own code") for site in found)
 
 
 def nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> str:

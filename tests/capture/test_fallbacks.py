@@ -1,0 +1,46 @@
+"""What is read when a model does not do what its code says, and what cannot be rebuilt to the end."""
+
+import pytest
+import torch
+import transformers as hf
+from families import CONFIGS, HEADS, ids
+
+from attnscope.capture import capture
+from attnscope.results import Route, Verdict
+from attnscope.verify import certify
+
+
+def test_a_model_that_could_ask_for_its_kernel_and_does_not_is_traced() -> None:
+    config = CONFIGS["gpt2"]()
+    config.reorder_and_upcast_attn, config.scale_attn_by_inverse_layer_idx = True, True
+    config.initializer_range = 0.5
+    torch.manual_seed(0)
+    model = hf.GPT2Model._from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        own = model(**ids(), output_attentions=True).attentions
+    captured = capture(model, ids(), layers=[1])
+    (call,) = captured.calls
+    assert (call.route, captured.provenance.route) == (Route.TRACED, "traced operations")
+    for head in range(HEADS):
+        torch.testing.assert_close(call.weights[head], own[1][0, head], rtol=0, atol=1e-7)
+        assert certify(call, head).verdict is Verdict.CERTIFIED
+
+
+@pytest.fixture(scope="module")
+def talking() -> torch.nn.Module:
+    config = hf.DebertaConfig(
+        vocab_size=97, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, intermediate_size=40,
+        talking_head=True, relative_attention=False, initializer_range=0.4, type_vocab_size=0,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    return hf.DebertaModel(config).eval()
+
+
+def test_heads_that_talk_to_each_other_are_read_in_part(talking) -> None:
+    call = capture(talking, ids(), layers=[1]).calls[0]
+    certificate = certify(call, 2)
+    assert call.reweighted is not None
+    assert not torch.allclose(call.reweighted[2], call.weights[2])
+    assert certificate.verdict is Verdict.PARTIAL
+    assert certificate.weight_error <= certificate.weight_tolerance
+    assert certificate.output_error <= certificate.output_tolerance
