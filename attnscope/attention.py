@@ -31,8 +31,8 @@ class AttentionCall:
     the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
     nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
     softmax before. `output` and `weights` are the model's own: weights by head, for the heads that were
-    asked for. `unrotated_k` is the key before its rotary position, where it is known; it only serves to prove that
-    the rotation would be missed. Tensors are detached and on the CPU.
+    asked for. `unrotated_k` is the key before its rotary position, where it is known; it only serves to
+    prove that the rotation would be missed. Tensors are detached and on the CPU.
     """
 
     module: str

@@ -53,7 +53,7 @@ def _returned_as_asked(session: Session) -> "Returned | None":
 
 
 def _returned_instead(session: Session, output: Output, error: InputError) -> "Returned":
-    """What the model returns, where it made no dense attention; a route that was asked for is not replaced."""
+    """What the model returns, where it made no dense attention; a route asked for is not replaced."""
     if session.route is not None:
         raise error
     from attnscope.capture.returned import SPARSE

@@ -41,13 +41,14 @@ def document(found: Sequence[Survey], date: str, seconds: float) -> str:
 Made by `python -m tests.zoo.sweep --write docs/models.md` on {date}: \
 transformers {transformers.__version__}, torch {torch.__version__.split("+")[0]}, CPU, float32, {seconds:.0f} s.
 
-For every one of the {len(found)} model types of the installed transformers a tiny model is made from its \
-config, with weights drawn so that attention is peaked and its mechanisms do something (windows shorter than \
-the input, soft caps, sinks, relative positions, grouped queries, padding). Each attention layer of it is read \
-as `attnscope verify` reads it: recomputed in float64 from the query, key and value vectors that the model \
-used, and held against the model's own weights and output. The model's results must be the same to the bit as \
-those of a run that nobody watched. What a type's row says holds for that tiny model and this version of the \
-library; a checkpoint is certified by running `attnscope verify` on it.
+For every one of the {len(found)} model types of the installed transformers a tiny model is made \
+from its config, with weights drawn so that attention is peaked and its mechanisms do something \
+(windows shorter than the input, soft caps, sinks, relative positions, grouped queries, padding). \
+Each attention layer of it is read as `attnscope verify` reads it: recomputed in float64 from the \
+query, key and value vectors that the model used, and held against the model's own weights and \
+output. The model's results must be the same to the bit as those of a run that nobody watched. What \
+a type's row says holds for that tiny model and this version of the library; a checkpoint is \
+certified by running `attnscope verify` on it.
 
 | | model types | |
 |---|---|---|

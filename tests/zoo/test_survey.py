@@ -1,4 +1,4 @@
-"""One family for every mechanism: read by the route that it should be, certified, and caught when it is broken."""
+"""One family for every mechanism: read by its route, certified, and caught when it is broken."""
 
 from collections.abc import Callable
 from dataclasses import replace
