@@ -38,8 +38,8 @@ def document(found: Sequence[Survey], date: str, seconds: float) -> str:
     return f"""\
 # What attnscope reads of every model type
 
-Made by `python -m tests.zoo.sweep --write docs/models.md` on {date}: \
-transformers {transformers.__version__}, torch {torch.__version__.split("+")[0]}, CPU, float32, {seconds:.0f} s.
+Made by `python -m tests.zoo.sweep --write docs/models.md` on {date} in {seconds:.0f} s: \
+transformers {transformers.__version__}, torch {torch.__version__.split("+")[0]}, CPU, float32.
 
 For every one of the {len(found)} model types of the installed transformers a tiny model is made \
 from its config, with weights drawn so that attention is peaked and its mechanisms do something \
