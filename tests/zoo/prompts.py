@@ -48,6 +48,8 @@ def prompt(maker: Maker, name: str) -> dict[str, Any]:
     mask[1, TOKENS + count - PADDING :] = 0
     kinds = {key: (ids == placeholders[0, 0]).long() for key in _TYPES if key in maker.parameters}
     shared = {key: value for key, value in made.items() if key in maker.parameters}
+    if "decoder_input_ids" in maker.parameters:
+        shared["decoder_input_ids"] = maker.one("decoder_input_ids")
     return {"input_ids": ids * mask, "attention_mask": mask, **shared, **kinds}
 
 

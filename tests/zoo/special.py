@@ -46,11 +46,16 @@ def _series(past: int, future: int) -> dict[str, Make]:
 
 _TILES = {"pixel_values": normal(3, 3, IMAGE, IMAGE), "image_sizes": fixed([[IMAGE, IMAGE]] * BATCH)}
 _PAIR = {"pixel_values": normal(2, 3, 64, 64)}
+_PHRASES = [  # 101 and 102 begin and end, 1012 is a full stop: Grounding DINO's own ids
+    [101, 7, 21, 1012, 33, 9, 14, 1012, 25, 1012, 102],
+    [101, 19, 5, 30, 1012, 12, 1012, 102, 0, 0, 0],
+]
 _QFORMER = {"qformer_input_ids": words(7)}
 
 SPECIAL: dict[str, dict[str, Make]] = {
     "autoformer": _series(10, 3),
     "blip_2_qformer": {"encoder_hidden_states": normal(9, HIDDEN)},
+    "blt": {"patch_lengths": fixed([[1, 3, 4, 2, 1], [1, 4, 1, 3, 2]])},
     "blt_global_transformer": {"inputs_embeds": normal(TOKENS, HIDDEN)},
     "bridgetower_vision_model": {"image": normal(3, IMAGE, IMAGE)},
     "clap": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
@@ -75,6 +80,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "fuyu": {"pixel_values": normal(36, 48)},
     "granite_speech_encoder": {"hidden_states": normal(FRAMES, MELS)},
     "granite_speech_plus_encoder": {"hidden_states": normal(FRAMES, MELS)},
+    "grounding-dino": {"input_ids": fixed(_PHRASES)},
     "idefics": {"pixel_values": normal(1, 3, IMAGE, IMAGE), "image_attention_mask": ones(TOKENS, 1)},
     "idefics2_perceiver": {"context": normal(TOKENS, HIDDEN)},
     "informer": _series(10, 3),
@@ -94,6 +100,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "minicpm_ocr_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
     "minicpmv4_6_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
     "minicpmv4_7_vision": {"pixel_values": lambda maker: maker.normal(1, 3, 4, 4 * 72)},
+    "mm-grounding-dino": {"input_ids": fixed(_PHRASES)},
     "mllama_vision_model": {
         "pixel_values": normal(1, 4, 3, IMAGE, IMAGE),
         "aspect_ratio_ids": fixed([[6], [1]]),

@@ -9,6 +9,7 @@ from torch import nn
 from .classes import model_class
 from .configs import NotBuildable, config, not_buildable
 from .inputs import LAYOUTS, Maker
+from .overrides import GAINS as OWN_GAINS
 from .prompts import media, prompt
 from .sharpen import draw, finite, peaks
 
@@ -76,7 +77,8 @@ def _sharpen(model: nn.Module, inputs: dict[str, Any], seed: int) -> float | Non
     """Draw the weights with the first gain that leaves all numbers finite and the softmaxes peaked."""
     first = {path: parameter.detach().clone() for path, parameter in model.named_parameters()}
     best: tuple[float, float] | None = None
-    for gain in GAINS:
+    own = OWN_GAINS.get(model.config.model_type)
+    for gain in GAINS if own is None else (own,):
         draw(model, first, gain, seed + 1)
         usable, peak = _look(model, inputs)
         if not usable:
