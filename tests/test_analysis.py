@@ -246,3 +246,14 @@ def test_the_verdict_of_a_model_is_that_of_its_worst_head():
     layer = replace(found.layers[1], certificates=(*found.layers[1].certificates[:5], worse))
     assert replace(found, layers=(found.layers[0], layer, found.layers[2])).verdict is Verdict.PARTIAL
     assert replace(found, layers=()).verdict is Verdict.UNCERTIFIED
+
+
+def test_layers_that_pool_their_tokens_are_not_put_into_one_overview():
+    config = hf.FunnelConfig(
+        vocab_size=97, block_sizes=[1, 2], num_decoder_layers=1, d_model=24, n_head=3, d_head=8, d_inner=30
+    )
+    torch.manual_seed(0)
+    captured = capture(hf.FunnelModel(config).eval(), ids(), tower="encoder")
+    with pytest.raises(InputError, match="layers 0 and 1 differ in their numbers of queries and keys"):
+        overview(captured)
+    assert overview(capture(hf.FunnelModel(config).eval(), ids(), tower="encoder", layers=[1])).layers == (1,)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Capture
+from attnscope.errors import InputError
 from attnscope.measures import MEASURES, whole
 from attnscope.results import HeadScores, Overview
 from attnscope.sdpa import attend
@@ -16,10 +17,12 @@ from attnscope.verify import certify
 def overview(captured: Capture, heads: Sequence[int] | None = None, block: int = 0) -> Overview:
     """Entropy, strongest link and certificate of `heads` (default all captured) in every layer.
 
-    `block` chooses among the separate attentions of layers that make several.
+    `block` chooses among the separate attentions of layers that make several. `InputError` for layers that
+    look at axes of different lengths, as where a model pools its tokens: one set of labels does not fit them.
     """
     layers = dict.fromkeys(call.layer for call in captured.calls)
     calls = [captured.call(layer, block=block) for layer in layers]
+    _check_same_axes(calls)
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
     links = [[strongest(each) for each in row] for row in weights]
@@ -36,6 +39,16 @@ def overview(captured: Capture, heads: Sequence[int] | None = None, block: int =
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),
     )
+
+
+def _check_same_axes(calls: Sequence[AttentionCall]) -> None:
+    first = calls[0]
+    for call in calls[1:]:
+        if (len(call.query_tokens), len(call.key_tokens)) != (len(first.query_tokens), len(first.key_tokens)):
+            raise InputError(
+                f"layers {first.layer} and {call.layer} differ in their numbers of queries and keys: "
+                "show them one by one"
+            )
 
 
 def _measured(
