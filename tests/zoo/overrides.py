@@ -24,6 +24,11 @@ class Part:
         object.__setattr__(self, "changes", changes)
 
 
+def _chameleon(code: int) -> str:
+    """Chameleon's word for a code of the picture: its digits as letters."""
+    return f"IMGIMG{''.join('ABCDEFGHIJ'[int(digit)] for digit in str(code))}Z"
+
+
 _RESNET = {
     "model_type": "resnet",
     "embedding_size": 8,
@@ -61,19 +66,21 @@ _FOUR_STAGES = {
 }
 
 OVERRIDES: dict[str, dict[str, Any]] = {
-    "align_vision_model": {**_EFFICIENT, "hidden_dim": HIDDEN},
+    "align": {"projection_dim": 32},
+    "align_vision_model": _EFFICIENT,
     "aria": {"projector_patch_to_query_dict": {36: 4}},
     "autoformer": _SERIES,
     "bamba": {"attn_layer_indices": [1]},
     "big_bird": {"block_size": 4},
     "bigbird_pegasus": {"block_size": 4},
     "blip-2": {"image_token_index": 95},
-    "blt": {"num_hidden_layers": 3},
+    "blt": {"num_hidden_layers": 3, "patching_threshold": 4.15},
     "bridgetower": {"hidden_size": 128, "num_attention_heads": 4},
     "bridgetower_text_model": {"hidden_size": 128, "num_attention_heads": 4},
     "bridgetower_vision_model": {"hidden_size": 128},
     "bros": {"hidden_size": 128, "num_attention_heads": 4},
-    "chameleon": {"vocabulary_map": {"<image>": 95}},
+    "chameleon": {"vocabulary_map": {"<image>": 95, **{_chameleon(code): 20 + code for code in range(64)}}},
+    "chameleon_vqgan": {"num_embeddings": 64},
     "chmv2": {"backbone_config.return_class_token": True},
     "clap_audio_model": {
         "num_mel_bins": 16,
@@ -85,7 +92,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         "num_attention_heads": [3, 6],
         "num_hidden_layers": 2,
     },
-    "clvp_decoder": {"hidden_size": 192},
+    "clvp_decoder": {"hidden_size": 192, "decoder_fixing_codes": [83, 45, 45, 24]},
     "clvp_encoder": {"hidden_size": 192, "projection_dim": 192},
     "codegen": {"n_head": 4},
     "cohere_compass_text": {
@@ -122,7 +129,14 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "dots3_note_vision_encoder": {"adapter_in_dim": HIDDEN},
     "efficientloftr": {"hidden_size": 256, "num_attention_heads": 8, "num_key_value_heads": 8},
     "efficientnet": {**_EFFICIENT, "hidden_dim": 128},
-    "emu3": {"vocabulary_map": {"<image>": 95}},
+    "emu3": {
+        "vocabulary_map": {
+            "<image>": 95,
+            "<|extra_200|>": 90,  # the end of a row of the picture
+            **{f"<|visual token {code:06}|>": 20 + code for code in range(64)},
+        }
+    },
+    "emu3_vqgan": {"hidden_size": 128, "num_attention_heads": 4},
     "eomt": {"num_blocks": 2},
     "eomt_dinov3": {"num_blocks": 2},
     "ernie4_5_vl_moe_text": {
@@ -149,6 +163,16 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "glmasr_encoder": {"intermediate_size": 4 * HIDDEN},
     "glpn": {"image_size": 96},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "num_layers": 4, "window_size": WINDOW},
+    "granite4_vision": {
+        "vision_config.hidden_size": 128,
+        "vision_config.num_attention_heads": 4,
+        "vision_config.image_size": 32,
+        "qformer_config.num_hidden_layers": 1,
+        "downsample_rate": "2/4",
+        "deepstack_layer_map": [[1, 0], [2, 1]],
+        "spatial_target_layers": [0, 1, 2, 2],
+        "image_grid_pinpoints": [[32, 64], [64, 32]],
+    },
     "granite_docling_vision": {"image_size": 32},
     "granite_speech": {"downsample_rate": 1},
     "granite_speech5_encoder": _UNGROUPED,
@@ -217,7 +241,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "mobilevitv2": {"image_size": 64, "patch_size": 2},
     "modernbert": {"local_attention": 2 * WINDOW},
     "modernbert-decoder": {"local_attention": 2 * WINDOW},
-    "molmo2": {"adapter_config.vision_feature_layer": [2, 1]},
+    "molmo2": {"image_patch_id": 95, "adapter_config.vision_feature_layer": [2, 1]},
     "moonshine": {"encoder_num_key_value_heads": HEADS, "decoder_num_key_value_heads": HEADS},
     "moonshine_streaming": {"num_key_value_heads": HEADS, **_UNGROUPED},
     "moshi_depth": {"num_codebooks": 12, "max_position_embeddings": 12, "input_size": HIDDEN},
@@ -229,6 +253,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "nemotron3_diarization_audio": _UNGROUPED,
     "nemotron_asr_streaming": {"default_num_lookahead_tokens": 1},
     "nemotron_asr_streaming_encoder": {"default_num_lookahead_tokens": 1, "sliding_window": 5},
+    "nemotron_h_omni": {"image_token_id": 95},
     "neomme": {
         "rope_parameters": {
             kind: {**_ROPE, "partial_rotary_factor": 0.5} for kind in ("full_attention", "sliding_attention")
@@ -304,7 +329,12 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "slanext": {"post_conv_in_channels": HIDDEN},
     "slanext_vision": {"post_conv_in_channels": HIDDEN},
     "speech_to_text": {"num_conv_layers": 2},
-    "superglue": {"keypoint_encoder_sizes": [6, 12, 24, 48]},
+    "superglue": {
+        "keypoint_encoder_sizes": [6, 12, 24, 48],
+        "gnn_layers_types": ["self", "cross"] * 2,
+        "keypoint_detector_config.descriptor_decoder_dim": HIDDEN,
+        "keypoint_detector_config.max_keypoints": 9,
+    },
     "swin": _TWO_STAGES,
     "swin2sr": {"image_size": 24, "patch_size": 1, "embed_dim": 48, "num_heads": [6, 6], "depths": [2, 2]},
     "swinv2": {**_TWO_STAGES, "pretrained_window_sizes": [0, 0]},
@@ -315,6 +345,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "table-transformer": _DETR,
     "textnet": {"hidden_sizes": LEAVE},
     "time_series_transformer": {key: value for key, value in _SERIES.items() if key != "label_length"},
+    "tvp": {"max_img_size": 128, "visual_prompt_size": 8},
     "unlimited_ocr_sam_vision_model": {"downsample_channels": [24, 48]},
     "unlimited_ocr_text": _UNGROUPED,
     "videoprism_vision_model": {"tubelet_size": [1, 8, 8], "num_spatial_layers": 3, "num_temporal_layers": 2},
@@ -342,6 +373,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
 ABSENT = {
     "bark": "the library's model has no forward of its own: it chains three others when it generates",
     "qwen2_5_omni": "the library's model has no forward of its own: it chains others when it generates",
+    "qwen3_omni_moe": "the library's model has no forward of its own: it chains others when it generates",
     "glm_image_vqmodel": "the library's model has no forward of its own",
     "voxtral_realtime_text": "the library names a class for it that it does not have",
     "nougat": "its default config names a type that the library does not have (donut_swin)",

@@ -50,13 +50,32 @@ _PHRASES = [  # 101 and 102 begin and end, 1012 is a full stop: Grounding DINO's
     [101, 7, 21, 1012, 33, 9, 14, 1012, 25, 1012, 102],
     [101, 19, 5, 30, 1012, 12, 1012, 102, 0, 0, 0],
 ]
+_CAUSAL = torch.full((BATCH, 1, TOKENS, TOKENS), torch.finfo().min).triu(1)
+_POOLED = torch.arange(36).view(3, 2, 3, 2).transpose(1, 2).reshape(9, 4).clone()  # 2 x 2 of the 6 x 6 patches
+_POOLED[8, 2:] = -1  # patches that are not there
+_SAM3_MASKS: dict[str, Make] = {
+    "decoder_queries": normal(5, HIDDEN),
+    "backbone_features": lambda maker: [maker.normal(BATCH, HIDDEN, side, side) for side in (12, 6)],
+    "encoder_hidden_states": normal(36, HIDDEN),
+    "prompt_features": normal(TOKENS, HIDDEN),
+    "prompt_mask": lambda maker: maker.padding().bool(),
+}
 _QFORMER = {"qformer_input_ids": words(7)}
 
 SPECIAL: dict[str, dict[str, Make]] = {
     "autoformer": _series(10, 3),
     "blip_2_qformer": {"encoder_hidden_states": normal(9, HIDDEN)},
-    "blt": {"patch_lengths": fixed([[1, 3, 4, 2, 1], [1, 4, 1, 3, 2]])},
     "blt_global_transformer": {"inputs_embeds": normal(TOKENS, HIDDEN)},
+    "blt_local_decoder": {
+        "inputs_embeds": normal(TOKENS, HIDDEN),
+        "patch_embeds": normal(5, HIDDEN),
+        "attention_mask": lambda maker: _CAUSAL,
+    },
+    "blt_local_encoder": {
+        "attention_mask": lambda maker: _CAUSAL,
+        "num_patches": lambda maker: 5,
+        "patch_ids": fixed([[0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4], [0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 4]]),
+    },
     "bridgetower_vision_model": {"image": normal(3, IMAGE, IMAGE)},
     "clap": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
     "clap_audio_model": {"input_features": normal(1, 256, MELS), "is_longer": fixed([[False]] * BATCH)},
@@ -69,7 +88,7 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "timesteps": fixed([list(range(5))] * BATCH),
         "attention_mask": ones(5),
     },
-    "deepseek_ocr2_encoder": {"num_patches": lambda maker: 9},
+    "deepseek_ocr2_encoder": {"inputs_embeds": normal(TOKENS, HIDDEN), "num_patches": lambda maker: 6},
     "dia": {"decoder_input_ids": words(7, 9)},
     "dia_decoder": {"input_ids": words(TOKENS, 9), "encoder_hidden_states": normal(7, HIDDEN)},
     "efficientloftr": _PAIR,
@@ -78,12 +97,18 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "fun_asr_nano": {"input_features": normal(FRAMES, 112)},
     "fun_asr_nano_encoder": {"input_features": normal(FRAMES, 112)},
     "fuyu": {"pixel_values": normal(36, 48)},
+    "gemma4": {"pixel_values": normal(36, 48)},
+    "granite4_vision": {"pixel_values": normal(3, 3, 32, 32), "image_sizes": fixed([[32, 32]] * BATCH)},
     "granite_speech_encoder": {"hidden_states": normal(FRAMES, MELS)},
     "granite_speech_plus_encoder": {"hidden_states": normal(FRAMES, MELS)},
     "grounding-dino": {"input_ids": fixed(_PHRASES)},
     "idefics": {"pixel_values": normal(1, 3, IMAGE, IMAGE), "image_attention_mask": ones(TOKENS, 1)},
     "idefics2_perceiver": {"context": normal(TOKENS, HIDDEN)},
     "informer": _series(10, 3),
+    "inkling2": {
+        "pixel_values": lambda maker: maker.normal(18, 8, 8, 3),
+        "image_grid_thw": fixed([[1, 3, 3]] * BATCH),
+    },
     "instructblip": _QFORMER,
     "instructblipvideo": _QFORMER,
     "kimi_k25": {"pixel_values": lambda maker: maker.normal(72, 3, 4, 4)},
@@ -106,6 +131,12 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "aspect_ratio_ids": fixed([[6], [1]]),
         "aspect_ratio_mask": fixed([[[1, 1, 1, 1]], [[1, 0, 0, 0]]]),
     },
+    "molmo2": {
+        "pixel_values": normal(36, 48),
+        "image_token_pooling": lambda maker: torch.cat([_POOLED, torch.where(_POOLED < 0, -1, _POOLED + 36)]),
+        "image_grids": fixed([[3, 3, 0, 0]] * BATCH),
+    },
+    "molmo2_adapter": {"image_features": normal(36, 2 * HIDDEN), "pooled_patches_idx": lambda maker: _POOLED},
     "molmo2_vision": {"pixel_values": normal(36, 48)},
     "moshi_depth": {"last_hidden_state": normal(TOKENS, HIDDEN)},
     "muse_glimmer_assistant": {
@@ -114,6 +145,10 @@ SPECIAL: dict[str, dict[str, Make]] = {
     },
     "musicgen": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
     "musicgen_melody": {"decoder_input_ids": lambda maker: maker.ids(7, 2 * BATCH)},
+    "nemotron_h_omni": {
+        "pixel_values": lambda maker: maker.normal(72, 48),
+        "image_grid_hw": fixed([[6, 6]] * BATCH),
+    },
     "nemotron3_5_transcribe_word_timestamp": {"inputs_embeds": normal(TOKENS, HIDDEN)},
     "omdet-turbo": {
         "classes_input_ids": lambda maker: maker.ids(5, BATCH * 3),
@@ -130,6 +165,11 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "perceiver": {"inputs": normal(TOKENS, HIDDEN)},
     "phi4_multimodal_audio": {"hidden_states": normal(FRAMES, 80), "mask": ones(FRAMES)},
     "pocket_tts_audio_tokenizer_decoder": {"latents": normal(HIDDEN, TOKENS)},
+    "pp_formulanet_text": {
+        "input_ids": words(TOKENS),
+        "attention_mask": lambda maker: maker.padding(),
+        "encoder_hidden_states": normal(7, HIDDEN),
+    },
     "pp_ocrv5_mobile_rec": {"pixel_values": normal(3, 96, 320)},
     "pp_ocrv6_small_rec": {"pixel_values": normal(3, 48, 320)},
     "pp_ocrv6_tiny_rec": {"pixel_values": normal(3, 48, 320)},
@@ -171,7 +211,9 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "text_features": normal(TOKENS, HIDDEN),
         "text_mask": lambda maker: maker.padding().bool(),
     },
+    "sam3_lite_text_mask_decoder": _SAM3_MASKS,
     "sam3_lite_text_text_model": {"input_ids": words(TOKENS), "attention_mask": ones(TOKENS)},
+    "sam3_mask_decoder": _SAM3_MASKS,
     "seggpt": {
         "pixel_values": normal(3, IMAGE, IMAGE),
         "prompt_pixel_values": normal(3, IMAGE, IMAGE),
@@ -191,7 +233,9 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "past_values": normal(40),
         "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long),
     },
+    "tvp": {"pixel_values": normal(4, 3, 128, 128)},
     "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
+    "video_llava": {"pixel_values": normal(3, IMAGE, IMAGE)},
     "vjepa2": {"pixel_values_videos": normal(4, 3, IMAGE, IMAGE)},
     "voxtral_realtime": {"input_features": normal(MELS, 8 * TOKENS)},
     "xclip": {"pixel_values": normal(4, 3, IMAGE, IMAGE)},
