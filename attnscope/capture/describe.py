@@ -1,16 +1,19 @@
 """Provenance and tokens of a run on a model object whose origin nobody told us."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from attnscope import __version__
 from attnscope.capture.takeover import kernel_name
 from attnscope.model.anatomy import Site, sites
+from attnscope.model.patches import reader_of
 from attnscope.model.text import tokens_from_encoding
+from attnscope.model.towers import named_after_senses
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Token, Tokens
 
@@ -63,25 +66,37 @@ def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens | None:
 
 @dataclass(frozen=True)
 class Sides:
-    """The tokens that queries and keys stand for; `target` is what a decoder beside an encoder reads."""
+    """The tokens that queries and keys stand for; `target` is what a decoder beside an encoder reads.
+
+    The towers in `sensing` read a picture or a sound: words do not stand for their positions, however many
+    these are. Where `looks_at_them` is True, that is what cross-attention looks at.
+    """
 
     source: Tokens | None
     target: Tokens | None = None
+    sensing: frozenset[str] = frozenset()
+    looks_at_them: bool = False
 
-    def of(self, kind: Kind, queries: int, keys: int) -> tuple[Tokens, Tokens]:
+    def of(self, kind: Kind, queries: int, keys: int, tower: str = "") -> tuple[Tokens, Tokens]:
         """Tokens of the query side and of the key side of one kind of attention.
 
         Where the lengths are not those of the texts (windows, latents, pictures) positions are numbered;
         keys that are the decoder's own followed by the encoder's are called so.
         """
-        own = self.source if self.target is None or kind is Kind.ENCODER else self.target
-        query_tokens = _fitting(queries, own, self.source) or numbered(queries)
-        other = self.source if kind is Kind.CROSS else query_tokens
-        if (fits := _fitting(keys, other, query_tokens, self.source)) is not None:
+        source, target = self.source, self.target
+        if tower in self.sensing:
+            source, target = _wordless(source), _wordless(target)
+        own = source if target is None or kind is Kind.ENCODER else target
+        query_tokens = _fitting(queries, own, source) or numbered(queries)
+        if kind is Kind.CROSS:
+            others: tuple[Tokens | None, ...] = (_wordless(source) if self.looks_at_them else source,)
+        else:
+            others = query_tokens, source
+        if (fits := _fitting(keys, *others)) is not None:
             return query_tokens, fits
-        if self.source is not None and keys == queries + len(self.source):
-            texts = query_tokens.texts + self.source.texts
-            return query_tokens, Tokens(texts, query_tokens.items + _second_part(self.source, query_tokens))
+        if source is not None and keys == queries + len(source):
+            texts = query_tokens.texts + source.texts
+            return query_tokens, Tokens(texts, query_tokens.items + _second_part(source, query_tokens))
         return query_tokens, numbered(keys)
 
 
@@ -96,7 +111,23 @@ def sides_of(
     tokens = tokens or tokens_of(inputs, row)
     if target is None and "decoder_input_ids" in inputs:
         target = tokens_by_id(inputs["decoder_input_ids"][row].tolist())
-    return Sides(tokens, target)
+    sensing = _sensing(model, inputs)
+    spoken_to = getattr(model.config, "is_encoder_decoder", False)
+    return Sides(tokens, target, sensing, bool(sensing) and not spoken_to)
+
+
+def _sensing(model: nn.Module, inputs: Mapping[str, Any]) -> frozenset[str]:
+    """The towers, by their pattern, that read only what in `inputs` is no text."""
+    senses = [n for n, v in inputs.items() if isinstance(v, Tensor) and v.is_floating_point() and v.ndim > 2]
+    if not senses:
+        return frozenset()
+    readers = [reader for name in senses if (reader := reader_of(model, name))]
+    reading = {
+        reader.first.tower
+        for reader in readers
+        if "input_ids" not in inspect.signature(type(reader.module).forward).parameters
+    }
+    return frozenset(reading | {site.tower for site in sites(model) if named_after_senses(site.tower)})
 
 
 def numbered(count: int) -> Tokens:
@@ -106,6 +137,11 @@ def numbered(count: int) -> Tokens:
 
 def _fitting(count: int, *candidates: Tokens | None) -> Tokens | None:
     return next((each for each in candidates if each is not None and len(each) == count), None)
+
+
+def _wordless(tokens: Tokens | None) -> Tokens | None:
+    """Tokens that stand for no words, such as the patches of a picture; None for others."""
+    return None if tokens is None or any(token.id >= 0 for token in tokens.items) else tokens
 
 
 def _second_part(tokens: Tokens, first: Tokens) -> tuple[Token, ...]:

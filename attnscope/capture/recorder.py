@@ -104,7 +104,7 @@ class Recorder:
         self.called[module] += 1
         if self.wanted is not None and layer not in self.wanted:
             return
-        query_tokens, key_tokens = self.sides.of(site.kind, queries, keys)
+        query_tokens, key_tokens = self.sides.of(site.kind, queries, keys, site.tower)
         for entry in self._mine(entries):
             block = self.blocks[module, layer]
             self.blocks[module, layer] += 1

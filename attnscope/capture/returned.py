@@ -82,7 +82,7 @@ def returned(
     found = []
     for layer in wanted:
         weights = _checked(made.get(layer), chosen, layer, batch_size(inputs))[row]
-        queries, keys = sides.of(chosen.kind, *weights.shape[1:])
+        queries, keys = sides.of(chosen.kind, weights.shape[1], weights.shape[2], chosen.pattern)
         if not _keys_are_tokens(model, inputs, chosen, layer, made[layer], row):
             keys = numbered(weights.shape[2])
         notes = (_NUMBERED,) if keys.names == numbered(len(keys)).names else ()

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.describe import Sides, provenance_of, tokens_by_id, tokens_of
+from attnscope.capture.describe import Sides, provenance_of, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.growing import Growing
 from attnscope.capture.record import as_read, chosen_layer, evaluating, forced, nothing_seen, tower_of
 from attnscope.capture.recorder import Recorder
@@ -63,9 +63,10 @@ def capture_written(
     if missing := sorted(wanted - {call.layer for call in calls}):
         raise InputError(nothing_seen(model, chosen, missing))
     tokens = tokens or tokens_of(inputs)
-    sides = Sides(tokens, tokens_by_id(list(written.read)) if spell is None else spell(written))
+    read = tokens_by_id(list(written.read)) if spell is None else spell(written)
+    sides = sides_of(model, inputs, tokens, read)
     for i, call in enumerate(calls):
-        queries, keys = sides.of(call.kind, call.q.shape[1], call.k.shape[1])
+        queries, keys = sides.of(call.kind, call.q.shape[1], call.k.shape[1], call.tower)
         calls[i] = replace(call, query_tokens=queries, key_tokens=keys)
     origin = provenance or provenance_of(model, tokens)
     if not getattr(model.config, "is_encoder_decoder", False):

@@ -15,7 +15,7 @@ from attnscope.model.anatomy import Site, layers_of
 from attnscope.model.naming import tower_names
 from attnscope.results import Kind, Route
 
-_SENSES = {"vision", "visual", "image", "img", "audio", "speech", "qformer", "head"}
+_SENSES = {"vision", "visual", "visn", "image", "img", "audio", "speech", "qformer", "head"}
 _HEAD_COUNTS = (
     "num_heads",
     "num_attention_heads",
@@ -104,9 +104,14 @@ def reading_text(found: Sequence[Tower]) -> Tower:
 
     That is, one whose modules are not named after pictures or sounds, a decoder before an encoder.
     """
-    text = [tower for tower in found if not _SENSES & set(re.split(r"[._]", tower.pattern.lower()))]
+    text = [tower for tower in found if not named_after_senses(tower.pattern)]
     preferred = (Kind.CROSS, Kind.DECODER, Kind.ENCODER)
     return min(text or found, key=lambda tower: (preferred.index(tower.kind), -len(tower.layers)))
+
+
+def named_after_senses(pattern: str) -> bool:
+    """Whether a part of the modules' path says that they read a picture or a sound."""
+    return bool(_SENSES & set(re.split(r"[._]", pattern.lower())))
 
 
 def _heads(members: Iterable[Site]) -> dict[int, int]:

@@ -11,7 +11,9 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from attnscope.capture import capture
+from attnscope.capture.describe import Sides
 from attnscope.errors import InputError
+from attnscope.results import Kind
 from attnscope.tokens import Token, Tokens
 
 
@@ -71,3 +73,25 @@ def test_provenance_is_that_of_the_model_object(kernel, dtype):
     assert (told.revision, told.digest, told.demo, told.source) == (None, None, False, "unpinned")
     assert told.versions["torch"] == torch.__version__
     assert told.versions["transformers"] == transformers.__version__
+
+
+def test_patches_are_not_called_after_a_text_that_has_as_many_tokens():
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 30}
+    text = {**sizes, "num_attention_heads": 4, "vocab_size": 97, "max_position_embeddings": 16}
+    vision = {**sizes, "num_attention_heads": 3, "image_size": 32, "patch_size": 16}
+    torch.manual_seed(0)
+    model = transformers.CLIPModel(
+        transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    ).eval()
+    inputs = {"input_ids": torch.tensor([[7, 5, 9, 11, 96]]), "pixel_values": torch.randn(1, 3, 32, 32)}
+    (words,) = capture(model, inputs, layers=[0], tower="text_model").calls
+    (patches,) = capture(model, inputs, layers=[0], tower="vision_model").calls
+    assert words.query_tokens.ids == words.key_tokens.ids == (7, 5, 9, 11, 96)
+    assert patches.q.shape[1] == 5  # the class token and 2 x 2 patches: as many as there are words
+    assert patches.query_tokens.names == patches.key_tokens.names == ("0", "1", "2", "3", "4")
+
+
+def test_keys_of_cross_attention_are_not_called_after_the_queries_that_are_as_many():
+    queries, keys = Sides(None, Tokens((), (Token(7, "x", "x", None, None),) * 3)).of(Kind.CROSS, 3, 3)
+    assert queries.ids == (7, 7, 7)
+    assert keys.names == ("0", "1", "2")
