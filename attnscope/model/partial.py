@@ -33,10 +33,28 @@ def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
         model_class.__init__(self, config, *args, **kwargs)
         for stack in layer_stacks(self).values():
             del stack[layers:]
+        _forget_ties(self)
 
     return type(
         model_class.__name__, (model_class,), {"__init__": construct, "__module__": model_class.__module__}
     )
+
+
+def _forget_ties(model: nn.Module) -> None:
+    """Take out of the list of tied weights those that went with their layer: Zamba's share theirs."""
+    for module in model.modules():
+        ties = getattr(module, "all_tied_weights_keys", None)
+        if isinstance(ties, dict):
+            left = {tied: own for tied, own in ties.items() if _has(module, tied) and _has(module, own)}
+            module.all_tied_weights_keys = left  # type: ignore[assignment]
+
+
+def _has(module: nn.Module, weight: str) -> bool:
+    try:
+        module.get_parameter_or_buffer(weight)  # type: ignore[operator]
+    except AttributeError:
+        return False
+    return True
 
 
 def kept(skeleton: nn.Module, layers: int | None) -> dict[str, torch.Tensor]:

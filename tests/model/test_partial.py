@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import bert_config, tiny_bert, tiny_translator
+from checkpoints import bert_config, save, tiny_bert, tiny_translator, vocabulary_size
 from safetensors.torch import load_file, save_file
 from sharded import LAYERS, SHARDS, bert, gpt2, in_shards, llama, llama_config, mixtral, nomic, shard_name
-from transformers import BertModel, LlamaModel, PreTrainedModel
+from transformers import BertModel, LlamaModel, PreTrainedModel, Zamba2Config, Zamba2Model
 
 from attnscope.capture import capture
 from attnscope.errors import ModelUnavailableError
@@ -179,3 +179,18 @@ def test_only_a_norm_that_stands_alone_behind_the_layers_is_left_out() -> None:
     assert set(needed(both, model, 2)) == {"embedding_norm.weight"}
     model.embedding_norm, model.position_norm = None, nn.Linear(24, 24)
     assert set(needed({"position_norm.weight"}, model, 2)) == {"position_norm.weight"}
+
+
+def test_layers_that_share_their_weights_with_later_ones_load_without_these(tmp_path: Path) -> None:
+    config = Zamba2Config(
+        vocab_size=vocabulary_size(), hidden_size=24, num_hidden_layers=5, hybrid_layer_ids=[1, 2, 4],
+        layers_block_type=["mamba", "hybrid", "hybrid", "mamba", "hybrid"], num_mem_blocks=2,
+        mamba_d_state=4, mamba_headdim=12, n_mamba_heads=4, mamba_ngroups=1, num_attention_heads=3,
+        num_key_value_heads=3, intermediate_size=30, adapter_rank=4, max_position_embeddings=32,
+    )  # fmt: skip
+    torch.manual_seed(5)
+    folder = save(Zamba2Model(config), tmp_path / "m")
+    part = load(planned(folder), layers=3)  # layer 4 has the weights of layer 1, and is not there
+    assert part.layers == 3
+    for mine, theirs in zip(vectors(part, 2), vectors(load(planned(folder)), 2), strict=True):
+        assert torch.equal(mine, theirs)
