@@ -80,6 +80,13 @@ def test_one_head_says_where_it_stands():
     assert head_attention(capture(sharp("gpt_oss"), ids()), 1, 3).sink == float(sinks[3])
 
 
+def test_a_window_that_the_model_looks_beyond_is_not_stated():
+    captured = capture(sharp("mistral"), ids(), layers=[0])
+    assert head_attention(captured, 0, 1).window == 4
+    told = replace(captured.calls[0], allowed=torch.ones(1, TOKENS, TOKENS).tril().bool())
+    assert head_attention(replace(captured, calls=(told,)), 0, 1).window is None
+
+
 def test_rows_that_have_no_key_are_nan_and_said_to_be_unanswered():
     found = head_attention(capture(sharp("llama"), padded("left"), row=1), 1, 0)
     assert found.answered.tolist() == [False] * 3 + [True] * 8

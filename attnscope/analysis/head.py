@@ -1,8 +1,10 @@
 """One head, every stage of it, with its certificate."""
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
-from attnscope.attention import Capture
+from attnscope.attention import AttentionCall, Capture
 from attnscope.results import HeadAttention, Kind
 from attnscope.sdpa import attend
 from attnscope.verify import certify
@@ -41,7 +43,7 @@ def head_attention(
         softcap=call.softcap,
         sink=None if operands.sinks is None else float(operands.sinks.mean()),
         sink_by_query=operands.sinks is not None and operands.sinks.numel() > 1,
-        window=call.window,
+        window=call.window if _is_held(call, allowed) else None,
         module=call.module,
         certificate=certify(call, head),
         provenance=captured.provenance,
@@ -50,3 +52,12 @@ def head_attention(
         block=call.block,
         blocks=captured.blocks(layer),
     )
+
+
+def _is_held(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> bool:
+    """Whether no query looks beyond the window: a kernel may be told of one that no mask holds."""
+    queries, keys = allowed.shape
+    if call.window is None or queries != keys:
+        return call.window is not None
+    places = torch.arange(keys)
+    return not (allowed & ((places[:, None] - places).abs() >= call.window)).any()

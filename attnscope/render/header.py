@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -106,12 +107,18 @@ def _of_operands(result: HeadAttention) -> list[str]:
         features.append(f"keys of {dim} dimensions, values of {value_dim}")
     features += [f"{name} added" for name in result.terms]
     if result.window is not None:
-        features.append(f"window of {counted(result.window, 'token')}")
+        features.append(_window(result, result.window))
     if result.softcap is not None:
         features.append(f"scores capped at ±{result.softcap:g}")
     if result.sink is not None:
         features.append(f"sink {result.sink:.2f}{' on average' if result.sink_by_query else ''}")
     return features
+
+
+def _window(result: HeadAttention, width: int) -> str:
+    """How far it looks: back over so many tokens, itself among them; or one less to either side."""
+    both_ways = result.kind is Kind.ENCODER and bool(np.triu(result.allowed, 1).any())
+    return f"window of {counted(width - both_ways, 'token')}" + (" to either side" if both_ways else "")
 
 
 def _shared_key_head(result: HeadAttention) -> str:

@@ -110,6 +110,8 @@ def test_files_of_a_verification_tell_tower_route_and_block() -> None:
         ({"block": 3, "blocks": 16}, "block 3 of 16 (--block)"),
         ({"block": 0, "blocks": 1}, None),
         ({"v": np.zeros((13, 5)), "output": np.zeros((13, 5))}, "keys of 8 dimensions, values of 5"),
+        ({"window": 5}, "window of 4 tokens to either side"),
+        ({"window": 5, "allowed": np.tri(13, dtype=bool)}, "window of 5 tokens"),
         ({"notes": ("odd",)}, "odd"),
         ({"key_heads": 4, "key_head": 3}, "reads key head 3 (shared by heads 9-11)"),
     ],

@@ -27,7 +27,7 @@ LONG = [f"w{i}" for i in range(70)]
 GOLDEN = {
     "header": lambda width: header(made.head()),
     "header_of_a_shared_key_head": lambda width: header(
-        made.head(demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25)
+        made.head(causal=True, demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25)
     ),
     "weights": lambda width: matrix(made.head(), "weights", width),
     "weights_masked": lambda width: matrix(made.head(causal=True, empty=[0]), "weights", width),
