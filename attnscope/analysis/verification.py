@@ -38,7 +38,7 @@ def verification(
         untouched = model(**inputs)
     found = towers(sites(model))
     if not found:
-        raise InputError(without_attention(model, type(model).__name__))
+        raise InputError(without_attention(model, provenance.model))
     tower_of = {site.path: tower for tower in found for site in tower.sites}
     checks: list[LayerCheck] = []
 

@@ -43,7 +43,7 @@ def run_empty(model: nn.Module, watched: Sequence[Site], length: int) -> EmptyRu
         with evaluating(model), _few_experts(model), seen.watching(model), torch.device("meta"):
             model(**empty_inputs(model, length))
     except Exception as error:  # whatever a model does with numbers that are not there
-        problem = one_line(error)
+        problem = one_line(error).partition(". ")[0]
     return EmptyRun(seen.handed, seen.rotated, frozenset(seen.used), problem)
 
 

@@ -92,6 +92,8 @@ def compare(
     side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
     table has every layer.
     """
+    if wanted.block:
+        raise InputError("compare looks at block 0 of a layer: leave --block out")
     targets = list(out or [])
     check_targets(targets, PICTURES + NUMBERS)
     if sides.layer_b is not None:
@@ -170,8 +172,16 @@ def _open(request: Request, texts: Texts, wanted: Wanted, output: Output) -> Ses
 
 
 def _chosen(session: Session, layer: str | None) -> tuple[int, ...]:
+    from attnscope.model.towers import layers_without
+
     where = f"{session.model.name}: layers {listed(session.layers)}"
-    return selection.choose(selection.parse(layer, "layer"), session.layers, "layer", where)
+    return selection.choose(
+        selection.parse(layer, "layer"),
+        session.layers,
+        "layer",
+        where,
+        layers_without(session.model.module, session.tower),
+    )
 
 
 def _one(layers: tuple[int, ...]) -> int:

@@ -47,7 +47,7 @@ def heads(
     texts: SparedTexts,
     media: Media,
     wanted: Wanted,
-    query: options.Query = None,
+    query: options.QueryOverFile = None,
     show: Shown = Show.WEIGHTS,
     terms: Terms = False,
     key: options.Key = None,

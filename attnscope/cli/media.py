@@ -60,6 +60,14 @@ class SparedTexts(Texts):
             raise InputError("give a text to read, or a file with --image or --audio")
         return super().read()
 
+    def beside(self, media: Media) -> tuple[str, ...]:
+        """The same, none where a picture or a sound is read alone."""
+        if not media.given or self.text is not None:
+            return self.read()
+        if self.pair is not None:
+            raise InputError("--pair is a second text: there is no first one, leave --pair out")
+        return ()
+
 
 @dataclass(frozen=True, eq=False)
 class Sensing:
@@ -124,7 +132,7 @@ def check_media(others: list[str]) -> None:
 
 def show_media(
     media: Media,
-    texts: Texts,
+    texts: SparedTexts,
     wanted: Wanted,
     request: Request,
     output: Output,
@@ -145,11 +153,11 @@ def show_media(
     finish(_verdict(result))
 
 
-def open_media(media: Media, texts: Texts, wanted: Wanted, request: Request, output: Output) -> Sensing:
+def open_media(media: Media, texts: SparedTexts, wanted: Wanted, request: Request, output: Output) -> Sensing:
     """The model loaded up to the last of the chosen layers, and the picture or the sound read for it."""
     wanted_layers = selection.parse(wanted.layer, "layer")
     wanted_heads = selection.parse(wanted.head, "head")
-    read = () if texts.text is None else texts.read()
+    read = texts.beside(media)
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
         from attnscope.model import load
@@ -204,7 +212,8 @@ def laid_over(sensing: Sensing, query: str | None, output: Output) -> "Laid":
             raise InputError(
                 f"each layer of {session.model.name} has windows of its own: name one with --layer"
             )
-        output.notice(f"it is read in {windows} windows: showing {session.block % windows} (--block chooses)")
+        shown = captured.call(session.layers[0], block=session.block).block
+        output.notice(f"it is read in {windows} windows: showing {shown} (--block chooses)")
     if sensing.one:
         head = head_attention(captured, session.layers[0], session.heads[0], block=session.block)
         position = _query(head.query_tokens, head.key_tokens, query, output)

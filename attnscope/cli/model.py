@@ -90,8 +90,10 @@ def _tower(planned: "Plan", kind: str | None, name: str | None) -> "Tower | None
 
 
 def _layer(planned: "Plan", tower: "Tower", wanted: list[tuple[int, int]] | None) -> int:
+    from attnscope.model.towers import layers_without
+
     where = f"{planned.name} ({tower.called}): layers {listed(tower.layers)}"
-    chosen = selection.choose(wanted, tower.layers, "layer", where)
+    chosen = selection.choose(wanted, tower.layers, "layer", where, layers_without(planned.skeleton, tower))
     if len(chosen) != 1:
         raise InputError(f"the cost is that of one layer, --layer names {len(chosen)}: {listed(chosen)}")
     return chosen[0]

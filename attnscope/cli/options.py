@@ -186,6 +186,15 @@ Query = Annotated[
         "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
     ),
 ]
+QueryOverFile = Annotated[
+    str | None,
+    typer.Option(
+        "--query",
+        metavar="TOKEN",
+        help="Show what one query attends to: a token's text or its position; over a picture or a sound also "
+        "a patch (r3c5: row 3, column 5), a time (0.20s) or mean, the mean over all queries.",
+    ),
+]
 Key = Annotated[
     str | None,
     typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),

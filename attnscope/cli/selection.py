@@ -1,6 +1,7 @@
 """`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant."""
 
 import re
+from collections.abc import Collection
 
 from attnscope.errors import InputError
 
@@ -18,11 +19,16 @@ def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:
 
 
 def choose(
-    ranges: list[tuple[int, int]] | None, there: tuple[int, ...], what: str, where: str
+    ranges: list[tuple[int, int]] | None,
+    there: tuple[int, ...],
+    what: str,
+    where: str,
+    without: Collection[int] = (),
 ) -> tuple[int, ...]:
     """The numbers among `there` that `ranges` name, ascending; negatives count from the end.
 
-    `where` ends the message when one is not there: it says what is.
+    `where` ends the message when one is not there: it says what is. `without` are layers that the model has
+    and that have no attention.
     """
     if ranges is None:
         return there
@@ -31,6 +37,9 @@ def choose(
         start, end = (_from_start(number, there) for number in (first, last))
         if start is None or end is None or end < start:
             named = str(first) if first == last else f"{first}-{last}"
+            if {first, last} & set(without):
+                number = first if first in without else last
+                raise InputError(f"{what} {number} has no attention in {where}")
             raise InputError(f"no {what} {named} in {where}")
         chosen |= {number for number in there if start <= number <= end}
     return tuple(sorted(chosen))

@@ -265,10 +265,12 @@ def chosen_heads(
     output: Output,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Layers and heads by number; where layers differ in heads, those that all chosen ones have."""
+    from attnscope.model.towers import layers_without
+
     of_kind = f" ({tower.called})" if len(planned.towers) > 1 else ""
     widest = range(max(tower.heads.values()))
     where = f"{planned.name}{of_kind}: layers {listed(tower.layers)}, heads {listed(widest)}"
-    chosen = selection.choose(layers, tower.layers, "layer", where)
+    chosen = selection.choose(layers, tower.layers, "layer", where, layers_without(planned.skeleton, tower))
     counts = {tower.heads[layer] for layer in chosen}
     if 0 in counts:
         raise InputError(f"{planned.name} does not say how many heads a layer has: name layer and head")

@@ -1,5 +1,6 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
@@ -26,7 +27,7 @@ def verify(
     The final hidden states and logits are held against a run that was not touched. Exit code 5 when
     a certificate fails or a result changes while the model is watched.
     """
-    targets, read = list(out or []), () if media.given and texts.text is None else texts.read()
+    targets, read = list(out or []), texts.beside(media)
     check_targets(targets, NUMBERS)
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
@@ -36,10 +37,15 @@ def verify(
 
         model = load_with_head(checkpoint, **request.loading)
     tell_memory(model, output)
+    encoded: Encoded
+    medium = None
     if media.given:
         from attnscope.model.media import read_media
 
-        encoded: Encoded = read_media(model, image=media.image, audio=media.audio, texts=read)
+        perceived = read_media(model, image=media.image, audio=media.audio, texts=read)
+        for notice in perceived.notices:
+            output.notice(notice)
+        encoded, medium = perceived, perceived.medium
     else:
         encoded = encode(model, read, output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
@@ -52,6 +58,10 @@ def verify(
             provenance,
             None if target is None else target.tokens,
         )
+    if medium is not None:
+        from attnscope.render.media_words import file_words
+
+        result = replace(result, notes=(file_words(medium), *result.notes))
     save(output, targets, result)
     if json:
         output.document(result)

@@ -98,7 +98,8 @@ def gone_on(session: "Session", settings: "Settings", output: "Output") -> "Sess
 
 
 def _tell(name: str, written: "Written", read: "Tokens", output: "Output") -> None:
-    output.notice(f"{name} goes on, {written.how}: {read.texts[-1].strip()}")
+    said = read.texts[-1].strip() or " ".join(read.labels[written.given :]) or "with nothing that is read"
+    output.notice(f"{name} goes on, {written.how}: {said}")
     ended = ", with which it came to an end," if written.finished else ""
     many = len(written.ids) - written.given
     words = "its one new token" if many == 1 else f"of its {many} new tokens the last"

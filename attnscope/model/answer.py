@@ -77,11 +77,16 @@ def _classes(config: Any, pair: bool) -> list[tuple[Task, type[nn.Module]]]:
     ]
     if pair:
         masked = [masked[1], masked[2], masked[0]]
-    masked_first = [(Task.MASKED, found) for found in masked if found is not None and found is not causal]
+    masked_first = [(_task(found), found) for found in masked if found is not None and found is not causal]
     causal_one = [(Task.NEXT, causal)] if causal is not None else []
     if (causal is not None and saved is causal) or getattr(config, "is_decoder", False):
         return causal_one
     return masked_first or causal_one
+
+
+def _task(model_class: Any) -> Task:
+    """A model that writes goes on, also where only its mapping for pre-training names it (LLaVA)."""
+    return Task.NEXT if getattr(model_class, "can_generate", bool)() else Task.MASKED
 
 
 def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:

@@ -182,7 +182,10 @@ def _check_kernel(planned: Plan, attention: str) -> None:
         with torch.device("meta"):
             planned.model_class(config)
     except (ImportError, ValueError) as error:
-        raise InputError(f"{planned.name} cannot run with --attn {attention}: {one_line(error)}") from error
+        why = one_line(error).partition(". ")[0].rstrip(".")  # the rest asks for a feature of transformers
+        raise InputError(
+            f"{planned.name} cannot run with --attn {attention}: {why}; --attn eager runs always"
+        ) from error
 
 
 def _tokenizer_of(planned: Plan, remote_code: bool) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy import Site, layers_of
+from attnscope.model.anatomy import Site, layer_stacks, layers_of
 from attnscope.model.naming import tower_names
 from attnscope.results import Kind, Route
 
@@ -107,6 +107,14 @@ def reading_text(found: Sequence[Tower]) -> Tower:
     text = [tower for tower in found if not named_after_senses(tower.pattern)]
     preferred = (Kind.CROSS, Kind.DECODER, Kind.ENCODER)
     return min(text or found, key=lambda tower: (preferred.index(tower.kind), -len(tower.layers)))
+
+
+def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
+    """Layers between those of `tower` that have no attention; none where it stands in several lists."""
+    for path, stack in layer_stacks(model).items():
+        if all(site.path.startswith(tuple(f"{path}.{n}." for n in site.layers)) for site in tower.sites):
+            return tuple(number for number in range(len(stack)) if number not in tower.layers)
+    return ()
 
 
 def named_after_senses(pattern: str) -> bool:

@@ -127,7 +127,9 @@ def heading_words(result: HeadWeights, shown: str = "") -> str:
     parts = [model_words(result.provenance), result.name, where_words(result)]
     parts += [shown] if shown else []
     if result.certificate.verdict is not Verdict.CERTIFIED:
-        parts.append(verdict_words(result.certificate.verdict))
+        parts.append(
+            verdict_words(result.certificate.verdict).replace(" ", "\u00a0")
+        )  # the mark stays with it
     return " · ".join(parts)
 
 

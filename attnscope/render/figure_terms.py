@@ -9,6 +9,7 @@ from attnscope.render.page import Words, sheet
 from attnscope.render.plot_terms import colour_words, draw_terms, panels_of, terms_frames
 from attnscope.render.terms import recipe
 from attnscope.render.typesetting import drawing
+from attnscope.render.view_words import sums_words
 from attnscope.results import HeadTerms
 
 
@@ -25,6 +26,6 @@ def terms_figure(result: HeadTerms) -> Figure:
 def _words(result: HeadTerms) -> Words:
     head = result.head
     hatched = [] if head.allowed.all() else ["hatched: masked"]
-    told = [recipe(result), colour_words(panels_of(result)), *hatched, *feature_words(head)]
+    told = [recipe(result), colour_words(panels_of(result)), *hatched, sums_words(head), *feature_words(head)]
     foot = (" · ".join(told), certificate_words(head.certificate), source_words(head.provenance))
     return Words(heading_words(head, "parts of the score"), sentence_words(head), foot)

@@ -32,12 +32,14 @@ def count_words(number: int) -> str:
 
 
 def time_words(seconds: float) -> str:
-    """`3.5 ms`, `420 ms`, `17.7 s`, `7 min`, `2.5 h`."""
+    """`3.5 ms`, `420 ms`, `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
+    if seconds < 5e-5:
+        return "less than 0.1 ms"
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"
     if seconds < 7200:
         return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def range_words(numbers: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ from attnscope.render.cells import DIM, HEADING, line
 from attnscope.render.certificate import GLYPHS, STYLES
 from attnscope.render.labels import left, right
 from attnscope.render.media_words import shares_words
-from attnscope.render.numbers import counted, largest_magnitude, weight_text
+from attnscope.render.numbers import counted, largest_magnitude, short, weight_text
 from attnscope.render.palette import sequential
 from attnscope.render.strongest import descending
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
@@ -63,12 +63,15 @@ def _grid(weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None
         if cell is not None and cell[0] == row:
             parts[cell[1]] = (_OWN[wide], colours[cell[1]])
         lines.append(line((left(f"r{row}", margin), DIM), *parts))
-    scale = " ".join(
-        f"{shade} from {weight_text(i * largest / 5, 3)}" for i, shade in enumerate(_SHADES) if i
-    )
+    scale = " ".join(f"{shade} from {_bound(i * largest / 5)}" for i, shade in enumerate(_SHADES) if i)
     own = "" if cell is None else f" · {_OWN[wide]} the query's own patch"
     unread = " · the dots are not read" if np.isnan(weights).any() else ""
     return [*lines, Text(f"{scale}{own}{unread}", style=DIM)]
+
+
+def _bound(weight: float) -> str:
+    """A weight to three decimals, to two digits where those would not tell the bounds apart."""
+    return weight_text(weight, 3) if weight >= 0.01 else short(weight)
 
 
 def _shade(share: float) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import save, tiny_bert
+from checkpoints import save, tiny_bert, vocabulary_size
 from safetensors.torch import load_file, save_file
-from transformers import BertModel, GPT2Config, GPT2Model
+from transformers import BertModel, GPT2Config, GPT2Model, Lfm2Config, Lfm2Model
 
 TEXT = "I was watching the [MASK] when it opened."
 HEAD = ("--layer", "3", "--head", "2")
@@ -254,3 +254,42 @@ def test_an_index_that_points_outside_of_the_folder_is_refused(attnscope, bert: 
     index = {"weight_map": {"embeddings.word_embeddings.weight": "../outside.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 3, "is not a file beside it")
+
+
+@pytest.mark.parametrize(
+    ("command", "layer", "part"),
+    [
+        ("heads", "0", "layer 0 has no attention in {}: layers 1, 3"),
+        ("heads", "1-2", "layer 2 has no attention in {}: layers 1, 3"),
+        ("heads", "4", "no layer 4 in {}: layers 1, 3"),
+        ("model", "2", "layer 2 has no attention in {} (decoder): layers 1, 3"),
+        ("compare", "2", "layer 2 has no attention in {}: layers 1, 3"),
+    ],
+)
+def test_a_layer_without_attention_is_told_from_one_that_is_not_there(
+    attnscope, hybrid: str, command: str, layer: str, part: str
+) -> None:
+    given = {"heads": [TEXT, "-m", hybrid], "model": [hybrid]}
+    given["compare"] = ["the dog", "a dog", "--word", "dog", "-m", hybrid]
+    refused(attnscope(command, *given[command], "--layer", layer), 2, part.format(hybrid))
+
+
+@pytest.fixture(scope="module")
+def hybrid(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two layers of convolution, and two with attention: 1 and 3."""
+    config = Lfm2Config(
+        vocab_size=vocabulary_size(), hidden_size=24, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=32,
+        layer_types=["conv", "full_attention", "conv", "full_attention"],
+    )  # fmt: skip
+    return str(save(Lfm2Model(config), tmp_path_factory.mktemp("hybrid")))
+
+
+def test_a_kernel_that_the_model_cannot_run_is_refused_with_one_that_it_can(attnscope, hybrid: str) -> None:
+    given = ("heads", TEXT, "-m", hybrid, "--attn", "flash_attention_2")
+    refused(attnscope(*given), 2, "cannot run with --attn flash_attention_2: ", "; --attn eager runs always")
+
+
+def test_compare_refuses_a_block_that_it_would_not_look_at(attnscope, bert: Path) -> None:
+    given = ("compare", "the dog", "a dog", "--word", "dog", "-m", str(bert), "--block", "1")
+    refused(attnscope(*given), 2, "compare looks at block 0 of a layer: leave --block out")

@@ -184,3 +184,34 @@ def test_a_text_model_reads_no_picture(attnscope: Any, bert: Path, square: str) 
     result = attnscope("heads", "the cat", "--image", square, "-m", str(bert), "-q")
     assert result.exit_code == 2
     assert "reads no pictures" in result.stderr
+
+
+def test_a_model_that_reads_pictures_and_text_goes_on_with_the_text(attnscope: Any, saved: Any) -> None:
+    told = document(attnscope("predict", "what is", "-m", saved("llava"), "--json"))
+    assert told["task"] == "next"
+    given = ("heads", "what is", "-m", saved("llava"), "-l", "1", "--head", "1", "--generate", "3")
+    written = document(attnscope(*given, "--json"))
+    assert np.array(written["weights"]).shape == (4, 4)
+    assert written["verdict"] == "certified"
+
+
+def test_a_verification_says_which_file_was_read_and_how(attnscope: Any, saved: Any, tmp_path: Path) -> None:
+    sound = str(media.sound_file(tmp_path, 0.5, rate=8000, channels=2))
+    heard = attnscope("verify", "--audio", sound, "-m", saved("hubert"))
+    assert "tone.wav, 0.50 s at 16000 Hz" in heard.stdout
+    assert "2 channels: their mean is read" in heard.stderr
+    assert "resampled to 16000" in heard.stderr
+
+
+@pytest.mark.parametrize("command", ["heads", "verify"])
+def test_a_second_text_without_a_first_is_refused(
+    command: str, attnscope: Any, saved: Any, square: str
+) -> None:
+    result = attnscope(command, "--image", square, "-m", saved("vit"), "--pair", "a cat")
+    assert result.exit_code == 2
+    assert result.stderr == "attnscope: --pair is a second text: there is no first one, leave --pair out\n"
+
+
+def test_a_window_that_is_not_there_is_not_announced(attnscope: Any, saved: Any, square: str) -> None:
+    given = ("heads", "--image", square, "-m", saved("swin"), "-l", "1", "--head", "0", "--block", "9")
+    assert attnscope(*given).stderr == "attnscope: no block 9 in layer 1: blocks are 0-3\n"
