@@ -58,6 +58,8 @@ def _not_rebuilt(call: AttentionCall) -> str:
     """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
     if call.remainder is not None:
         return "part of the score is known only as a remainder"
+    if call.unread:
+        return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
     if call.reweighted is not None:
         return "the model changes the weights of its softmax before they meet the values"
     return ""

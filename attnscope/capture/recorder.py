@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,18 +42,21 @@ class Recorder:
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
         self.unrotated: dict[nn.Module, Tensor] = {}
+        self.waiting: list[AttentionCall] = []  # what was traced in the module that runs
+        self.unread: dict[nn.Module, int] = {}
 
     @contextmanager
     def watching(self, after: Callable[[int], None]) -> Iterator[None]:
         by_route = {route: [s.module for s in self.site_of.values() if s.route is route] for route in Route}
         with ExitStack() as stack:
-            stack.enter_context(self._counting(after))
             self.unrotated = stack.enter_context(unrotated_keys(self.site_of))
             for route, way in ((Route.TAKEOVER, takeover), (Route.CUSTOM, custom_name)):
                 if by_route[route]:
                     stack.enter_context(way(by_route[route], self.of_kernel))
             if by_route[Route.TRACED]:
-                stack.enter_context(traced(by_route[Route.TRACED], self.of_trace))
+                stack.enter_context(traced(by_route[Route.TRACED], self.of_trace, self.of_unread))
+            # after the tracer's own hooks, so that what it leaves unread is known
+            stack.enter_context(self._counting(after))
             yield
 
     @contextmanager
@@ -62,6 +66,10 @@ class Recorder:
         def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
             layer = self._layer(self.site_of[module])
             self.entered[module] += 1
+            traced_calls, self.waiting = self.waiting, []
+            unread = self.unread.pop(module, 0)
+            for call in traced_calls:
+                self.keep(replace(call, unread=unread))
             after(layer)
 
         handles = [module.register_forward_hook(leave) for module in self.site_of]
@@ -92,6 +100,9 @@ class Recorder:
         self._record(given.module, lengths, partial(of_kernel, seen, heads=self.heads))
         return output, weights
 
+    def of_unread(self, module: nn.Module, count: int) -> None:
+        self.unread[module] = count
+
     def of_trace(self, seen: TracedAttention) -> None:
         lengths = (seen.query.shape[0], seen.query.shape[2], seen.key.shape[2])
         self._record(seen.module, lengths, partial(of_trace, seen, heads=self.heads))
@@ -120,7 +131,10 @@ class Recorder:
                 tower=site.tower,
                 block=block,
             )
-            self.keep(call)
+            if site.route is Route.TRACED:
+                self.waiting.append(call)
+            else:
+                self.keep(call)
 
     def _mine(self, entries: int) -> range:
         """The batch entries that belong to the row: several where a layer cuts its input into windows.

@@ -42,17 +42,22 @@ from attnscope.capture.trace_torch import native_answers, stepwise, unscripted
 __all__ = ["TracedAttention", "traced"]
 
 Watcher = Callable[[TracedAttention], None]
+Unread = Callable[[nn.Module, int], None]
 
 
 @contextmanager
-def traced(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
+def traced(
+    modules: Iterable[nn.Module], watch: Watcher, unread: Unread = lambda module, count: None
+) -> Iterator[None]:
     """While open, `watch` gets every softmax attention that is computed inside of one of `modules`.
 
     It is handed over as soon as the weights have met the values, under the innermost of `modules`. What
     the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
+    `unread` is told, when a module returns, how many softmaxes over scores it made whose weights were never
+    seen to meet values.
     """
     watched = tuple(dict.fromkeys(modules))
-    tracer = _Tracer(watch)
+    tracer = _Tracer(watch, unread)
     with ExitStack() as stack:
         stack.enter_context(unscripted(watched))
         stack.enter_context(native_answers(watched))
@@ -70,19 +75,23 @@ def traced(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
 class _Tracer(TorchFunctionMode):
     """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
 
-    def __init__(self, watch: Watcher) -> None:
+    def __init__(self, watch: Watcher, unread: Unread) -> None:
         super().__init__()
-        self.watch = watch
+        self.watch, self.unread = watch, unread
         self.inside: list[nn.Module] = []
+        self.waiting: list[list[object]] = []  # by module that runs, the softmaxes that met no values yet
         self.memory = Memory()
 
     def enter(self, module: nn.Module, inputs: Any) -> None:
         self.inside.append(module)
+        self.waiting.append([])
         self.memory.open()
 
     def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.inside.pop()
         self.memory.close()
+        if left := self.waiting.pop():
+            self.unread(module, len(left))
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -143,6 +152,8 @@ class _Tracer(TorchFunctionMode):
             return None
         first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
         if name == "softmax":
+            if first is None and before[id(args[0])].origin.products:
+                self.waiting[-1].append(result)  # over products that could not be followed
             return self._softmax(first, args, kwargs, result)
         if name in ("cat", "concat"):
             return self._joined(args, kwargs, result, before)
@@ -160,6 +171,7 @@ class _Tracer(TorchFunctionMode):
         if not isinstance(scores, Scores) or axis is None:
             return None
         logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
+        self.waiting[-1].append(logits)
         return weights_of(logits, result) if logits else None
 
     def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Scores | None:
@@ -178,7 +190,10 @@ class _Tracer(TorchFunctionMode):
         sides = [before[id(operand)] for operand in made.operands]
         for side, record in enumerate(sides):
             if isinstance(record.known, Weights):
-                self._tell(attention_of(self.inside[-1], record.known, made, side, result))
+                found = attention_of(self.inside[-1], record.known, made, side, result)
+                if found is not None:
+                    self._answered(record.known.logits)
+                self._tell(found)
                 return None
         origins = sides[0].origin, sides[1].origin
         if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
@@ -191,6 +206,10 @@ class _Tracer(TorchFunctionMode):
         part = Part(tensor, record.version, record.origin)
         term = scaled(Scores(tensor.shape, (part,)), factor)
         return term and added(scores, term, result.shape)
+
+    def _answered(self, logits: object) -> None:
+        for waiting in self.waiting:
+            waiting[:] = [each for each in waiting if each is not logits]
 
     def _tell(self, found: TracedAttention | None) -> None:
         if found is not None:

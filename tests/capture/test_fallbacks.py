@@ -44,3 +44,18 @@ def test_heads_that_talk_to_each_other_are_read_in_part(talking) -> None:
     assert certificate.verdict is Verdict.PARTIAL
     assert certificate.weight_error <= certificate.weight_tolerance
     assert certificate.output_error <= certificate.output_tolerance
+
+
+def test_blocks_beside_a_softmax_that_could_not_be_followed_are_read_in_part() -> None:
+    config = hf.BigBirdConfig(
+        vocab_size=97, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, intermediate_size=40,
+        block_size=4, num_random_blocks=1, initializer_range=0.4, max_position_embeddings=128,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = hf.BigBirdModel(config).eval()
+    calls = capture(model, ids(64), layers=[1]).calls
+    assert [call.unread for call in calls] == [1, 1, 1, 1]  # the middle of the text, in windows
+    certificate = certify(calls[0], 1)
+    assert certificate.verdict is Verdict.PARTIAL
+    assert certificate.reason == "1 more softmax of this layer could not be read"
+    assert certificate.weight_error <= certificate.weight_tolerance
