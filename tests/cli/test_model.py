@@ -95,10 +95,10 @@ def test_layers_without_attention_are_listed(attnscope, hybrid: Path) -> None:
 
 
 def test_heads_of_a_layer_without_attention_lists_those_that_have_it(attnscope, hybrid: Path) -> None:
-    for layer in ("0", "2", "4"):
+    for layer in ("0", "2", "4", "5"):
         result = attnscope("heads", "the dog", "-m", str(hybrid), "--layer", layer)
         assert result.exit_code == 2
-        what = f"no layer {layer} in" if layer == "4" else f"layer {layer} has no attention in"
+        what = f"no layer {layer} in" if layer == "5" else f"layer {layer} has no attention in"
         assert f"{what} {hybrid}: layers 1, 3, heads 0-3" in line(result)
     result = attnscope("model", str(hybrid), "--layer", "2")
     assert result.exit_code == 2
