@@ -71,7 +71,7 @@ def capture(
         swapped = tower_of(model, kind, tower)  # some models put in other modules as they run
         if _modules(swapped) != _modules(chosen):
             chosen, calls = swapped, _recorded(model, inputs, forced(swapped.sites, route), wanted, **told)
-        elif route is None and _can_be_traced(chosen.sites):  # they can ask the interface and do not
+        elif route is None and can_be_traced(chosen.sites):  # they can ask the interface and do not
             calls = _recorded(model, inputs, forced(chosen.sites, Route.TRACED), wanted, **told)
     if missing := _missing(wanted, calls):
         raise NothingSeenError(nothing_seen(model, chosen, missing))
@@ -130,14 +130,14 @@ def forced(found: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
     """The sites read by `route`; `InputError` where that cannot be."""
     if route is None or all(site.route is route for site in found):
         return tuple(found)
-    eager = _can_be_traced(found)
+    eager = can_be_traced(found)
     if route is not Route.TRACED or not eager:
         can = " or ".join(dict.fromkeys([str(found[0].route), *([str(Route.TRACED)] if eager else [])]))
         raise InputError(f"attention of {found[0].path} cannot be read by {route}: it can by {can}")
     return tuple(replace(site, route=route) for site in found)
 
 
-def _can_be_traced(found: Sequence[Site]) -> bool:
+def can_be_traced(found: Sequence[Site]) -> bool:
     """Whether the attention is made by operations that pass by one by one."""
     return all(kernel_of(site) in ("eager", "the model's own code") for site in found)
 

@@ -18,7 +18,15 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, provenance_of, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.growing import Growing
-from attnscope.capture.record import as_read, chosen_layer, evaluating, forced, nothing_seen, tower_of
+from attnscope.capture.record import (
+    as_read,
+    can_be_traced,
+    chosen_layer,
+    evaluating,
+    forced,
+    nothing_seen,
+    tower_of,
+)
 from attnscope.capture.recorder import Recorder
 from attnscope.errors import InputError
 from attnscope.model.anatomy import Site
@@ -56,11 +64,11 @@ def capture_written(
     if any(isinstance(value, Tensor) and value.ndim and len(value) > 1 for value in inputs.values()):
         raise InputError("one text at a time is gone on with: the inputs hold several")
     wanted = {chosen_layer(each, chosen.layers) for each in (chosen.layers if layers is None else layers)}
-    steps = Steps(model, forced(chosen.sites, route), wanted, heads)
-    with evaluating(model), steps.recording():
-        written = write(model, inputs, settings, name)
-    calls = steps.calls(written)
-    if missing := sorted(wanted - {call.layer for call in calls}):
+    calls, written = _recorded(model, inputs, settings, forced(chosen.sites, route), wanted, heads)
+    if _missing(wanted, calls) and route is None and can_be_traced(chosen.sites):
+        traced = forced(chosen.sites, Route.TRACED)  # they can ask the interface and do not
+        calls, written = _recorded(model, inputs, settings, traced, wanted, heads)
+    if missing := _missing(wanted, calls):
         raise InputError(nothing_seen(model, chosen, missing))
     tokens = tokens or tokens_of(inputs)
     read = tokens_by_id(list(written.read)) if spell is None else spell(written)
@@ -72,6 +80,25 @@ def capture_written(
     if not getattr(model.config, "is_encoder_decoder", False):
         origin = replace(origin, token_ids=written.read)
     return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen)), written
+
+
+def _recorded(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    settings: Settings,
+    watched: Sequence[Site],
+    wanted: set[int],
+    heads: Sequence[int] | None,
+) -> tuple[list[AttentionCall], Written]:
+    """The calls of the wanted layers while the model writes, and what it writes."""
+    steps = Steps(model, watched, wanted, heads)
+    with evaluating(model), steps.recording():
+        written = write(model, inputs, settings, type(model).__name__)
+    return steps.calls(written), written
+
+
+def _missing(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
+    return sorted(wanted - {call.layer for call in calls})
 
 
 class Steps:

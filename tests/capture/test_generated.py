@@ -331,3 +331,20 @@ def test_what_cannot_write_is_refused():
         capture_written(writer("gpt2"), ids(PROMPT, batch=2), Settings(NEW))
     with pytest.raises(InputError, match="no layer 3: the model has attention in layers 0-2"):
         capture_written(writer("gpt2"), ids(PROMPT), Settings(NEW), layers=[3])
+
+
+def test_a_model_that_never_asks_for_its_kernel_is_traced_while_it_writes():
+    torch.manual_seed(3)
+    config = hf.GPT2Config(
+        vocab_size=97, n_embd=HIDDEN, n_layer=2, n_head=HEADS, n_positions=64, reorder_and_upcast_attn=True
+    )
+    model = hf.GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
+    model.generation_config.eos_token_id = None
+    captured, written = capture_written(model, ids(PROMPT), Settings(NEW))
+    assert {call.route for call in captured.calls} == {Route.TRACED}
+    assert captured.provenance.route == str(Route.TRACED)
+    expected = model(torch.tensor([written.read]), output_attentions=True).attentions
+    for call, weights in zip(captured.calls, expected, strict=True):
+        torch.testing.assert_close(own(call), weights[0], atol=1e-5, rtol=0)
+    with pytest.raises(InputError, match="made no dense softmax attention"):
+        capture_written(model, ids(PROMPT), Settings(NEW), route=Route.TAKEOVER)
