@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from attnscope import __version__
+from attnscope.cli.panels import Panelled
 from attnscope.errors import AttnscopeError, DoesNotFitError, InputError, is_out_of_memory, one_line
 from attnscope.tokens import printable
 
@@ -100,7 +101,7 @@ def _register() -> None:
         verify.verify,
         model.model,
     ):
-        app.command(command.__name__)(options.grouped(command))
+        app.command(command.__name__, cls=Panelled)(options.grouped(command))
 
 
 _register()

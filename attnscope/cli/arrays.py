@@ -71,6 +71,8 @@ ValueDims = Annotated[
 class Arrays:
     """What the user gives: a file of arrays, or arrays one by one, typed or each in a file of its own."""
 
+    PANEL = "The arrays"
+
     file: File = None
     q: Q = None
     k: K = None

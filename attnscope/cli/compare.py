@@ -46,6 +46,8 @@ TargetB = Annotated[
 class Sides:
     """The one thing that differs between both sides, and the word on each of them."""
 
+    PANEL = "What is compared"
+
     text: options.Text
     word: Word
     text_b: TextB = None

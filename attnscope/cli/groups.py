@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnscope.cli import options
+from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 class Request:
     """Which model to load, and how."""
 
+    PANEL = "Which model, and how it runs"
+
     model: options.ModelName = None
     device: options.Device = "auto"
     dtype: options.Dtype = "float32"
@@ -64,6 +67,8 @@ class Request:
 @dataclass(frozen=True)
 class Texts:
     """What the model reads: one text or a pair, and for an encoder-decoder what its decoder reads."""
+
+    PANEL = "What is read"
 
     text: options.Text
     pair: options.Pair = None
@@ -97,6 +102,8 @@ class ArticleTexts(Texts):
 class Wanted:
     """Which layers and heads of which kind of attention, as the user wrote them."""
 
+    PANEL = "Which attention"
+
     layer: options.Layer = None
     head: options.Head = None
     kind: options.Kind = None
@@ -122,6 +129,8 @@ class ArticleHead(Wanted):
 @dataclass(frozen=True)
 class Looking:
     """How to look at weights: by words instead of tokens, with special tokens or without."""
+
+    PANEL = SHOWN
 
     words: options.Words = False
     special_tokens: options.SpecialTokens = "show"
@@ -151,6 +160,8 @@ class Looking:
 @dataclass(frozen=True)
 class Mapping:
     """How to draw a map."""
+
+    PANEL = "The map"
 
     perplexity: options.Perplexity = 5.0
     metric: options.Metric = "cosine"

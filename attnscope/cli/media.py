@@ -37,6 +37,8 @@ MEAN = "mean"
 class Media:
     """What the model reads that is no text."""
 
+    PANEL = "What is read"
+
     image: options.Image = None
     audio: options.Audio = None
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attnscope.cli.panels import SHOWN
+
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
 ]
@@ -277,4 +279,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__doc__, call.__name__ = command.__doc__, command.__name__
+    panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}
+    call.panels = {  # type: ignore[attr-defined]  # read by `panels.Panelled`
+        each: panels.get(name, SHOWN) for name in taken for each in (groups.get(name) or (name,))
+    }
     return call

@@ -26,6 +26,8 @@ NUMBERS = (".npz", ".csv", ".json")
 class Output:
     """The two streams of one run. `quiet` keeps progress and notices to itself."""
 
+    PANEL = "Besides"
+
     def __init__(self, quiet: options.Quiet = False, verbose: options.Verbose = False) -> None:
         from rich.console import Console
 

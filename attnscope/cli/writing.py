@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Writing:
     """How far the model goes on with the text, and how."""
 
+    PANEL = "Text that the model writes"
+
     generate: options.Generate = None
     sample: options.Sample = None
     temperature: options.Temperature = None

@@ -102,7 +102,7 @@ def test_heads_of_a_layer_without_attention_lists_those_that_have_it(attnscope, 
         assert f"{what} {hybrid}: layers 1, 3, heads 0-3" in line(result)
     result = attnscope("model", str(hybrid), "--layer", "2")
     assert result.exit_code == 2
-    assert "no layer 2" in line(result)
+    assert "layer 2 has no attention" in line(result)
     assert "layers 1, 3" in result.stderr
 
 

@@ -1,12 +1,16 @@
 """Groups of options: a command that asks for a group gets the group's own options in its place."""
 
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
+import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from attnscope.cli.app import app
 from attnscope.cli.options import grouped
 
 
@@ -53,3 +57,26 @@ def test_the_command_gets_the_group_made_of_what_was_typed() -> None:
 
 def test_options_that_no_group_has_are_refused() -> None:
     assert CliRunner().invoke(program([]), ["paint", "north", "--green", "1"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str) -> None:
+    told = attnscope(command, "--help").stdout
+    parameters = get_command(app).commands[command].params
+    for option in (each for each in parameters if each.param_type_name == "option"):
+        names = re.escape(", ".join(sorted(option.opts, key=len)))
+        assert len(re.findall(rf"^  {names}(?= |$)", told, re.MULTILINE)) == 1, option.opts
+    headings = re.findall(r"^(\S.*):$", told, re.MULTILINE)
+    assert headings[0] == "Arguments"
+    assert headings[-1] == "Besides"
+    assert len(set(headings)) == len(headings) > 2
+
+
+def test_options_stand_with_those_that_are_about_the_same(attnscope) -> None:
+    told = attnscope("heads", "--help").stdout
+    places = [told.index(each) for each in (
+        "What is read:", "--image FILE", "Which attention:", "--head N", "What is shown, and how:", "--terms",
+        "--words", "Text that the model writes:", "--top-p", "Which model, and how it runs:", "--attn",
+        "Besides:",
+    )]  # fmt: skip
+    assert places == sorted(places)
