@@ -6,10 +6,8 @@ layer are cut so that every sort of layer stays, and `OVERRIDES` says what singl
 
 import dataclasses
 import re
-import traceback
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedConfig
@@ -31,15 +29,14 @@ class NotBuildable(Exception):
 
 
 def not_buildable(error: Exception) -> NotBuildable:
-    """What the library said, and where, as the reason."""
+    """What the library said, as the reason."""
     if isinstance(error, NotBuildable):
         return error
     package = re.search(r"requires the (\w+) library", str(error))
     if package and isinstance(error, ImportError):
         return NotBuildable(f"needs the package {package[1]}")
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    said = str(error) if str(error) else "no message"
-    return NotBuildable(f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}: {said}")
+    said = str(error).rsplit("Error: ", 1)[-1] or "no message"
+    return NotBuildable(f"the library stops its tiny model with {type(error).__name__}: {said}")
 
 
 def model_types() -> tuple[str, ...]:

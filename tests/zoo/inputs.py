@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
 from . import rules
+from .configs import NotBuildable
 from .rules import BATCH, FRAMES, HIDDEN, IMAGE, MELS, PADDING, TOKENS
 from .special import SPECIAL
 
@@ -68,7 +69,7 @@ class Maker:
         """The input of this name."""
         make = SPECIAL.get(self.config.model_type, {}).get(name) or MAKERS.get(name)
         if make is None:
-            raise LookupError(f"no rule makes the input {name}")
+            raise NotBuildable(f"the zoo has no rule for its input {name}")
         return make(self)
 
 

@@ -42,7 +42,7 @@ _DETR = {  # the default's backbone comes from timm
     "backbone": None,
     "use_pretrained_backbone": False,
 }
-_GROUNDING = {  # a vocabulary with the ids that it takes for full stops: only words between two see each other
+_GROUNDING = {  # a vocabulary with the full stop: words see each other only between two of them
     **_DETR,
     "d_model": 64,
     "encoder_attention_heads": 4,
@@ -160,6 +160,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "gemma4_unified_assistant": {"text_config.num_kv_shared_layers": 0},
     "glm5_next_text": {**_UNGROUPED, "index_topk": 4, "index_kpool": 2, "qk_rope_head_dim": 0},
+    "glm_image_vqmodel": {"latent_channels": HIDDEN},
     "glmasr_encoder": {"intermediate_size": 4 * HIDDEN},
     "glpn": {"image_size": 96},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "num_layers": 4, "window_size": WINDOW},
@@ -391,10 +392,12 @@ CLASSES = {
     "musicgen": "MusicgenForConditionalGeneration",
     "musicgen_melody": "MusicgenMelodyForConditionalGeneration",
 }
-GAINS = {  # of queries and keys, where a few saturated softmaxes hide in a good mean
+GAINS = {  # of queries and keys, where a good mean hides softmaxes that are saturated
+    "efficientloftr": 1.0,
     "florence2": 1.0,
     "florence_vision": 1.0,
     "fsmt": 0.25,
     "mobilebert": 0.25,
+    "molmo2": 1.0,
     "vits": 0.5,
 }

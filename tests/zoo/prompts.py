@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .inputs import IMAGE_TOKENS, Maker, seek
 from .rules import BATCH, PADDING, TOKENS
-from .special import SPECIAL
+from .special import PLACEHOLDERS, SPECIAL
 
 MEDIA = {  # the model's maker of features, the fields of the placeholder's id, the input that must be there
     "image": ("get_image_features", IMAGE_TOKENS, "pixel_values"),
@@ -39,8 +39,10 @@ def prompt(maker: Maker, name: str) -> dict[str, Any]:
         for key, parameter in accepted.items()
         if key not in {"self", "kwargs"} and (parameter.default is parameter.empty or _helps(key, maker))
     }
-    with torch.no_grad():
-        count = _rows(features_of(**made)) // BATCH
+    count = PLACEHOLDERS.get(maker.config.model_type, 0)
+    if not count:
+        with torch.no_grad():
+            count = _rows(features_of(**made)) // BATCH
     words = maker.ids()
     placeholders = torch.full((BATCH, count), seek(maker.config, *token))
     ids = torch.cat([words[:, :BEFORE], placeholders, words[:, BEFORE:]], dim=1)

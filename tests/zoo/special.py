@@ -51,8 +51,12 @@ _PHRASES = [  # 101 and 102 begin and end, 1012 is a full stop: Grounding DINO's
     [101, 19, 5, 30, 1012, 12, 1012, 102, 0, 0, 0],
 ]
 _CAUSAL = torch.full((BATCH, 1, TOKENS, TOKENS), torch.finfo().min).triu(1)
-_POOLED = torch.arange(36).view(3, 2, 3, 2).transpose(1, 2).reshape(9, 4).clone()  # 2 x 2 of the 6 x 6 patches
+_POOLED = torch.arange(36).view(3, 2, 3, 2).transpose(1, 2).reshape(9, 4).clone()  # 2 x 2 of 6 x 6 patches
 _POOLED[8, 2:] = -1  # patches that are not there
+_INKLING: dict[str, Make] = {
+    "pixel_values": lambda maker: maker.normal(18, 8, 8, 3),
+    "image_grid_thw": fixed([[1, 3, 3]] * BATCH),
+}
 _SAM3_MASKS: dict[str, Make] = {
     "decoder_queries": normal(5, HIDDEN),
     "backbone_features": lambda maker: [maker.normal(BATCH, HIDDEN, side, side) for side in (12, 6)],
@@ -98,6 +102,10 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "fun_asr_nano_encoder": {"input_features": normal(FRAMES, 112)},
     "fuyu": {"pixel_values": normal(36, 48)},
     "gemma4": {"pixel_values": normal(36, 48)},
+    "glm_image": {  # the second grid of each row is that of the picture to be made
+        "image_grid_thw": fixed([[1, 6, 6], [1, 4, 4]] * BATCH),
+        "images_per_sample": fixed([2] * BATCH),
+    },
     "granite4_vision": {"pixel_values": normal(3, 3, 32, 32), "image_sizes": fixed([[32, 32]] * BATCH)},
     "granite_speech_encoder": {"hidden_states": normal(FRAMES, MELS)},
     "granite_speech_plus_encoder": {"hidden_states": normal(FRAMES, MELS)},
@@ -105,10 +113,8 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "idefics": {"pixel_values": normal(1, 3, IMAGE, IMAGE), "image_attention_mask": ones(TOKENS, 1)},
     "idefics2_perceiver": {"context": normal(TOKENS, HIDDEN)},
     "informer": _series(10, 3),
-    "inkling2": {
-        "pixel_values": lambda maker: maker.normal(18, 8, 8, 3),
-        "image_grid_thw": fixed([[1, 3, 3]] * BATCH),
-    },
+    "inkling2": _INKLING,
+    "inkling2_vision": _INKLING,
     "instructblip": _QFORMER,
     "instructblipvideo": _QFORMER,
     "kimi_k25": {"pixel_values": lambda maker: maker.normal(72, 3, 4, 4)},
@@ -233,7 +239,11 @@ SPECIAL: dict[str, dict[str, Make]] = {
         "past_values": normal(40),
         "past_values_padding": lambda maker: torch.zeros(BATCH, 40, dtype=torch.long),
     },
-    "tvp": {"pixel_values": normal(4, 3, 128, 128)},
+    "tvp": {  # the library adds places of patches to one row only
+        "pixel_values": lambda maker: maker.normal(1, 4, 3, 128, 128),
+        "input_ids": lambda maker: maker.ids(TOKENS, 1),
+        "attention_mask": lambda maker: maker.padding()[1:],
+    },
     "unlimited_ocr_vision_encoder": {"patch_embeds": normal(HIDDEN, 6, 6)},
     "video_llava": {"pixel_values": normal(3, IMAGE, IMAGE)},
     "vjepa2": {"pixel_values_videos": normal(4, 3, IMAGE, IMAGE)},
@@ -241,6 +251,8 @@ SPECIAL: dict[str, dict[str, Make]] = {
     "xclip": {"pixel_values": normal(4, 3, IMAGE, IMAGE)},
     "xclip_vision_model": {"pixel_values": lambda maker: maker.normal(BATCH * 4, 3, IMAGE, IMAGE)},
 }
+
+PLACEHOLDERS = {"glm_image": 36, "granite4_vision": 36}  # per picture, where the features do not tell by rows
 
 
 def _first(count: int) -> torch.Tensor:
