@@ -111,23 +111,29 @@ def sides_of(
     tokens = tokens or tokens_of(inputs, row)
     if target is None and "decoder_input_ids" in inputs:
         target = tokens_by_id(inputs["decoder_input_ids"][row].tolist())
-    sensing = _sensing(model, inputs)
+    sensing = _sensing(model, inputs, 0 if tokens is None else len(tokens))
     spoken_to = getattr(model.config, "is_encoder_decoder", False)
     return Sides(tokens, target, sensing, bool(sensing) and not spoken_to)
 
 
-def _sensing(model: nn.Module, inputs: Mapping[str, Any]) -> frozenset[str]:
-    """The towers, by their pattern, that read only what in `inputs` is no text."""
+def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozenset[str]:
+    """The towers, by their pattern, that read only what in `inputs` is no text.
+
+    All of them where a row of features is as long as the text: then a length tells nothing.
+    """
     senses = [n for n, v in inputs.items() if isinstance(v, Tensor) and v.is_floating_point() and v.ndim > 2]
     if not senses:
         return frozenset()
-    readers = [reader for name in senses if (reader := reader_of(model, name))]
+    found = sites(model)
+    if any(inputs[name].ndim == 3 and inputs[name].shape[1] == words for name in senses):
+        return frozenset(site.tower for site in found)
+    readers = (reader_of(model, name) for name in ("pixel_values", "input_features", "input_values"))
     reading = {
         reader.first.tower
         for reader in readers
-        if "input_ids" not in inspect.signature(type(reader.module).forward).parameters
+        if reader and "input_ids" not in inspect.signature(type(reader.module).forward).parameters
     }
-    return frozenset(reading | {site.tower for site in sites(model) if named_after_senses(site.tower)})
+    return frozenset(reading | {site.tower for site in found if named_after_senses(site.tower)})
 
 
 def numbered(count: int) -> Tokens:

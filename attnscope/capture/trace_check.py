@@ -48,7 +48,7 @@ def completed(found: Logits, logits: Tensor) -> Logits:
     rest = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     for where in _stretches(logits):
         rest[where] = (_part(logits, where).double() - _sum(found, where)).float()
-    readable = logits > FORBIDDEN
+    readable = ~(logits <= FORBIDDEN)  # what is not a number is no mask: it must not pass for one
     allowed = readable if found.allowed is None or not masked else found.allowed & readable
     rest.masked_fill_(~allowed, 0)
     return replace(found, remainder=rest, allowed=None if allowed.all() else allowed)

@@ -91,6 +91,22 @@ def test_patches_are_not_called_after_a_text_that_has_as_many_tokens():
     assert patches.query_tokens.names == patches.key_tokens.names == ("0", "1", "2", "3", "4")
 
 
+@pytest.mark.parametrize(("boxes", "told"), [(4, ("7", "5", "9")), (3, ("0", "1", "2"))])
+def test_words_are_not_told_from_boxes_that_are_as_many(boxes, told):
+    torch.manual_seed(0)
+    config = transformers.LxmertConfig(
+        vocab_size=97, hidden_size=24, num_attention_heads=3, intermediate_size=30, l_layers=1, x_layers=1,
+        r_layers=1, visual_feat_dim=13,
+    )  # fmt: skip
+    inputs = {"input_ids": torch.tensor([[7, 5, 9]]), "visual_feats": torch.randn(1, boxes, 13)}
+    inputs["visual_pos"] = torch.rand(1, boxes, 4)
+    model = transformers.LxmertModel(config).eval()
+    for tower in ("layer", "lang_self_att"):
+        assert capture(model, inputs, tower=tower).calls[0].query_tokens.names == told
+    (looking,) = capture(model, inputs, tower="visn_self_att").calls
+    assert looking.query_tokens.names == tuple(map(str, range(boxes)))
+
+
 def test_keys_of_cross_attention_are_not_called_after_the_queries_that_are_as_many():
     queries, keys = Sides(None, Tokens((), (Token(7, "x", "x", None, None),) * 3)).of(Kind.CROSS, 3, 3)
     assert queries.ids == (7, 7, 7)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import transformers as hf
+from bypassing import bypassing
 from families import CONFIGS, HEADS, ids
 
 from attnscope.capture import capture
@@ -59,3 +60,11 @@ def test_blocks_beside_a_softmax_that_could_not_be_followed_are_read_in_part() -
     assert certificate.verdict is Verdict.PARTIAL
     assert certificate.reason == "1 more softmax of this layer could not be read"
     assert certificate.weight_error <= certificate.weight_tolerance
+
+
+def test_scores_that_are_not_numbers_are_a_failure_and_no_mask() -> None:
+    model, inputs = bypassing("mpnet")
+    model.encoder.layer[0].output.dense.bias.data[0] = torch.nan
+    for call in capture(model, inputs, layers=[1]).calls:
+        assert call.allowed_matrix(0).any(-1).all()
+        assert {certify(call, head).verdict for head in range(call.heads)} == {Verdict.FAILED}
