@@ -41,6 +41,7 @@ def draw(model: nn.Module, first: dict[str, Tensor], gain: float, seed: int) -> 
             norm = parameter.ndim < 2 and name == "weight" and "norm" in owner
             if _makes_scores(owner, name) and (parameter.ndim > 1 or norm):
                 parameter.mul_(gain)
+    model.train().eval()  # LeViT keeps its biases as they were first used until it is trained again
 
 
 def _makes_scores(owner: str, name: str) -> bool:
