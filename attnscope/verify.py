@@ -28,7 +28,8 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     The tolerance of a weight is eps * (1 + S): eps is the machine epsilon of the kernel's arithmetic and
     S the largest sum of absolute products that make up one score. Such a score is rounded by about
     eps * S / 2, and the softmax turns an error of its logits into at most as large a one of a weight. The
-    tolerance of the output, relative to the largest entry of V, is twice that.
+    tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
+    may lose, n eps / 2 with n the most keys of a query (Higham 2002); kernels add in float32 at least.
     """
     if head not in call.weights:
         raise InputError(
@@ -37,8 +38,9 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     operands = call.operands(head)
     tolerance = call.epsilon * (1 + _largest_score_sum(call, head, operands))
     weight_error, output_error = _distance(call, head, attend(operands))
-    faults = _faults(call, head, operands, tolerance)
-    agrees = weight_error <= tolerance and output_error <= 2 * tolerance  # False also when either is NaN
+    output_tolerance = 2 * tolerance + _summing(call, head)
+    faults = _faults(call, head, operands, (tolerance, output_tolerance))
+    agrees = weight_error <= tolerance and output_error <= output_tolerance  # False also when either is NaN
     verdict, reason = conclusion(agrees, weight_error, output_error, faults)
     if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call)):
         verdict, reason = Verdict.PARTIAL, open_part
@@ -47,7 +49,7 @@ def certify(call: AttentionCall, head: int) -> Certificate:
         weight_error=weight_error,
         weight_tolerance=tolerance,
         output_error=output_error,
-        output_tolerance=2 * tolerance,
+        output_tolerance=output_tolerance,
         precision=call.precision,
         faults=faults,
         reason=reason,
@@ -111,13 +113,21 @@ def _largest_score_sum(call: AttentionCall, head: int, operands: Operands) -> fl
     return _largest(sums[0][call.allowed_matrix(head)])
 
 
-def _faults(call: AttentionCall, head: int, operands: Operands, tolerance: float) -> tuple[Fault, ...]:
+def _summing(call: AttentionCall, head: int) -> float:
+    """How far a sum over the keys may be off, relative to the largest value: many alike are off one way."""
+    keys = int(call.allowed_matrix(head).sum(-1).max())
+    return keys * min(call.epsilon, torch.finfo(torch.float32).eps) / 2
+
+
+def _faults(
+    call: AttentionCall, head: int, operands: Operands, tolerances: tuple[float, float]
+) -> tuple[Fault, ...]:
     """Every applicable fault applied to this call, hardest to see first."""
     tried = []
     for name, fault in {**FAULTS, **_dropped_terms(call, head)}.items():
         if (faulty := fault(call, head, operands)) is not None:
             weight_error, output_error = _distance(call, head, attend(faulty))
-            power = max(weight_error / tolerance, output_error / (2 * tolerance))
+            power = max(weight_error / tolerances[0], output_error / tolerances[1])
             tried.append(Fault(name, weight_error, output_error, power))
     return tuple(sorted(tried, key=lambda fault: fault.power))
 
