@@ -147,3 +147,11 @@ class Capture:
     def blocks(self, layer: int) -> int:
         """How many separate attentions the layer makes for one input."""
         return sum(call.layer == layer for call in self.calls)
+
+    def notes(self, layer: int) -> tuple[str, ...]:
+        """What is odd about a layer: that its blocks leave some tokens out, as in sparse attention."""
+        mine = [call for call in self.calls if call.layer == layer]
+        read, tokens = sum(call.q.shape[1] for call in mine), len(self.provenance.token_ids)
+        if len(mine) < 2 or mine[0].kind is not Kind.ENCODER or read >= tokens:
+            return ()
+        return (f"its {len(mine)} blocks hold {read} queries of {tokens} tokens: the others were not seen",)

@@ -51,6 +51,7 @@ def head_attention(
         tower=captured.tower,
         block=call.block,
         blocks=captured.blocks(layer),
+        notes=captured.notes(layer),
     )
 
 

@@ -38,6 +38,7 @@ def overview(captured: Capture, heads: Sequence[int] | None = None, block: int =
         provenance=captured.provenance,
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),
+        notes=tuple(dict.fromkeys(note for layer in layers for note in captured.notes(layer))),
     )
 
 

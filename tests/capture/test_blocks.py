@@ -5,7 +5,7 @@ import torch
 import transformers as hf
 from families import CONFIGS, ids, sharp
 
-from attnscope.analysis import head_attention
+from attnscope.analysis import head_attention, overview
 from attnscope.capture import capture
 from attnscope.capture.describe import Sides, tokens_of
 from attnscope.capture.record import run_watched
@@ -109,3 +109,17 @@ def test_albert_still_counts_its_layers(groups: int) -> None:
     config.num_hidden_layers, config.num_hidden_groups = 4, groups
     model = hf.AlbertModel._from_config(config, attn_implementation="eager").eval()
     assert [call.layer for call in capture(model, ids(), layers=[1, 3]).calls] == [1, 3]
+
+
+@pytest.mark.parametrize(("kind", "queries"), [("block_sparse", 4), ("original_full", 40)])
+def test_blocks_that_leave_tokens_out_say_so(kind: str, queries: int) -> None:
+    config = hf.BigBirdConfig(
+        vocab_size=97, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=30,
+        attention_type=kind, block_size=4, num_random_blocks=1, max_position_embeddings=64,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    captured = capture(hf.BigBirdModel(config).eval(), {"input_ids": torch.randint(3, 97, (1, 40))})
+    told = ("its 4 blocks hold 16 queries of 40 tokens: the others were not seen",)
+    expected = told if kind == "block_sparse" else ()
+    assert captured.call(1).q.shape[1] == queries
+    assert head_attention(captured, 1, 2).notes == overview(captured).notes == expected
