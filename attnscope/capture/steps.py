@@ -79,7 +79,8 @@ def capture_written(
     origin = provenance or provenance_of(model, tokens)
     if not getattr(model.config, "is_encoder_decoder", False):
         origin = replace(origin, token_ids=written.read)
-    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen)), written
+    place = "" if chosen.alone else chosen.name
+    return Capture(tuple(calls), len(chosen.layers), as_read(origin, calls, chosen), place), written
 
 
 def _recorded(
