@@ -36,8 +36,9 @@ def certify(call: AttentionCall, head: int) -> Certificate:
             f"head {head} of layer {call.layer} was not captured: captured are {list(call.weights)}"
         )
     operands = call.operands(head)
-    tolerance = call.epsilon * (1 + _largest_score_sum(call, head, operands))
-    weight_error, output_error = _distance(call, head, attend(operands))
+    stages = attend(operands)
+    tolerance = call.epsilon * (1 + _largest_score_sum(call, operands, stages))
+    weight_error, output_error = _distance(call, head, stages)
     output_tolerance = 2 * tolerance + _summing(call, head)
     faults = _faults(call, head, operands, (tolerance, output_tolerance))
     agrees = weight_error <= tolerance and output_error <= output_tolerance  # False also when either is NaN
@@ -105,12 +106,19 @@ def _largest(distances: Tensor) -> float:
     return float(distances.max()) if distances.numel() else 0.0
 
 
-def _largest_score_sum(call: AttentionCall, head: int, operands: Operands) -> float:
-    """S of the tolerance: max over allowed pairs of scale * sum |q_i k_i| + |bias|, dimensionless."""
+def _largest_score_sum(call: AttentionCall, operands: Operands, stages: Stages) -> float:
+    """S of the tolerance: max over pairs of scale * sum |q_i k_i| + |bias|, dimensionless.
+
+    Of the pairs that are allowed, those count whose weight is more than nothing: a score that lies, all its
+    rounding included, 100 below the largest of its row has exp(-100) at most (masks of -1e9 are such).
+    """
     sums = (operands.q.abs() @ operands.k.abs().transpose(-1, -2)) * abs(operands.scale)
     if operands.bias is not None:
         sums = sums + operands.bias.abs()
-    return _largest(sums[0][call.allowed_matrix(head)])
+    logits = stages.masked
+    highest = logits.amax(-1, keepdim=True)
+    counts = (logits + call.epsilon * sums >= highest - 100) & (logits > -torch.inf)
+    return _largest(sums[counts])
 
 
 def _summing(call: AttentionCall, head: int) -> float:

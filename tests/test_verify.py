@@ -474,3 +474,18 @@ def test_what_adding_up_many_alike_values_loses_is_no_fault() -> None:
     assert certify(replace(call, output=lost), 0).verdict is Verdict.FAILED
     without_one = output - weights[:, :, 7, None] * v[:, None, 7]
     assert certify(replace(call, output=without_one), 0).verdict is Verdict.FAILED
+
+
+def test_what_a_mask_of_minus_a_billion_loses_in_rounding_does_not_widen_the_tolerance() -> None:
+    """Some models forbid by adding -1e9, which stays a number: no rounding of it can give it weight."""
+    (call,) = capture(sharp("bert"), ids(), layers=[1]).calls
+    forbidding = torch.zeros(1, TOKENS, TOKENS)
+    forbidding[..., 4] = -1e9
+    logits = (call.q[2] @ call.k[2].T) * call.scale + forbidding[0]
+    weights = logits.softmax(-1)
+    made = {"weights": {2: weights}, "output": (weights @ call.v[2])[None].expand(6, -1, -1)}
+    masked = replace(call, **made, terms=(Term("mask", forbidding),))
+    found = certify(masked, 2)
+    assert found.verdict is Verdict.CERTIFIED
+    assert found.weight_tolerance == pytest.approx(certify(call, 2).weight_tolerance, rel=0.5)
+    assert {fault.name for fault in found.faults} > {"added mask dropped"}
