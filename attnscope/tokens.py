@@ -14,6 +14,7 @@ from functools import cached_property
 
 from attnscope.errors import InputError, listed
 
+_LISTED = 40  # tokens that a message names at most, about
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
 
@@ -176,8 +177,12 @@ class Tokens:
         if pieces := self._pieces_of_word(wanted):
             choices = ", ".join(f"{self.names[i]} ({self.positions[i]})" for i in pieces)
             raise InputError(f"'{shown}' is cut into the tokens {choices}: choose one of these")
-        choices = ", ".join(f"{i} {name}" for i, name in zip(self.positions, self.names, strict=True))
-        raise InputError(f"no token '{shown}' in the input: tokens are {choices}")
+        raise InputError(f"no token '{shown}' in the input: tokens are {self._listed()}")
+
+    def _listed(self) -> str:
+        """Every token with its position, the middle of a long input left out."""
+        named = [f"{i} {name}" for i, name in zip(self.positions, self.names, strict=True)]
+        return ", ".join(named if len(named) <= _LISTED else [*named[: _LISTED // 2], "...", *named[-3:]])
 
     def _numbered(self, number: int) -> int:
         if -len(self) <= number < 0:

@@ -74,6 +74,10 @@ def _length(planned: Plan, tower: Tower | None, wanted: int | None) -> int:
 
 def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
     """Entries of the lists of layers in which nothing attends, by what they have instead."""
+    if not towers:
+        return [
+            Gap(path, tuple(range(len(stack))), type(stack[0]).__name__) for path, stack in _longest(model)
+        ]
     attending = {site.module for tower in towers for site in tower.sites}
     found: dict[tuple[str, str], list[int]] = {}
     for path, stack in layer_stacks(model).items():
@@ -88,6 +92,14 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
             if not has:
                 found.setdefault((path, _instead(entry, usual)), []).append(number)
     return [Gap(path, tuple(numbers), name) for (path, name), numbers in found.items()]
+
+
+def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
+    """The longest list of modules with its path: the layers of a model in which nothing attends."""
+    stacks = [
+        (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
+    ]
+    return [max(stacks, key=lambda found: len(found[1]))] if stacks else []
 
 
 def _instead(entry: nn.Module, usual: set[str]) -> str:

@@ -1,5 +1,7 @@
 """`heads --image` and `heads --audio`: attention of one query laid over a picture or a sound."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 
 MEAN = "mean"
+_TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
 
 
 @dataclass(frozen=True)
@@ -232,12 +235,23 @@ def _query(tokens: "Tokens", keys: "Tokens", wanted: str | None, output: Output)
     from attnscope.analysis.media import default_query
 
     if wanted is not None:
-        wanted = decoded(wanted)
+        wanted = frame_at(decoded(wanted), tokens.names)
         return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
     chosen = default_query(tokens, keys)
     shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.labels[chosen]}"
     output.notice(f"showing {shown} (--query chooses)")
     return chosen
+
+
+def frame_at(wanted: str, names: Sequence[str]) -> str:
+    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
+    starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
+    if wanted in names or not starts or not _TIME.fullmatch(wanted):
+        return wanted
+    time, every = float(wanted[:-1]), sorted(starts)
+    step = every[1] - every[0] if len(every) > 1 else 0.0
+    within = [start for start in every if start <= time < start + step + 1e-9]
+    return starts[within[-1]] if within else wanted
 
 
 def _figure(result: "Laid") -> "Figure":

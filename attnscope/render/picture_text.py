@@ -22,7 +22,7 @@ _BAR = Style(color="blue")
 _SHADES = " ░▒▓█"
 _OWN = {1: "◆", 2: "◂▸"}
 _MOST = 8  # patches that are listed
-_CELL = 12
+_CELL = 13  # a patch (r13c12), its weight, and a mark
 
 
 def picture_patches(result: PictureAttention, width: int) -> RenderableType:

@@ -215,3 +215,20 @@ def test_a_second_text_without_a_first_is_refused(
 def test_a_window_that_is_not_there_is_not_announced(attnscope: Any, saved: Any, square: str) -> None:
     given = ("heads", "--image", square, "-m", saved("swin"), "-l", "1", "--head", "0", "--block", "9")
     assert attnscope(*given).stderr == "attnscope: no block 9 in layer 1: blocks are 0-3\n"
+
+
+def test_a_time_within_a_frame_names_the_frame(attnscope: Any, saved: Any, tone: str) -> None:
+    given = ("heads", "--audio", tone, "-m", saved("hubert"), "-l", "1", "--head", "2", "--json", "--query")
+    assert document(attnscope(*given, "0.213s"))["query_cell"] == [10]
+    assert document(attnscope(*given, "0.2s"))["query_cell"] == [10]
+    assert document(attnscope(*given, "0.199s"))["query_cell"] == [9]
+    beyond = attnscope(*given, "7s")
+    assert beyond.exit_code == 2
+    assert "no token '7s' in the input: tokens are 0 0.00s, 1 0.02s" in beyond.stderr
+
+
+def test_a_message_does_not_name_all_of_many_positions(attnscope: Any, saved: Any, tone: str) -> None:
+    given = ("heads", "--audio", tone, "-m", saved("whisper"), "--kind", "encoder", "-l", "1", "--head", "2")
+    result = attnscope(*given, "--query", "door")
+    assert "19 0.38s, ..., 47 0.94s, 48 0.96s, 49 0.98s\n" in result.stderr
+    assert "30 0.60s" not in result.stderr

@@ -110,6 +110,7 @@ def test_a_model_without_attention_is_information_here_and_an_error_for_heads(at
     result = attnscope("model", str(mamba))
     assert result.exit_code == 0
     assert "no attention that can be read: nothing to look at here" in result.stdout
+    assert "no attention in layers 0-1 of layers: MambaBlock" in result.stdout
     told = json.loads(attnscope("model", str(mamba), "--json").stdout)
     assert (told["towers"], told["layers"], told["cost"]) == ([], [], None)
     refused = attnscope("heads", "the dog", "-m", str(mamba))
