@@ -142,7 +142,15 @@ def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
     if origin.learned:
         return "bias"
     values = torch.unique(term)  # type: ignore[no-untyped-call]
-    return "mask" if len(values) <= 2 else "alibi"
+    if len(values) <= 2:
+        return "mask"
+    return "alibi" if _is_straight(term) else "bias"
+
+
+def _is_straight(term: Tensor) -> bool:
+    """Whether the values along the keys mostly lie on straight lines, as what grows with distance does."""
+    bends = term.diff(n=2, dim=-1).abs()
+    return bool((bends <= 1e-3 * (term.max() - term.min())).double().mean() > 0.5)
 
 
 def _distinct(terms: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:
