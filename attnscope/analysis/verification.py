@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
-from attnscope.capture.record import evaluating, run_watched
+from attnscope.capture.record import can_be_traced, evaluating, forced, run_watched
 from attnscope.errors import InputError
 from attnscope.model.anatomy import Site, sites
 from attnscope.model.towers import Tower, towers
 from attnscope.model.without import without_attention
-from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
+from attnscope.results import LayerCheck, OutputCheck, Provenance, Route, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
 
@@ -50,6 +50,10 @@ def verification(
     every = [site for tower in found for site in tower.sites]
     with final_hidden_states(model) as after, running(every) as ran:
         watched = run_watched(model, inputs, every, None, keep, tokens=tokens, target=target)
+        if mute := _could_have_asked(every, ran, checks):
+            watched = run_watched(
+                model, inputs, forced(mute, Route.TRACED), None, keep, tokens=tokens, target=target
+            )
     silent = [check for tower in found for check in _unread(tower, ran, checks)]
     outputs = compared({**before, **untouched}, {**after, **watched})
     idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
@@ -70,6 +74,16 @@ def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _could_have_asked(
+    every: Sequence[Site], ran: Container[nn.Module], checks: Sequence[LayerCheck]
+) -> list[Site]:
+    """The modules whose code asks for a kernel, but which made their attention without one."""
+    seen = {check.module for check in checks}
+    mute = [site for site in every if site.module in ran and site.path not in seen]
+    mute = [site for site in mute if site.route is not Route.TRACED]
+    return mute if can_be_traced(mute) else []
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:

@@ -4,27 +4,42 @@ import pytest
 import torch
 import transformers as hf
 from bypassing import bypassing
-from families import CONFIGS, HEADS, ids
+from families import CONFIGS, HEADS, LAYERS, ids
 
-from attnscope.capture import capture
+from attnscope.analysis import verification
+from attnscope.capture import capture, provenance_of
+from attnscope.capture.describe import tokens_of
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
 
 
-def test_a_model_that_could_ask_for_its_kernel_and_does_not_is_traced() -> None:
+@pytest.fixture(scope="module")
+def upcast() -> torch.nn.Module:
     config = CONFIGS["gpt2"]()
     config.reorder_and_upcast_attn, config.scale_attn_by_inverse_layer_idx = True, True
     config.initializer_range = 0.5
     torch.manual_seed(0)
-    model = hf.GPT2Model._from_config(config, attn_implementation="eager").eval()
+    return hf.GPT2Model._from_config(config, attn_implementation="eager").eval()
+
+
+def test_a_model_that_could_ask_for_its_kernel_and_does_not_is_traced(upcast) -> None:
     with torch.no_grad():
-        own = model(**ids(), output_attentions=True).attentions
-    captured = capture(model, ids(), layers=[1])
+        own = upcast(**ids(), output_attentions=True).attentions
+    captured = capture(upcast, ids(), layers=[1])
     (call,) = captured.calls
     assert (call.route, captured.provenance.route) == (Route.TRACED, "traced operations")
     for head in range(HEADS):
         torch.testing.assert_close(call.weights[head], own[1][0, head], rtol=0, atol=1e-7)
         assert certify(call, head).verdict is Verdict.CERTIFIED
+
+
+def test_such_a_model_is_verified_as_it_is_read(upcast) -> None:
+    tokens = tokens_of(ids())
+    found = verification(upcast, ids(), tokens, provenance_of(upcast, tokens))
+    assert [(check.layer, check.route) for check in found.layers] == [
+        (layer, "traced operations") for layer in range(LAYERS)
+    ]
+    assert found.verdict is Verdict.CERTIFIED
 
 
 @pytest.fixture(scope="module")
