@@ -32,7 +32,7 @@ def terms(result: HeadTerms) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("part of the score", overflow="fold")
     for heading in ("mean", "least", "most", "moved", "most of a query"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")  # no digit is left out
     for part in result.influences:
         table.add_row(*_influence(part))
     allowed = result.head.allowed

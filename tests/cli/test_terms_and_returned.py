@@ -131,3 +131,12 @@ def test_a_model_without_attention_is_called_what_it_is(attnscope, tmp_path: Pat
         assert "has no attention that can be read: its layers are FNetLayer (FNetFourierTransform" in (
             result.stderr
         )
+
+
+def test_no_digit_is_cut_on_the_narrowest_screen(attnscope) -> None:
+    told = attnscope(*ONE, "--terms", width=40).stdout.split("part")[1]
+    assert "…" not in told
+    wide = attnscope(*ONE, "--terms", width=120).stdout
+    figures = next(line for line in wide.splitlines() if line.startswith("q·k x scale")).split()[3:]
+    assert len(figures) == 5
+    assert all(figure[:4] in told for figure in figures)
