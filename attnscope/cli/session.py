@@ -68,6 +68,7 @@ class Session:
     def capture(self, layers: Sequence[int] | None = None) -> "Capture":
         """The attention of the chosen heads in the chosen layers, or in others that are named."""
         from attnscope.capture import capture, provenance_of
+        from attnscope.capture.plain import if_it_runs
         from attnscope.results import Route
 
         model, encoded = self.model, self.encoded
@@ -75,18 +76,19 @@ class Session:
             return self.captured
         if self.route == ROUTES["returned"]:
             raise InputError("--route returned has weights alone: here queries and keys are needed")
-        return capture(
-            model.module,
-            self.inputs,
-            layers=self.layers if layers is None else layers,
-            heads=self.heads,
-            kind=self.kind,
-            tower=self.tower.pattern,
-            route=None if self.route is None else Route(self.route),
-            tokens=encoded.tokens,
-            target=None if self.target is None else self.target.tokens,
-            provenance=provenance_of(model.module, encoded.tokens, model.origin()),
-        )
+        with if_it_runs(model.module, self.inputs, model.name):
+            return capture(
+                model.module,
+                self.inputs,
+                layers=self.layers if layers is None else layers,
+                heads=self.heads,
+                kind=self.kind,
+                tower=self.tower.pattern,
+                route=None if self.route is None else Route(self.route),
+                tokens=encoded.tokens,
+                target=None if self.target is None else self.target.tokens,
+                provenance=provenance_of(model.module, encoded.tokens, model.origin()),
+            )
 
 
 def inputs_of(encoded: "Encoded", target: "Target | None") -> dict[str, Any]:

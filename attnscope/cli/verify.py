@@ -33,6 +33,7 @@ def verify(
     with loading(checkpoint, output):
         from attnscope.analysis import verification
         from attnscope.capture import provenance_of
+        from attnscope.capture.plain import if_it_runs
         from attnscope.model.load import load_with_head
 
         model = load_with_head(checkpoint, **request.loading)
@@ -49,11 +50,12 @@ def verify(
     else:
         encoded = encode(model, read, output, truncate=texts.truncate)
     target = read_target(model, encoded, texts.target, output)
-    with output.working("certifying every head"):
+    inputs = inputs_of(encoded, target)
+    with output.working("certifying every head"), if_it_runs(model.module, inputs, model.name):
         provenance = provenance_of(model.module, encoded.tokens, model.origin())
         result = verification(
             model.module,
-            inputs_of(encoded, target),
+            inputs,
             encoded.tokens,
             provenance,
             None if target is None else target.tokens,

@@ -1,0 +1,32 @@
+"""An error that the model makes by itself is the input's; one that only watching makes stays a bug."""
+
+import pytest
+from families import ids, sharp
+
+from attnscope.capture import capture
+from attnscope.capture.plain import if_it_runs
+from attnscope.errors import InputError
+
+
+def test_an_input_that_the_model_cannot_run_on_is_one_line() -> None:
+    model = sharp("bert")
+    too_long = ids(80)
+    with (
+        pytest.raises(InputError, match="^tiny cannot run on this input: .*") as raised,
+        if_it_runs(model, too_long, "tiny"),
+    ):
+        capture(model, too_long)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_error_that_only_the_watched_run_makes_passes_through() -> None:
+    model = sharp("bert")
+    with pytest.raises(ZeroDivisionError), if_it_runs(model, ids(), "tiny"):
+        capture(model, ids())
+        raise ZeroDivisionError
+
+
+def test_an_error_of_our_own_is_left_as_it_is() -> None:
+    model = sharp("bert")
+    with pytest.raises(InputError, match="no layer 7"), if_it_runs(model, ids(), "tiny"):
+        capture(model, ids(), layers=[7])
