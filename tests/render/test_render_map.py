@@ -321,7 +321,8 @@ def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross
     of = made.head(made.DOOR[:4], ["Das", "Haus"], demo=True, verdict=Verdict.FAILED)
     assert of.kind is Kind.CROSS
     told = texts(map_figure(made.projection(of))).replace("\n", " ")
-    assert "bundled demo model · L3 H11 · cross-attention, decoder to encoder · t-SNE map · ✗\u00a0FAILED" in told
+    heading = "bundled demo model · L3 H11 · cross-attention, decoder to encoder · t-SNE map"
+    assert f"{heading} · ✗\u00a0FAILED" in told
     assert "query: “the cat sat”   key: “Das Haus”" in told
 
 
