@@ -134,9 +134,9 @@ def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
     operands = {root for pair in origin.products for root in pair}
     if operands and origin.looked_up:
         if roots[0] in operands:
-            return "c2p"
+            return "content to position"
         if roots[1] in operands:
-            return "p2c"
+            return "position to content"
     if operands or (origin.learned and (origin.looked_up or not origin.given)):
         return "relative position"
     if origin.learned:

@@ -151,9 +151,9 @@ def test_output_is_weights_times_value_and_nothing_else(name):
 
 
 TERMS = {
-    "deberta": ["c2p", "p2c"],
-    "deberta-v2": ["c2p", "p2c"],
-    "deberta-v3": ["c2p", "p2c"],
+    "deberta": ["content to position", "position to content"],
+    "deberta-v2": ["content to position", "position to content"],
+    "deberta-v3": ["content to position", "position to content"],
     "mpnet": ["relative position"],
     "xlnet": ["relative position", "relative position 2"],
     "bloom": ["alibi"],
@@ -162,7 +162,7 @@ TERMS = {
     "sam": ["relative position"],
     "layoutlmv3": ["relative position"],
     "wavlm": ["relative position"],
-    "sew-d": ["c2p", "p2c"],
+    "sew-d": ["content to position", "position to content"],
 }
 
 

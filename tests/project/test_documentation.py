@@ -81,3 +81,19 @@ def test_exit_codes_are_documented() -> None:
     help_text = (ROOT / "docs" / "cli.md").read_text()
     line = next(line for line in help_text.splitlines() if line.startswith("Exit codes"))
     assert codes <= {int(number) for number in re.findall(r"\b\d+\b", line)}
+
+
+def test_the_readme_counts_model_types_as_the_sweep_does() -> None:
+    table = dict(
+        re.findall(r"^\| ([a-z ]+) \| (\d+) \|", (ROOT / "docs/models.md").read_text("utf-8"), re.MULTILINE)
+    )
+    told = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    counts = {name: int(count) for name, count in table.items()}
+    assert counts["certified"] >= 320
+    assert (
+        f"of {sum(counts.values())} types, {counts['certified']} are certified in every attention layer, "
+        f"{counts['in part']} in some of their attention modules, {counts['partial']} are partial, "
+        f"{counts['inconclusive']} inconclusive, {counts['not read']} have attention that cannot be "
+        f"recomputed, {counts['failed']} failed, {counts['no attention']} make no such attention, and of "
+        f"{counts['not tried']} no tiny model could be built"
+    ) in told

@@ -16,7 +16,7 @@ CLASSES = {
     "partial": "part of the scores is known only as a remainder",
     "uncertified": "only the weights that the model returns",
     "failed": "the recomputation disagrees",
-    "no attention": "ran, and made no softmax attention",
+    "no attention": "ran, and made no softmax over query-key products: convolutions, state spaces, hashing",
     "not read": "ran and has attention that cannot be read",
     "not tried": "no tiny model of it could be built or run here",
 }
