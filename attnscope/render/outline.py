@@ -12,12 +12,12 @@ from attnscope.render.cells import DIM
 from attnscope.render.numbers import counted
 from attnscope.render.outline_words import (
     amount,
+    besides_words,
     count_words,
     layer_words,
     position_words,
     range_words,
     shard_words,
-    special_words,
     storage_words,
     time_words,
     tower_words,
@@ -71,7 +71,10 @@ def _table(tower: TowerOutline) -> Table:
         figures = (sample.heads, sample.key_heads, sample.dim, sample.value_dim)
         words = ("not told" if figure is None else str(figure) for figure in figures)
         table.add_row(
-            range_words(layers), *words, position_words(sample.positions, tower.kind), special_words(sample)
+            range_words(layers),
+            *words,
+            position_words(sample.positions, tower.kind),
+            besides_words(sample, tower.kind),
         )
     return table
 

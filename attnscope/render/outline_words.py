@@ -83,10 +83,15 @@ def _position(position: Position) -> str:
     return words if position.variant is None else f"{words}, {position.variant}"
 
 
-def special_words(layer: LayerOutline) -> str:
-    """What the layer does that most do not: window, soft cap, sinks, a scale of its own, several blocks."""
+def besides_words(layer: LayerOutline, kind: Kind) -> str:
+    """What the layer does that most do not: window, soft cap, sinks, a scale of its own, several blocks.
+
+    An encoder looks to either side of a token; the window that it is given counts the token itself.
+    """
     found = []
-    if layer.window is not None:
+    if layer.window is not None and kind is Kind.ENCODER:
+        found.append(f"window {layer.window - 1} to either side")
+    elif layer.window is not None:
         found.append(f"window {layer.window}")
     if layer.chunk is not None:
         found.append(f"chunks of {layer.chunk}")

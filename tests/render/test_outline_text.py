@@ -10,11 +10,11 @@ from render.made_outlines import decoder, layer, outline, sight
 from attnscope.render import files, terminal
 from attnscope.render.outline_words import (
     amount,
+    besides_words,
     count_words,
     position_words,
     range_words,
     shard_words,
-    special_words,
     storage_words,
     time_words,
 )
@@ -93,11 +93,12 @@ def test_positions_and_special_features_are_named() -> None:
     assert position_words(both, Kind.DECODER) == "learned (64) + rotary 4, base 10000"
     assert position_words((), Kind.DECODER) == "none found"
     assert position_words((), Kind.CROSS) == "none of its own"
-    assert special_words(layer(0)) == "-"
-    assert special_words(layer(0, window=4, chunk=6, softcap=2.5, sinks=True, scale=1.0, blocks=3)) == (
-        "window 4, chunks of 6, cap 2.5, sinks, scale 1, 3 blocks"
-    )
-    assert special_words(sight().layers[3]) == "not run"
+    assert besides_words(layer(0), Kind.DECODER) == "-"
+    assert besides_words(
+        layer(0, window=4, chunk=6, softcap=2.5, sinks=True, scale=1.0, blocks=3), Kind.DECODER
+    ) == ("window 4, chunks of 6, cap 2.5, sinks, scale 1, 3 blocks")
+    assert besides_words(sight().layers[3], Kind.ENCODER) == "not run"
+    assert besides_words(layer(0, window=4), Kind.ENCODER) == "window 3 to either side"
 
 
 def test_what_is_stored_is_told_with_what_is_missing() -> None:
