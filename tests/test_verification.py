@@ -5,10 +5,11 @@ import torch
 import transformers as hf
 
 from attnscope.analysis import verification
+from attnscope.analysis.verification import _worse
 from attnscope.capture import provenance_of
 from attnscope.capture.describe import tokens_of
 from attnscope.errors import InputError
-from attnscope.results import Kind, Verdict, Verification
+from attnscope.results import Kind, OutputCheck, Verdict, Verification
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
 VISION = {**SIZES, "num_hidden_layers": 3, "image_size": 32, "patch_size": 8}
@@ -76,3 +77,11 @@ def test_layers_that_ran_without_dense_attention_are_uncertified_and_so_is_the_w
 def test_a_model_without_attention_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="its layers are MambaBlock"):
         verified("mamba")
+
+
+def test_of_two_watched_runs_the_one_that_changed_a_result_counts() -> None:
+    same, changed = OutputCheck("logits", 0.0, True), OutputCheck("logits", 2e-7, False)
+    further = OutputCheck("logits", 3e-7, False)
+    assert _worse([same], [changed]) == _worse([changed], [same]) == (changed,)
+    assert _worse([changed], [further]) == _worse([further], [changed]) == (further,)
+    assert _worse([same], [same]) == (same,)

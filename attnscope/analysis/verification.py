@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -50,15 +51,19 @@ def verification(
     every = [site for tower in found for site in tower.sites]
     with final_hidden_states(model) as after, running(every) as ran:
         watched = run_watched(model, inputs, every, None, keep, tokens=tokens, target=target)
+        outputs = compared({**before, **untouched}, {**after, **watched})
         if mute := _could_have_asked(every, ran, checks):
-            watched = run_watched(
+            again = run_watched(
                 model, inputs, forced(mute, Route.TRACED), None, keep, tokens=tokens, target=target
             )
+            outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
     silent = [check for tower in found for check in _unread(tower, ran, checks)]
-    outputs = compared({**before, **untouched}, {**after, **watched})
     idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
     notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
-    return Verification(tokens, _in_order(found, [*checks, *silent]), outputs, provenance, notes)
+    ordered = _in_order(found, [*checks, *silent])
+    routes = dict.fromkeys(check.route for check in ordered)
+    as_read = replace(provenance, route=", ".join(routes))
+    return Verification(tokens, ordered, outputs, as_read, notes)
 
 
 @contextmanager
@@ -118,6 +123,12 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
         yield states
     finally:
         handle.remove()
+
+
+def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
+    """Of each result the check of the run that came out further off."""
+    pairs = zip(first, second, strict=True)
+    return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
 
 
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:

@@ -40,6 +40,8 @@ def test_such_a_model_is_verified_as_it_is_read(upcast) -> None:
         (layer, "traced operations") for layer in range(LAYERS)
     ]
     assert found.verdict is Verdict.CERTIFIED
+    assert found.provenance.route == "traced operations"
+    assert all(check.identical for check in found.outputs)
 
 
 @pytest.fixture(scope="module")
