@@ -90,14 +90,14 @@ class AttentionCall:
         if not 0 <= head < self.heads:
             raise InputError(f"no head {head} in layer {self.layer}: heads are 0-{self.heads - 1}")
         mine, shared = slice(head, head + 1), slice(self.key_head(head), self.key_head(head) + 1)
-        bias = self.bias
+        added = list(self.added(head).values())
         return Operands(
             q=self.q[mine].double(),
             k=self.k[shared].double(),
             v=self.v[shared].double(),
             scale=self.scale,
             softcap=self.softcap,
-            bias=None if bias is None else _of_head(bias, head),
+            bias=sum(added[1:], added[0])[None] if added else None,
             allowed=None if self.allowed is None else _of_head(self.allowed, head),
             sinks=None if self.sinks is None else self.sinks[mine].double(),
         )

@@ -88,7 +88,7 @@ def _distance(call: AttentionCall, head: int, stages: Stages) -> tuple[float, fl
     Rows without any allowed key are left out: the reference has no answer there and says so.
     """
     answered = call.allowed_matrix(head).any(-1)
-    largest_value = call.operands(head).v.abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    largest_value = _values(call, head).abs().max().clamp_min(torch.finfo(torch.float64).tiny)
     weights_off = (stages.weights[0] - call.weights[head].double())[answered].abs()
     output = stages.output[0] if call.reweighted is None else _met(call, head)
     output_off = (output - call.output[head].double())[answered].abs() / largest_value
@@ -98,7 +98,11 @@ def _distance(call: AttentionCall, head: int, stages: Stages) -> tuple[float, fl
 def _met(call: AttentionCall, head: int) -> Float[Tensor, "query value_dim"]:
     """The product of the values and the weights that met them, where these are not the softmax's."""
     assert call.reweighted is not None
-    return call.reweighted[head].double() @ call.operands(head).v[0]
+    return call.reweighted[head].double() @ _values(call, head)
+
+
+def _values(call: AttentionCall, head: int) -> Float[Tensor, "key value_dim"]:
+    return call.v[call.key_head(head)].double()
 
 
 def _largest(distances: Tensor) -> float:
