@@ -67,13 +67,13 @@ def capture(
         raise InputError("no layer was asked for")
     told = {"tokens": tokens, "target": target, "heads": heads, "row": row}
     calls = _recorded(model, inputs, forced(chosen.sites, route), wanted, **told)
-    if _missing(wanted, calls):
+    if missing_layers(wanted, calls):
         swapped = tower_of(model, kind, tower)  # some models put in other modules as they run
         if _modules(swapped) != _modules(chosen):
             chosen, calls = swapped, _recorded(model, inputs, forced(swapped.sites, route), wanted, **told)
         elif route is None and can_be_traced(chosen.sites):  # they can ask the interface and do not
             calls = _recorded(model, inputs, forced(chosen.sites, Route.TRACED), wanted, **told)
-    if missing := _missing(wanted, calls):
+    if missing := missing_layers(wanted, calls):
         raise NothingSeenError(nothing_seen(model, chosen, missing))
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = provenance or provenance_of(model, tokens)
@@ -98,7 +98,8 @@ def _recorded(
     return calls
 
 
-def _missing(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
+def missing_layers(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
+    """The wanted layers that no call is of."""
     return sorted(wanted - {call.layer for call in calls})
 
 

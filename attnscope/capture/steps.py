@@ -24,6 +24,7 @@ from attnscope.capture.record import (
     chosen_layer,
     evaluating,
     forced,
+    missing_layers,
     nothing_seen,
     tower_of,
 )
@@ -65,10 +66,10 @@ def capture_written(
         raise InputError("one text at a time is gone on with: the inputs hold several")
     wanted = {chosen_layer(each, chosen.layers) for each in (chosen.layers if layers is None else layers)}
     calls, written = _recorded(model, inputs, settings, forced(chosen.sites, route), wanted, heads)
-    if _missing(wanted, calls) and route is None and can_be_traced(chosen.sites):
+    if missing_layers(wanted, calls) and route is None and can_be_traced(chosen.sites):
         traced = forced(chosen.sites, Route.TRACED)  # they can ask the interface and do not
         calls, written = _recorded(model, inputs, settings, traced, wanted, heads)
-    if missing := _missing(wanted, calls):
+    if missing := missing_layers(wanted, calls):
         raise InputError(nothing_seen(model, chosen, missing))
     tokens = tokens or tokens_of(inputs)
     read = tokens_by_id(list(written.read)) if spell is None else spell(written)
@@ -96,10 +97,6 @@ def _recorded(
     with evaluating(model), steps.recording():
         written = write(model, inputs, settings, type(model).__name__)
     return steps.calls(written), written
-
-
-def _missing(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
-    return sorted(wanted - {call.layer for call in calls})
 
 
 class Steps:

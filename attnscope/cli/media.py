@@ -88,6 +88,7 @@ class Sensing:
     def capture(self) -> "Capture":
         """The attention of the chosen heads, its positions called as far as they are known."""
         from attnscope.capture import capture, provenance_of
+        from attnscope.capture.plain import if_it_runs
         from attnscope.model.media import sees
         from attnscope.results import Kind, Route
 
@@ -95,18 +96,19 @@ class Sensing:
         cross = session.kind is Kind.CROSS
         seeing = cross or sees(model.module, session.tower.sites)
         target = perceived.tokens if cross else None  # a text that looks at a picture
-        captured = capture(
-            model.module,
-            session.inputs,
-            layers=session.layers,
-            heads=session.heads,
-            kind=session.kind,
-            tower=session.tower.pattern,
-            route=None if session.route is None else Route(session.route),
-            tokens=perceived.positions if seeing else perceived.tokens,
-            target=target if session.target is None else session.target.tokens,
-            provenance=provenance_of(model.module, perceived.read, model.origin()),
-        )
+        with if_it_runs(model.module, session.inputs, model.name):
+            captured = capture(
+                model.module,
+                session.inputs,
+                layers=session.layers,
+                heads=session.heads,
+                kind=session.kind,
+                tower=session.tower.pattern,
+                route=None if session.route is None else Route(session.route),
+                tokens=perceived.positions if seeing else perceived.tokens,
+                target=target if session.target is None else session.target.tokens,
+                provenance=provenance_of(model.module, perceived.read, model.origin()),
+            )
         return self._windows(captured) if seeing and not cross and len(session.layers) == 1 else captured
 
     def _windows(self, captured: "Capture") -> "Capture":
