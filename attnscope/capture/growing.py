@@ -40,6 +40,7 @@ class Growing:
     def __init__(self, first: AttentionCall) -> None:
         self.first, self.rows = first, list[Rows]()
         self.read = 0  # queries so far
+        self.unread = 0  # the most softmaxes of one step that could not be read
         self.k, self.v = first.k[:, :0], first.v[:, :0]
         self.unrotated = None if first.unrotated_k is None else first.unrotated_k[:, :0]
 
@@ -51,6 +52,9 @@ class Growing:
         for name in ("scale", "softcap", "window", "route"):
             if getattr(call, name) != getattr(self.first, name):
                 raise InputError(f"the {name} of {call.module} changes while the text grows")
+        if call.reweighted is not None:
+            told = "its rows cannot be put together, read the text without generating"
+            raise InputError(f"{call.module} changes its weights after the softmax: {told}")
         start = self._start(call)
         known = self.k.shape[1] - start
         for so_far, now in ((self.k, call.k), (self.v, call.v)):
@@ -59,6 +63,7 @@ class Growing:
         self.k = torch.cat([self.k, call.k[:, known:]], dim=1)
         self.v = torch.cat([self.v, call.v[:, known:]], dim=1)
         self.read += call.q.shape[1]
+        self.unread = max(self.unread, call.unread)
         self.rows.append(_rows(call, start))
 
     def take_back(self) -> None:
@@ -90,6 +95,7 @@ class Growing:
                 for head in self.first.weights
             },
             unrotated_k=self.unrotated,
+            unread=self.unread,
             remainder=added.get(_REMAINDER),
         )
 

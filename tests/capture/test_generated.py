@@ -4,6 +4,7 @@ The oracles are transformers' own: the attentions that `generate` itself returns
 one plain forward over the whole text without any cache.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -348,3 +349,23 @@ def test_a_model_that_never_asks_for_its_kernel_is_traced_while_it_writes():
         torch.testing.assert_close(own(call), weights[0], atol=1e-5, rtol=0)
     with pytest.raises(InputError, match="made no dense softmax attention"):
         capture_written(model, ids(PROMPT), Settings(NEW), route=Route.TAKEOVER)
+
+
+def test_what_one_step_leaves_unread_leaves_the_whole_partial() -> None:
+    prompt = capture(sharp("llama"), ids(), layers=[1]).calls[0]
+    growing = Growing(prompt)
+    growing.add(prompt)
+    newest = replace(
+        prompt,
+        q=prompt.q[:, -1:],
+        output=prompt.output[:, -1:],
+        allowed=None,
+        weights={head: nn.functional.pad(rows[-1:], (0, 1)) for head, rows in prompt.weights.items()},
+        k=torch.cat([prompt.k, prompt.k[:, -1:]], 1),
+        v=torch.cat([prompt.v, prompt.v[:, -1:]], 1),
+        unread=2,
+    )
+    growing.add(newest)
+    assert (growing.call().unread, growing.call().q.shape[1]) == (2, prompt.q.shape[1] + 1)
+    with pytest.raises(InputError, match="changes its weights after the softmax"):
+        growing.add(replace(newest, reweighted=newest.weights))
