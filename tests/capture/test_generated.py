@@ -363,6 +363,7 @@ def test_what_one_step_leaves_unread_leaves_the_whole_partial() -> None:
         weights={head: nn.functional.pad(rows[-1:], (0, 1)) for head, rows in prompt.weights.items()},
         k=torch.cat([prompt.k, prompt.k[:, -1:]], 1),
         v=torch.cat([prompt.v, prompt.v[:, -1:]], 1),
+        unrotated_k=None,
         unread=2,
     )
     growing.add(newest)
