@@ -10,7 +10,7 @@ from attnscope.analysis import overview
 from attnscope.capture import capture
 from attnscope.capture.takeover import weights_by_identity
 from attnscope.measures import Tile
-from attnscope.model.anatomy import layers_of
+from attnscope.model.anatomy.sites import layers_of
 from attnscope.results import HeadScores
 from attnscope.sdpa import for_each_query_head
 from attnscope.tokens import printable

@@ -11,15 +11,15 @@ from dataclasses import fields
 import torch
 from torch import nn
 
-from attnscope.analysis.sight import Sight
-from attnscope.capture.empty_count import Count
-from attnscope.capture.empty_watch import Handed
+from attnscope.analysis.observed import Sight
+from attnscope.capture.dry_run.count import Count
+from attnscope.capture.dry_run.watch import Handed
 from attnscope.errors import InputError, listed
-from attnscope.model.listing import Listing
-from attnscope.model.load import Plan
-from attnscope.model.memory import size_of
-from attnscope.model.partial import can_be_cut, kept, needed
-from attnscope.model.towers import Tower
+from attnscope.model.anatomy.towers import Tower
+from attnscope.model.loading.load import Plan
+from attnscope.model.loading.memory import size_of
+from attnscope.model.loading.partial import can_be_cut, kept, needed
+from attnscope.model.source.listing import Listing
 from attnscope.results import Cost
 from attnscope.sdpa import Operands, attend
 from attnscope.verify import FAULTS

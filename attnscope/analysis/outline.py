@@ -10,15 +10,15 @@ import torch
 from torch import nn
 
 from attnscope.analysis.cost import head_cost
+from attnscope.analysis.observed import look
 from attnscope.analysis.outline_layers import context_of, tower_outline
-from attnscope.analysis.sight import look
 from attnscope.capture.describe import versions
 from attnscope.errors import InputError
-from attnscope.model.anatomy import layer_stacks
-from attnscope.model.listing import Listing
-from attnscope.model.load import Plan
-from attnscope.model.memory import size_of
-from attnscope.model.towers import Tower, reading_text
+from attnscope.model.anatomy.sites import layer_stacks
+from attnscope.model.anatomy.towers import Tower, reading_text
+from attnscope.model.loading.load import Plan
+from attnscope.model.loading.memory import size_of
+from attnscope.model.source.listing import Listing
 from attnscope.results import Gap, Outline
 
 DEFAULT_LENGTH = 512

@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.analysis.sight import Sight
+from attnscope.analysis.observed import Sight
 from attnscope.capture.describe import kernel_of
-from attnscope.model import dimensions, positions
-from attnscope.model.anatomy import Site
-from attnscope.model.rotation import is_rotary, rotation
-from attnscope.model.towers import Tower
+from attnscope.model.anatomy import dimensions, positions
+from attnscope.model.anatomy.rotation import is_rotary, rotation
+from attnscope.model.anatomy.sites import Site
+from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
 

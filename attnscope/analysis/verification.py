@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
-from attnscope.capture.record import can_be_traced, evaluating, forced, run_watched
+from attnscope.capture.run import can_be_traced, evaluating, forced, run_watched
 from attnscope.errors import InputError
-from attnscope.model.anatomy import Site, sites
-from attnscope.model.towers import Tower, towers
-from attnscope.model.without import without_attention
+from attnscope.model.anatomy.sites import Site, sites
+from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.anatomy.without import without_attention
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Route, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify

@@ -6,6 +6,6 @@ works on any model object of transformers 5 that is already in memory and leaves
 """
 
 from attnscope.capture.describe import provenance_of
-from attnscope.capture.record import capture
+from attnscope.capture.run import capture
 
 __all__ = ["capture", "provenance_of"]

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from attnscope import __version__
 from attnscope.capture.takeover import kernel_name
-from attnscope.model.anatomy import Site, sites
-from attnscope.model.patches import reader_of
-from attnscope.model.text import tokens_from_encoding
-from attnscope.model.towers import named_after_senses
+from attnscope.model.anatomy.sites import Site, sites
+from attnscope.model.anatomy.towers import named_after_senses
+from attnscope.model.inputs.text import tokens_from_encoding
+from attnscope.model.media.patches import reader_of
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Token, Tokens
 

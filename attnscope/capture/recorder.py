@@ -10,13 +10,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
-from attnscope.capture.kernel_call import KernelCall, of_kernel, of_trace
 from attnscope.capture.takeover import KernelInputs, custom_name, takeover
-from attnscope.capture.trace import TracedAttention, traced
+from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
-from attnscope.model.anatomy import Site
+from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 
 Keep = Callable[[AttentionCall], None]

@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.capture.describe import kernel_of, numbered, provenance_of, sides_of, tokens_of
-from attnscope.capture.record import batch_size, chosen_layer, chosen_row, evaluating, tower_of
+from attnscope.capture.run import batch_size, chosen_layer, chosen_row, evaluating, tower_of
 from attnscope.errors import InputError
-from attnscope.model.towers import Tower
+from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Tokens
 

@@ -108,7 +108,7 @@ def compare(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         output.show(terminal.comparison_header(result), "", terminal.comparison(result, output.width))
     finish(result.verdict)
@@ -174,7 +174,7 @@ def _open(request: Request, texts: Texts, wanted: Wanted, output: Output) -> Ses
 
 
 def _chosen(session: Session, layer: str | None) -> tuple[int, ...]:
-    from attnscope.model.towers import layers_without
+    from attnscope.model.anatomy.towers import layers_without
 
     where = f"{session.model.name}: layers {listed(session.layers)}"
     return selection.choose(

@@ -107,7 +107,7 @@ def _one(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         body = (
             terminal.matrix(result, show.value, output.width)
@@ -129,7 +129,7 @@ def _several(session: Session, output: Output, targets: list[Path], looking: Loo
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         output.show(terminal.header(result), "", terminal.overview(result, output.width))
     finish(

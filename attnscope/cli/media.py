@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from attnscope.attention import Capture
-    from attnscope.model.load import Plan
-    from attnscope.model.media import Perceived
-    from attnscope.model.towers import Tower
+    from attnscope.model.anatomy.towers import Tower
+    from attnscope.model.loading.load import Plan
+    from attnscope.model.media.perceive import Perceived
     from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads, Verdict
     from attnscope.tokens import Tokens
 
@@ -88,8 +88,8 @@ class Sensing:
     def capture(self) -> "Capture":
         """The attention of the chosen heads, its positions called as far as they are known."""
         from attnscope.capture import capture, provenance_of
-        from attnscope.capture.plain import if_it_runs
-        from attnscope.model.media import sees
+        from attnscope.capture.faults import if_it_runs
+        from attnscope.model.media.perceive import sees
         from attnscope.results import Kind, Route
 
         session, perceived, model = self.session, self.perceived, self.session.model
@@ -113,8 +113,8 @@ class Sensing:
 
     def _windows(self, captured: "Capture") -> "Capture":
         """The same with the positions of windows called by their patches, where a layer reads in windows."""
-        from attnscope.model.anatomy import sites
-        from attnscope.model.media import window_names
+        from attnscope.model.anatomy.sites import sites
+        from attnscope.model.media.perceive import window_names
 
         session, (layer,) = self.session, self.session.layers
         size = len(captured.calls[0].key_tokens)
@@ -167,8 +167,8 @@ def open_media(media: Media, texts: SparedTexts, wanted: Wanted, request: Reques
     read = texts.beside(media)
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
-        from attnscope.model import load
-        from attnscope.model.classes import saved_class
+        from attnscope.model.loading import load
+        from attnscope.model.loading.classes import saved_class
 
         planned = load.plan(checkpoint, choose=saved_class, remote_code=request.trust_remote_code)
         tower = _tower(planned, wanted, output)
@@ -176,7 +176,7 @@ def open_media(media: Media, texts: SparedTexts, wanted: Wanted, request: Reques
         model = load.load(planned, layers=max(layers) + 1, **request.loading)
     tell_memory(model, output)
     with output.working("reading the file"):
-        from attnscope.model.media import read_media
+        from attnscope.model.media.perceive import read_media
 
         perceived = read_media(model, image=media.image, audio=media.audio, texts=read)
     for notice in perceived.notices:
@@ -189,8 +189,8 @@ def open_media(media: Media, texts: SparedTexts, wanted: Wanted, request: Reques
 
 def _tower(planned: "Plan", wanted: Wanted, output: Output) -> "Tower":
     """The attention to look at: what is wanted, else where a text looks at the picture, else what sees it."""
-    from attnscope.model.media import sees, splices
-    from attnscope.model.towers import choose_tower, reading_text
+    from attnscope.model.anatomy.towers import choose_tower, reading_text
+    from attnscope.model.media.perceive import sees, splices
     from attnscope.results import Kind
 
     kind = None if wanted.kind is None else Kind(wanted.kind)
@@ -257,7 +257,7 @@ def frame_at(wanted: str, names: Sequence[str]) -> str:
 
 
 def _figure(result: "Laid") -> "Figure":
-    from attnscope.render import picture_figure, sound_figure
+    from attnscope.render.media import picture_figure, sound_figure
     from attnscope.results import PictureAttention, PictureHeads, SoundAttention
 
     if isinstance(result, PictureAttention):
@@ -270,10 +270,10 @@ def _figure(result: "Laid") -> "Figure":
 
 
 def _lines(result: "Laid", width: int) -> "list[RenderableType]":
-    from attnscope.render import terminal
-    from attnscope.render.media_words import medium_line
-    from attnscope.render.picture_text import picture_heads, picture_patches
-    from attnscope.render.sound_text import sound_frames, sound_heads
+    from attnscope.render import screen as terminal
+    from attnscope.render.media.picture_terminal import picture_heads, picture_patches
+    from attnscope.render.media.sound_terminal import sound_frames, sound_heads
+    from attnscope.render.media.words import medium_line
     from attnscope.results import PictureAttention, PictureHeads, SoundAttention
 
     if isinstance(result, PictureAttention | SoundAttention):

@@ -10,8 +10,8 @@ from attnscope.cli.output import Output
 from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:
-    from attnscope.model.load import Plan
-    from attnscope.model.towers import Tower
+    from attnscope.model.anatomy.towers import Tower
+    from attnscope.model.loading.load import Plan
 
 Name = Annotated[
     str | None,
@@ -53,18 +53,18 @@ def model(
         raise InputError(f"no kind of attention '{kind}': {', '.join(KINDS)}")
     wanted = selection.parse(layer, "layer")
     with output.working("looking for the model"):
-        from attnscope.model.address import check_endpoint
+        from attnscope.model.source.address import check_endpoint
 
         check_endpoint()
-        from attnscope.model.source import find
+        from attnscope.model.source.find import find
 
         source = find(name, revision=revision, remote_code=trust_remote_code, weights=False)
         if source.notice:
             output.notice(source.notice)
     with output.working(f"looking at {source.name}"):
         from attnscope.analysis.outline import outline
-        from attnscope.model import load
-        from attnscope.model.listing import listing
+        from attnscope.model.loading import load
+        from attnscope.model.source.listing import listing
 
         listed_files = listing(source)
         planned = load.plan(listed_files.checkpoint, remote_code=trust_remote_code)
@@ -74,14 +74,14 @@ def model(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         output.show(terminal.outline(result, output.width))
 
 
 def _tower(planned: "Plan", kind: str | None, name: str | None) -> "Tower | None":
     """The tower that is wanted, else the one that reads text; None where there is no attention."""
-    from attnscope.model.towers import choose_tower, reading_text
+    from attnscope.model.anatomy.towers import choose_tower, reading_text
     from attnscope.results import Kind
 
     if kind is not None or name is not None:
@@ -90,7 +90,7 @@ def _tower(planned: "Plan", kind: str | None, name: str | None) -> "Tower | None
 
 
 def _layer(planned: "Plan", tower: "Tower", wanted: list[tuple[int, int]] | None) -> int:
-    from attnscope.model.towers import layers_without
+    from attnscope.model.anatomy.towers import layers_without
 
     where = f"{planned.name} ({tower.called}): layers {listed(tower.layers)}"
     chosen = selection.choose(wanted, tower.layers, "layer", where, layers_without(planned.skeleton, tower))

@@ -10,10 +10,10 @@ from attnscope.cli.output import NUMBERS, Output, check_targets, save
 from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target, tell_memory
 
 if TYPE_CHECKING:
-    from attnscope.model.answer import Task
+    from attnscope.model.inputs.target import Target
+    from attnscope.model.inputs.text import Encoded
     from attnscope.model.loaded import Model
-    from attnscope.model.target import Target
-    from attnscope.model.text import Encoded
+    from attnscope.model.loading.answering import Task
     from attnscope.results import Prediction
 
 Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
@@ -40,7 +40,7 @@ def predict(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         output.show(terminal.prediction_header(result), "", terminal.prediction(result, output.width))
 
@@ -50,7 +50,7 @@ def predicted(request: Request, texts: Texts, top: int, output: Output) -> "Pred
     read = texts.read()
     checkpoint = find_checkpoint(request, output)
     with loading(checkpoint, output):
-        from attnscope.model.answer import load_answering
+        from attnscope.model.loading.answering import load_answering
 
         model, task = load_answering(checkpoint, pair=texts.pair is not None, **request.loading)
     tell_memory(model, output)

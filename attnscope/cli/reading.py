@@ -16,7 +16,7 @@ def one_head(session: Session, output: Output, *, show: str) -> "HeadWeights":
     """The one chosen head; `InputError` where what is to be shown of it is not returned by the model."""
     found = _returned_as_asked(session)
     if found is None:
-        from attnscope.capture.record import NothingSeenError
+        from attnscope.capture.run import NothingSeenError
 
         try:
             return session.head()
@@ -36,7 +36,7 @@ def several_heads(session: Session, output: Output) -> "Overview":
 
     found = _returned_as_asked(session)
     if found is None:
-        from attnscope.capture.record import NothingSeenError
+        from attnscope.capture.run import NothingSeenError
 
         try:
             return overview(session.capture(), session.heads, session.block)

@@ -48,7 +48,7 @@ def report(
     position = analysis.default_query(head, mask_id) if query is None else head.query_tokens.position(query)
     projection = mapped(head, settings, output)
     result = analysis.report(projection, position, _predicted(session, texts, output), view)
-    from attnscope.render import report_page
+    from attnscope.render.report import page as report_page
 
     save(
         output,
@@ -81,7 +81,7 @@ def _predicted(session: Session, texts: ArticleTexts, output: Output) -> "Predic
 
 
 def _show(result: "Report", output: Output) -> None:
-    from attnscope.render import terminal
+    from attnscope.render import screen as terminal
 
     head = result.head
     output.show(terminal.header(head), terminal.certificate_line(head.certificate), "")

@@ -15,13 +15,13 @@ from attnscope.errors import InputError, listed
 
 if TYPE_CHECKING:
     from attnscope.attention import Capture
-    from attnscope.model.answer import Task
-    from attnscope.model.checkpoint import Checkpoint
-    from attnscope.model.load import Plan
+    from attnscope.model.anatomy.towers import Tower
+    from attnscope.model.inputs.target import Target
+    from attnscope.model.inputs.text import Encoded
     from attnscope.model.loaded import Model
-    from attnscope.model.target import Target
-    from attnscope.model.text import Encoded
-    from attnscope.model.towers import Tower
+    from attnscope.model.loading.answering import Task
+    from attnscope.model.loading.load import Plan
+    from attnscope.model.source.checkpoint import Checkpoint
     from attnscope.results import HeadAttention, Kind
 
 
@@ -68,7 +68,7 @@ class Session:
     def capture(self, layers: Sequence[int] | None = None) -> "Capture":
         """The attention of the chosen heads in the chosen layers, or in others that are named."""
         from attnscope.capture import capture, provenance_of
-        from attnscope.capture.plain import if_it_runs
+        from attnscope.capture.faults import if_it_runs
         from attnscope.results import Route
 
         model, encoded = self.model, self.encoded
@@ -99,11 +99,11 @@ def inputs_of(encoded: "Encoded", target: "Target | None") -> dict[str, Any]:
 def find_checkpoint(request: Request, output: Output) -> "Checkpoint":
     """The checkpoint that is asked for, found before torch is imported: most mistakes show at once."""
     with output.working("looking for the model"):
-        from attnscope.model.address import check_endpoint
+        from attnscope.model.source.address import check_endpoint
 
         check_endpoint()
-        from attnscope.model.checkpoint import open_checkpoint
-        from attnscope.model.source import find
+        from attnscope.model.source.checkpoint import open_checkpoint
+        from attnscope.model.source.find import find
 
         source = find(
             request.model,
@@ -132,7 +132,7 @@ def loading(checkpoint: "Checkpoint", output: Output) -> Iterator[None]:
 
 def tell_memory(model: "Model", output: Output) -> None:
     """Say in what precision the model runs and what it takes; unasked where its weights were changed much."""
-    from attnscope.model import memory
+    from attnscope.model.loading import memory
 
     say = output.notice if memory.is_notable(model) else output.detail
     say(memory.statement(model))
@@ -161,14 +161,14 @@ def open_session(
     checkpoint = find_checkpoint(request, output)
     started = time.perf_counter()
     with loading(checkpoint, output):
-        from attnscope.model import load
+        from attnscope.model.loading import load
 
         planned = load.plan(checkpoint, remote_code=request.trust_remote_code)
         tower = _chosen_tower(planned, wanted, output)
         layers, heads = chosen_heads(planned, tower, wanted_layers, wanted_heads, output)
         model, task = None, None
         if settings is not None:
-            from attnscope.model.answer import load_answering
+            from attnscope.model.loading.answering import load_answering
 
             check_goes_on(planned, tower, texts)
             model, task = load_answering(checkpoint, **request.loading)
@@ -191,7 +191,7 @@ def _answering(
     checkpoint: "Checkpoint", texts: Texts, request: Request, output: Output
 ) -> "tuple[Model | None, Task | None]":
     """The model with the head that it answers with; nothing, and a notice, where it has none."""
-    from attnscope.model.answer import NoAnswerError, load_answering
+    from attnscope.model.loading.answering import NoAnswerError, load_answering
 
     try:
         return load_answering(checkpoint, pair=texts.pair is not None, **request.loading)
@@ -233,8 +233,8 @@ def read_target(
 
 def _chosen_tower(planned: "Plan", wanted: Wanted, output: Output) -> "Tower":
     """The attention to look at: the only one, the one that is wanted, or else the one that reads the text."""
-    from attnscope.model.towers import choose_tower, reading_text
-    from attnscope.model.without import without_attention
+    from attnscope.model.anatomy.towers import choose_tower, reading_text
+    from attnscope.model.anatomy.without import without_attention
     from attnscope.results import Kind
 
     kind = None if wanted.kind is None else Kind(wanted.kind)
@@ -267,7 +267,7 @@ def chosen_heads(
     output: Output,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Layers and heads by number; where layers differ in heads, those that all chosen ones have."""
-    from attnscope.model.towers import layers_without
+    from attnscope.model.anatomy.towers import layers_without
 
     of_kind = f" ({tower.called})" if len(planned.towers) > 1 else ""
     widest = range(max(tower.heads.values()))

@@ -49,7 +49,7 @@ def show_terms(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         body = (
             terminal.terms(result)
@@ -61,6 +61,6 @@ def show_terms(
 
 
 def _figure(result: "HeadTerms") -> "Figure":
-    from attnscope.render.figure_terms import terms_figure
+    from attnscope.render.terms.figure import terms_figure
 
     return terms_figure(result)

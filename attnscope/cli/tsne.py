@@ -57,7 +57,7 @@ def tsne(
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         certificate = terminal.certificate_line(head.certificate)
         body = terminal.projection(result, queries, place, output.width)

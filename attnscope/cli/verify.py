@@ -10,7 +10,7 @@ from attnscope.cli.output import NUMBERS, Output, check_targets, finish, save
 from attnscope.cli.session import encode, find_checkpoint, inputs_of, loading, read_target, tell_memory
 
 if TYPE_CHECKING:
-    from attnscope.model.text import Encoded
+    from attnscope.model.inputs.text import Encoded
 
 
 def verify(
@@ -33,15 +33,15 @@ def verify(
     with loading(checkpoint, output):
         from attnscope.analysis import verification
         from attnscope.capture import provenance_of
-        from attnscope.capture.plain import if_it_runs
-        from attnscope.model.load import load_with_head
+        from attnscope.capture.faults import if_it_runs
+        from attnscope.model.loading.load import load_with_head
 
         model = load_with_head(checkpoint, **request.loading)
     tell_memory(model, output)
     encoded: Encoded
     medium = None
     if media.given:
-        from attnscope.model.media import read_media
+        from attnscope.model.media.perceive import read_media
 
         perceived = read_media(model, image=media.image, audio=media.audio, texts=read)
         for notice in perceived.notices:
@@ -61,14 +61,14 @@ def verify(
             None if target is None else target.tokens,
         )
     if medium is not None:
-        from attnscope.render.media_words import file_words
+        from attnscope.render.media.words import file_words
 
         result = replace(result, notes=(file_words(medium), *result.notes))
     save(output, targets, result)
     if json:
         output.document(result)
     else:
-        from attnscope.render import terminal
+        from attnscope.render import screen as terminal
 
         output.show(terminal.header(result), terminal.verification(result, output.width))
     finish(result.verdict)

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from attnscope.cli.groups import Texts
     from attnscope.cli.output import Output
     from attnscope.cli.session import Session
-    from attnscope.model.generation import Settings, Written
-    from attnscope.model.load import Plan
-    from attnscope.model.towers import Tower
+    from attnscope.model.anatomy.towers import Tower
+    from attnscope.model.inputs.generation import Settings, Written
+    from attnscope.model.loading.load import Plan
     from attnscope.tokens import Tokens
 
 
@@ -44,7 +44,7 @@ class Writing:
         """The same for the model, None where it is not to write."""
         if self.generate is None:
             return None
-        from attnscope.model.generation import Settings
+        from attnscope.model.inputs.generation import Settings
 
         return Settings(self.generate, self.sample, self.temperature, self.top_p)
 
@@ -64,10 +64,10 @@ def check_goes_on(planned: "Plan", tower: "Tower", texts: "Texts") -> None:
 def gone_on(session: "Session", settings: "Settings", output: "Output") -> "Session":
     """The session with what the model wrote, and with the attention of all that it read meanwhile."""
     from attnscope.capture import provenance_of
-    from attnscope.capture.steps import capture_written
-    from attnscope.model.generation import check_room
-    from attnscope.model.spelling import tokens_read
-    from attnscope.model.text import limit_of
+    from attnscope.capture.generated import capture_written
+    from attnscope.model.inputs.generation import check_room
+    from attnscope.model.inputs.spelling import tokens_read
+    from attnscope.model.inputs.text import limit_of
     from attnscope.results import Route
 
     model, encoded = session.model, session.encoded
@@ -110,7 +110,7 @@ def _tell(name: str, written: "Written", read: "Tokens", output: "Output") -> No
 
 def _with_text(session: "Session", written: "Written", read: "Tokens") -> "Session":
     """The session whose text, or whose target, is what the model has read."""
-    from attnscope.model.target import Target
+    from attnscope.model.inputs.target import Target
 
     ids = session.encoded.inputs["input_ids"].new_tensor([written.read])
     if session.model.writes:

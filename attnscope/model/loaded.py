@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model import target
-from attnscope.model.checkpoint import Checkpoint
-from attnscope.model.patches import blank_pixels
-from attnscope.model.target import Target
-from attnscope.model.text import Encoded, encode, limit_of
+from attnscope.model.inputs import target
+from attnscope.model.inputs.target import Target
+from attnscope.model.inputs.text import Encoded, encode, limit_of
+from attnscope.model.media.patches import blank_pixels
+from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.tokens import Tokens, printable
 
 _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "audio"}

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, certificate, document, numbers, provenance, texts, tokens
 from attnscope.render.file_npz import Arrays, arrays_of
+from attnscope.render.kit.certificate import certificate_words
 from attnscope.results import Comparison, Kind, Side
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import singledispatch
 from itertools import product
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_json import document
-from attnscope.render.view_words import special_words
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.weights_words import special_words
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verification
 from attnscope.tokens import Tokens, printable
 

@@ -7,7 +7,7 @@ import numpy as np
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, document, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
-from attnscope.render.media_words import medium_words, query_words, shares_words
+from attnscope.render.media.words import medium_words, query_words, shares_words
 from attnscope.results import (
     Gaze,
     HeadAttention,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, document, number, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
+from attnscope.render.kit.certificate import certificate_words
 from attnscope.results import Projection
 
 _SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")

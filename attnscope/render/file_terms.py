@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, document, number, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
+from attnscope.render.kit.certificate import certificate_words
 from attnscope.results import HeadTerms
 
 

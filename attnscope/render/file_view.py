@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from itertools import product
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, document, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
-from attnscope.render.view_words import weights_words
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.weights_words import weights_words
 from attnscope.results import HeadView
 from attnscope.results.view import Groups
 from attnscope.tokens import Tokens

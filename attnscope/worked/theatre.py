@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnscope.analysis.head import head_attention
 from attnscope.attention import AttentionCall
 from attnscope.capture import capture
-from attnscope.capture.record import evaluating
+from attnscope.capture.run import evaluating
 from attnscope.results import HeadAttention, Provenance
 from attnscope.results.worked import Check, Given, Pair, Worked
 from attnscope.tokens import Tokens

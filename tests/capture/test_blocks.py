@@ -8,9 +8,9 @@ from families import CONFIGS, ids, sharp
 from attnscope.analysis import head_attention, overview
 from attnscope.capture import capture
 from attnscope.capture.describe import Sides, tokens_of
-from attnscope.capture.record import run_watched
+from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
-from attnscope.model.anatomy import sites
+from attnscope.model.anatomy.sites import sites
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 

@@ -17,10 +17,10 @@ from transformers.generation.utils import DeferredStopCheck
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import capture
-from attnscope.capture.growing import Growing
-from attnscope.capture.steps import Steps, capture_written
+from attnscope.capture.generated import Steps, capture_written
+from attnscope.capture.joined import Growing
 from attnscope.errors import InputError
-from attnscope.model.generation import Settings, Written
+from attnscope.model.inputs.generation import Settings, Written
 from attnscope.results import Kind, Route, Verdict
 from attnscope.verify import certify
 

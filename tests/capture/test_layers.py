@@ -9,7 +9,7 @@ from attnscope.analysis import verification
 from attnscope.capture import capture, provenance_of
 from attnscope.capture.describe import tokens_of
 from attnscope.errors import InputError
-from attnscope.model.anatomy import layers_of, sites
+from attnscope.model.anatomy.sites import layers_of, sites
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 

@@ -4,7 +4,7 @@ import pytest
 from families import ids, sharp
 
 from attnscope.capture import capture
-from attnscope.capture.plain import if_it_runs
+from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 
 

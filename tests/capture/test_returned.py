@@ -9,8 +9,8 @@ from families import eager_weights, ids, padded, sharp, twin
 from attnscope.analysis import head_attention
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.capture import capture
-from attnscope.capture.record import NothingSeenError
 from attnscope.capture.returned import ASKED, SPARSE, returned
+from attnscope.capture.run import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, Kind, Route, Verdict
 

@@ -9,8 +9,8 @@ import torch
 from bypassing import BATCH, MODELS, REBUILT, TOKENS, bypassing
 from torch import Tensor, nn
 
-from attnscope.capture.trace import TracedAttention, traced
-from attnscope.model.bypass import looks_traceable
+from attnscope.capture.trace.tracer import TracedAttention, traced
+from attnscope.model.anatomy.bypass import looks_traceable
 
 torch.set_num_threads(1)
 HEADS = 6

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnscope.capture.trace import TracedAttention, traced
+from attnscope.capture.trace.tracer import TracedAttention, traced
 
 BATCH, HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 2, 3, 5, 7, 4, 6
 SCALE = DIM**-0.5

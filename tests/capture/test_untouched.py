@@ -11,7 +11,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from attnscope.capture import capture
-from attnscope.capture.record import evaluating
+from attnscope.capture.run import evaluating
 from attnscope.errors import InputError
 
 HOOKS = [name for name in vars(nn.Linear(1, 1)) if "hook" in name]

@@ -10,7 +10,7 @@ from checkpoints import bert_config, save
 from sharded import SHARDS, in_shards, llama, shard_name
 from transformers import BertModel
 
-from attnscope.model import memory
+from attnscope.model.loading import memory
 
 TEXT = "the dog was near the big door"
 HEAD = ("--layer", "2", "--head", "1")

@@ -12,7 +12,7 @@ from transformers.models.squeezebert.modeling_squeezebert import SqueezeBertSelf
 from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetLMHeadModel, XLNetRelativeAttention
 
-from attnscope.model.bypass import looks_traceable
+from attnscope.model.anatomy.bypass import looks_traceable
 
 
 def helper(q: Tensor, k: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from attnscope.errors import ModelUnavailableError
-from attnscope.model.checkpoint import Checkpoint, open_checkpoint
-from attnscope.model.source import Source
+from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
+from attnscope.model.source.find import Source
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
-from attnscope.model import hub as real_hub
-from attnscope.model import memory
-from attnscope.model.checkpoint import Checkpoint, open_checkpoint
-from attnscope.model.load import load, load_with_head, plan
-from attnscope.model.source import find
+from attnscope.model.loading import memory
+from attnscope.model.loading.load import load, load_with_head, plan
+from attnscope.model.source import hub as real_hub
+from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
+from attnscope.model.source.find import find
 
 REPOSITORY = "some/llama"
 INDEX = "model.safetensors.index.json"

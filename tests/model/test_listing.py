@@ -11,9 +11,9 @@ from huggingface_hub import constants
 from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model import hub
-from attnscope.model.listing import HERE, ON_THE_HUB, Listing, listing
-from attnscope.model.source import Source, find
+from attnscope.model.source import hub
+from attnscope.model.source.find import Source, find
+from attnscope.model.source.listing import HERE, ON_THE_HUB, Listing, listing
 
 REPOSITORY = "someone/model"
 INDEX = "model.safetensors.index.json"

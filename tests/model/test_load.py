@@ -20,9 +20,9 @@ from transformers import (
 from attnscope import demo
 from attnscope.capture import capture
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.checkpoint import Checkpoint, open_checkpoint
-from attnscope.model.load import Plan, load, load_with_head, plan, torch_device
-from attnscope.model.source import Source
+from attnscope.model.loading.load import Plan, load, load_with_head, plan, torch_device
+from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
+from attnscope.model.source.find import Source
 from attnscope.results import Kind
 
 

@@ -4,7 +4,7 @@ import pytest
 from small_tokenizers import BUILD
 
 from attnscope.errors import InputError
-from attnscope.model.text import encode
+from attnscope.model.inputs.text import encode
 
 OWN = {
     "bert": "[MASK]",

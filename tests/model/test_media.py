@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 from attnscope.capture import capture
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.anatomy import sites
-from attnscope.model.checkpoint import open_checkpoint
+from attnscope.model.anatomy.sites import sites
 from attnscope.model.loaded import Model
-from attnscope.model.media import Perceived, read_media, window_names
-from attnscope.model.patches import Grid
-from attnscope.model.picture_text import rows_and_columns
-from attnscope.model.source import find
+from attnscope.model.media.patches import Grid
+from attnscope.model.media.perceive import Perceived, read_media, window_names
+from attnscope.model.media.prompt import rows_and_columns
+from attnscope.model.source.checkpoint import open_checkpoint
+from attnscope.model.source.find import find
 from attnscope.results import Picture, Sound
 from attnscope.tokens import Frames, Patches, Tokens
 

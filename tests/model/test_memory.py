@@ -8,11 +8,11 @@ from checkpoints import bert_config, save, tiny_bert
 from transformers import BertModel, GPT2LMHeadModel
 
 from attnscope.errors import DoesNotFitError
-from attnscope.model import memory
-from attnscope.model.checkpoint import open_checkpoint
-from attnscope.model.load import load, plan
 from attnscope.model.loaded import Model
-from attnscope.model.source import Source
+from attnscope.model.loading import memory
+from attnscope.model.loading.load import load, plan
+from attnscope.model.source.checkpoint import open_checkpoint
+from attnscope.model.source.find import Source
 
 CPU = torch.device("cpu")
 

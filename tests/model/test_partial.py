@@ -13,11 +13,11 @@ from transformers import BertModel, LlamaModel, PreTrainedModel, Zamba2Config, Z
 
 from attnscope.capture import capture
 from attnscope.errors import ModelUnavailableError
-from attnscope.model.checkpoint import open_checkpoint
-from attnscope.model.load import Plan, load, load_with_head, plan
 from attnscope.model.loaded import Model
-from attnscope.model.partial import cut, kept, needed
-from attnscope.model.source import Source
+from attnscope.model.loading.load import Plan, load, load_with_head, plan
+from attnscope.model.loading.partial import cut, kept, needed
+from attnscope.model.source.checkpoint import open_checkpoint
+from attnscope.model.source.find import Source
 
 
 def planned(folder: Path, **options: bool) -> Plan:

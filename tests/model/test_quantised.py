@@ -16,11 +16,11 @@ from transformers import GptOssConfig, GptOssModel, LlamaModel
 from attnscope.analysis import head_attention
 from attnscope.capture import capture
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
-from attnscope.model import memory
-from attnscope.model.checkpoint import open_checkpoint
-from attnscope.model.load import load, plan
 from attnscope.model.loaded import Model
-from attnscope.model.source import Source
+from attnscope.model.loading import memory
+from attnscope.model.loading.load import load, plan
+from attnscope.model.source.checkpoint import open_checkpoint
+from attnscope.model.source.find import Source
 from attnscope.results import Verdict
 
 FOUR_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])

@@ -13,9 +13,9 @@ from huggingface_hub import constants
 
 from attnscope import demo
 from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
-from attnscope.model import hub
-from attnscope.model.address import check_endpoint
-from attnscope.model.source import find
+from attnscope.model.source import hub
+from attnscope.model.source.address import check_endpoint
+from attnscope.model.source.find import find
 
 REPOSITORY = "google-bert/bert-base-uncased"
 

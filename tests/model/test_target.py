@@ -8,10 +8,10 @@ from checkpoints import tiny_bert, tiny_translator
 from transformers import AutoModelForSeq2SeqLM
 
 from attnscope.errors import InputError
-from attnscope.model.checkpoint import open_checkpoint
-from attnscope.model.load import load, plan
 from attnscope.model.loaded import Model
-from attnscope.model.source import find
+from attnscope.model.loading.load import load, plan
+from attnscope.model.source.checkpoint import open_checkpoint
+from attnscope.model.source.find import find
 
 FAMILIES = ("bart", "marian", "t5")
 
@@ -56,7 +56,7 @@ def test_what_the_model_writes_is_what_the_library_generates_greedily(model) -> 
 def test_a_written_text_that_reads_back_as_the_same_ids_has_its_words_as_labels(model) -> None:
     tokenizer = model.tokenizer
     ids = [0, *tokenizer("the door opened", add_special_tokens=False)["input_ids"]]
-    from attnscope.model.target import tokens_by_text
+    from attnscope.model.inputs.target import tokens_by_text
 
     tokens = tokens_by_text(tokenizer, ids, "the door opened")
     assert tokens.names == ("[PAD]", "the", "door", "opened")
@@ -64,7 +64,7 @@ def test_a_written_text_that_reads_back_as_the_same_ids_has_its_words_as_labels(
 
 
 def test_a_text_that_is_read_as_other_ids_leaves_the_pieces_as_labels(model) -> None:
-    from attnscope.model.target import tokens_by_text
+    from attnscope.model.inputs.target import tokens_by_text
 
     ids = model.tokenizer("the door", add_special_tokens=False)["input_ids"]
     tokens = tokens_by_text(model.tokenizer, [*ids, ids[0]], "another text")

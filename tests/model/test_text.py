@@ -6,7 +6,7 @@ from transformers import AutoTokenizer, BertConfig, PreTrainedTokenizerFast
 
 from attnscope import demo
 from attnscope.errors import InputError
-from attnscope.model.text import encode, limit_of
+from attnscope.model.inputs.text import encode, limit_of
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from families import CONFIGS, HEADS, LAYERS, sharp
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy import sites
-from attnscope.model.naming import tower_names
-from attnscope.model.towers import choose_tower, reading_text, towers
+from attnscope.model.anatomy.naming import tower_names
+from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.towers import choose_tower, reading_text, towers
 from attnscope.results import Kind, Route
 
 SMALL = {"hidden_size": 24, "intermediate_size": 30, "num_hidden_layers": 2, "num_attention_heads": 4}

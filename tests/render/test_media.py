@@ -6,23 +6,23 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import made_media as made
 import numpy as np
 import pytest
+from made_results import plain
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
-from render import made_media as made
-from render.made_results import plain
 from rich.console import Console
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, missing_glyphs
-from attnscope.render.media_words import medium_line, medium_words, query_words, shares
-from attnscope.render.picture_figure import picture_figure, picture_heads_figure
-from attnscope.render.picture_text import picture_heads, picture_patches
-from attnscope.render.sound_figure import sound_figure, sound_heads_figure
-from attnscope.render.sound_text import sound_frames, sound_heads
+from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
+from attnscope.render.media.picture_terminal import picture_heads, picture_patches
+from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
+from attnscope.render.media.sound_terminal import sound_frames, sound_heads
+from attnscope.render.media.words import medium_line, medium_words, query_words, shares
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "picture": made.picture_head,

@@ -4,11 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from render.golden_text import assert_golden, printed
-from render.made_outlines import decoder, layer, outline, sight
+from golden_text import assert_golden, printed
+from made_outlines import decoder, layer, outline, sight
 
-from attnscope.render import files, terminal
-from attnscope.render.outline_words import (
+from attnscope.render import files
+from attnscope.render import screen as terminal
+from attnscope.render.outline.words import (
     amount,
     besides_words,
     count_words,

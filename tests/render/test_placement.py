@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.transforms import Bbox
 
-from attnscope.render.boxes import crossing, grown, holding, overlapping, through
-from attnscope.render.placement import Placement, placement
-from attnscope.render.places import Surroundings
+from attnscope.render.kit.boxes import crossing, grown, holding, overlapping, through
+from attnscope.render.map.placement import Placement, placement
+from attnscope.render.map.places import Surroundings
 
 UNIT = np.array([[0.0, 0.0, 1.0, 1.0]])
 

@@ -6,23 +6,23 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import made_comparison as made
+import made_results
 import numpy as np
 import pytest
+from golden_text import assert_golden, printed
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from render import made_comparison as made
-from render import made_results
-from render.golden_text import assert_golden, printed
 
-from attnscope.render import terminal
-from attnscope.render.comparison_words import curves
+from attnscope.render import screen as terminal
+from attnscope.render.comparison.plot_rows import MASKED, MOST_KEYS, MOST_LINES
+from attnscope.render.comparison.words import curves
 from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.plot_rows import MASKED, MOST_KEYS, MOST_LINES
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.typesetting import drawing
 from attnscope.results import Comparison, Verdict
 
 ROTARY = ("query", "key", "unrotated key", "value", "output")

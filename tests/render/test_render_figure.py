@@ -6,17 +6,17 @@ import sys
 import warnings
 from pathlib import Path
 
+import made_results as made
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from render import made_results as made
 
 from attnscope.render.figure import FORMATS, Format, figure_bytes, heatmap, missing_glyphs, overview_figure
-from attnscope.render.panels import SHOWS
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.stage import SHOWS
+from attnscope.render.kit.typesetting import drawing
 from attnscope.results import Verdict
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation"] * 12
@@ -159,8 +159,8 @@ def test_the_same_result_gives_the_same_bytes(format: Format) -> None:
 def test_another_process_and_other_settings_give_the_same_bytes(format: Format, tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.facecolor: red\nsavefig.dpi: 50\n")
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        "import hashlib; from render import made_results as made\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
+        "import hashlib; import made_results as made\n"
         "from attnscope.render.figure import figure_bytes, heatmap\n"
         f"print(hashlib.sha256(figure_bytes(heatmap(made.head()), {format!r})).hexdigest())"
     )

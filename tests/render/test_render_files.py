@@ -5,9 +5,9 @@ import io
 import json
 from collections.abc import Callable
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
 
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.results import HeadAttention, Overview, Verdict, Verification

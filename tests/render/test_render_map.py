@@ -6,6 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import made_results as made
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -14,11 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from render import made_results as made
 
 from attnscope.render.figure import FORMATS, Format, figure_bytes, map_figure, missing_glyphs
-from attnscope.render.plot_map import LINK_WIDTH, draw_map
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.map.plot import LINK_WIDTH, draw_map
 from attnscope.results import Kind, Projection, Verdict
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation", "of", "a"] * 12
@@ -333,8 +333,8 @@ def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross
 def test_two_other_processes_write_the_same_bytes(format: Format, tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsavefig.dpi: 50\n")
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        "import hashlib; from render import made_results as made\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
+        "import hashlib; import made_results as made\n"
         "from attnscope.render.figure import figure_bytes, map_figure\n"
         f"data = figure_bytes(map_figure(made.projection(), [2, 7], 4), {format!r})\n"
         "print(hashlib.sha256(data).hexdigest(), 'matplotlib.pyplot' in sys.modules)"

@@ -5,16 +5,16 @@ import io
 import json
 import math
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 from rich.cells import cell_len
 from rich.console import RenderableType
 
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.map_words import nearness_words
-from attnscope.render.terminal import header, projection
+from attnscope.render.map.words import nearness_words
+from attnscope.render.screen import header, projection
 from attnscope.results import Projection, Verdict
 
 LONG = [f"w{i}" for i in range(70)]

@@ -5,16 +5,16 @@ import io
 import json
 from dataclasses import replace
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
-from render.golden_text import printed
+from golden_text import printed
 
 from attnscope.analysis.views import viewed
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, heatmap
-from attnscope.render.header import feature_words
-from attnscope.render.terminal import header, matrix, query_bars, verification
+from attnscope.render.kit.header import feature_words
+from attnscope.render.screen import header, matrix, query_bars, verification
 from attnscope.results import HeadWeights, Kind, LayerCheck, OutputCheck, Verdict, Verification
 from attnscope.tokens import Token, Tokens
 

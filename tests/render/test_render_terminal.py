@@ -3,16 +3,16 @@
 import subprocess
 import sys
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 
-from attnscope.render import palette
-from attnscope.render.bars import bar
-from attnscope.render.terminal import (
+from attnscope.render.head.bars import bar
+from attnscope.render.kit import palette
+from attnscope.render.screen import (
     SHOWS,
     certificate_line,
     header,
@@ -224,7 +224,7 @@ def test_a_verification_without_layers_claims_nothing() -> None:
 
 def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import sys, attnscope.render.terminal, attnscope.render.files\n"
+        "import sys, attnscope.render.screen, attnscope.render.files\n"
         "print([name for name in ('torch', 'transformers', 'sklearn', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,17 +6,17 @@ import json
 import math
 import re
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 from rich.cells import cell_len
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes
-from attnscope.render.figure_terms import terms_figure
-from attnscope.render.plot_terms import panels_of
-from attnscope.render.terminal import query_terms, terms
+from attnscope.render.screen import query_terms, terms
+from attnscope.render.terms.figure import terms_figure
+from attnscope.render.terms.plot import panels_of
 from attnscope.results import HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
 

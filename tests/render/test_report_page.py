@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import made_reports as reports
+import made_results as made
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -14,12 +16,10 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from render import made_reports as reports
-from render import made_results as made
 
 from attnscope.render.figure import Format, figure_bytes
-from attnscope.render.report_page import report_figure, report_pages
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.report.page import report_figure, report_pages
 from attnscope.results import Report, Verdict
 
 
@@ -365,10 +365,10 @@ def test_pdf_pages_have_no_date_and_other_formats_take_one_figure() -> None:
 @pytest.mark.parametrize("format", ["png", "svg", "pdf"])
 def test_two_processes_make_the_same_bytes(format: Format) -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        "import hashlib; from render import made_reports as reports\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
+        "import hashlib; import made_reports as reports\n"
         "from attnscope.render.figure import figure_bytes\n"
-        "from attnscope.render.report_page import report_figure, report_pages\n"
+        "from attnscope.render.report.page import report_figure, report_pages\n"
         "head = reports.with_sink(reports.causal(9))\n"
         "result = reports.report(head, 4, reports.following(head))\n"
         f"drawn = report_pages(result) if {format!r} == 'pdf' else report_figure(result)\n"

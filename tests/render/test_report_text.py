@@ -1,13 +1,13 @@
 """A report in the terminal: golden text, and the numbers behind it."""
 
+import made_reports as reports
+import made_results as made
 import numpy as np
 import pytest
-from render import made_reports as reports
-from render import made_results as made
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 
-from attnscope.render.report_text import answer, facts, percent, scores_words, shares
-from attnscope.render.terminal import report_lines
+from attnscope.render.report.words import answer, facts, percent, scores_words, shares
+from attnscope.render.screen import report_lines
 from attnscope.results import Kind, Report
 
 REPORTS = {

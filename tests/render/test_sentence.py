@@ -1,11 +1,11 @@
 """A text set large: every word of it, the marked token in its place, no line too long, cuts are visible."""
 
+import made_results as made
 import numpy as np
 import pytest
-from render import made_results as made
 
-from attnscope.render.sentence import SetText, runs, set_text
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.sentence import SetText, runs, set_text
+from attnscope.render.kit.typesetting import drawing
 from attnscope.tokens import Token, Tokens
 
 SIZES = ((20.0, 16.0), (14.0, 12.0), (11.0,))

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
+import made_reports
+import made_results as made
 import numpy as np
 import pytest
-from render import made_reports
-from render import made_results as made
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 
 from attnscope.analysis.views import viewed, viewed_overview
-from attnscope.render.bars import query_bars
 from attnscope.render.figure import heatmap, overview_figure
-from attnscope.render.matrix import matrix
-from attnscope.render.overview import overview
-from attnscope.render.report_page import report_figure
-from attnscope.render.report_text import shares, shares_remark
-from attnscope.render.view_words import special_words, weights_words
+from attnscope.render.head.bars import query_bars
+from attnscope.render.head.matrix import matrix
+from attnscope.render.kit.weights_words import special_words, weights_words
+from attnscope.render.overview.terminal import overview
+from attnscope.render.report.page import report_figure
+from attnscope.render.report.words import shares, shares_remark
 from attnscope.results import HeadAttention, Special, SpecialMass
 from attnscope.tokens import Token, Tokens
 

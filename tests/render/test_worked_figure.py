@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from attnscope.render.figure import figure_bytes
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.typesetting import drawing
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results.worked import Given
 from attnscope.worked import example, work_out

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from render.golden_text import assert_golden, printed
+from golden_text import assert_golden, printed
 
 from attnscope.render.worked.arithmetic import spelled_out, texts
 from attnscope.render.worked.grid import grid

@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from attnscope import demo
 from attnscope.capture import provenance_of
-from attnscope.model.text import tokens_of
+from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict
 from attnscope.worked import TABLE, example, look_up, scale
 from attnscope.worked.scale import scale_study, softmax_jacobian

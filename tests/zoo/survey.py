@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.record import chosen_row, run_watched
-from attnscope.model.anatomy import sites
+from attnscope.capture.run import chosen_row, run_watched
+from attnscope.model.anatomy.sites import sites
 from attnscope.results import Verdict
 from attnscope.verify import certify
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.capture.record import run_watched
-from attnscope.model.anatomy import sites
+from attnscope.capture.run import run_watched
+from attnscope.model.anatomy.sites import sites
 from attnscope.results import Verdict
 from attnscope.verify import certify
 

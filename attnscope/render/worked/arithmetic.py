@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from attnscope.render.numbers import in_words, largest_magnitude
+from attnscope.render.kit.numbers import in_words, largest_magnitude
 from attnscope.results.worked import Cell, Step
 
 MOST_TERMS = 6

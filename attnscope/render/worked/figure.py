@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.certificate import certificate_words, verdict_words
-from attnscope.render.page import Frame, Words, sheet
-from attnscope.render.typesetting import drawing
+from attnscope.render.kit.certificate import certificate_words, verdict_words
+from attnscope.render.kit.page import Frame, Words, sheet
+from attnscope.render.kit.typesetting import drawing
 from attnscope.render.worked.plot_scale import PLACES, SIZE, draw_scale
 from attnscope.render.worked.plot_step import Block, axes_on, block, draw_step
 from attnscope.render.worked.scale import TITLE, reading, setting

@@ -9,10 +9,10 @@ from itertools import product
 
 import numpy as np
 
-from attnscope.render.certificate import certificate_words
 from attnscope.render.file_csv import Row, comments, exact, rows
 from attnscope.render.file_json import Value, certificate, document, number, numbers, provenance
 from attnscope.render.file_npz import Arrays, arrays_of
+from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.worked.terminal import check_words, source
 from attnscope.results.worked import Check, ScaleStudy, Step, Worked
 

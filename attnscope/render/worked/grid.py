@@ -8,10 +8,10 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from attnscope.render import palette
-from attnscope.render.cells import DIM, line, widest
-from attnscope.render.labels import column_widths, left, right, settled, stacked
-from attnscope.render.numbers import largest_magnitude
+from attnscope.render.kit import palette
+from attnscope.render.kit.cells import DIM, line, widest
+from attnscope.render.kit.labels import column_widths, left, right, settled, stacked
+from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.worked.arithmetic import texts
 from attnscope.results.worked import Step
 from attnscope.tokens import printable

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from attnscope.render.page import FAINT, INK
+from attnscope.render.kit.page import FAINT, INK
 from attnscope.results.worked import ScaleStudy
 
 UNSCALED, SCALED = "#b2182b", "#2166ac"

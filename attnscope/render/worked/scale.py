@@ -5,8 +5,8 @@ import math
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.cells import DIM, HEADING, line
-from attnscope.render.labels import right
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import right
 from attnscope.render.worked.terminal import check_lines
 from attnscope.results.worked import ScaleStudy
 

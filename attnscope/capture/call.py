@@ -1,0 +1,162 @@
+"""From what an attention was handed and answered to an `AttentionCall`: one batch entry, on the CPU."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnscope.attention import AttentionCall, Term
+from attnscope.capture.kernel_masks import terms_and_allowed
+from attnscope.capture.takeover import KernelInputs, weights_by_identity
+from attnscope.capture.trace.tracer import TracedAttention
+from attnscope.errors import InputError
+from attnscope.results import Route
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCall:
+    """One call as it passed by, with what the kernel answered and the key before its rotation, if seen."""
+
+    given: KernelInputs
+    output: Tensor
+    weights: Tensor | None
+    unrotated: Tensor | None
+
+    @property
+    def entries(self) -> int:
+        """Length of the batch axis."""
+        return self.given.query.shape[0]
+
+
+def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **place: Any) -> AttentionCall:
+    """The call's batch entry `entry`, with the model's own weights for `heads`; `place` says where it is."""
+    given = seen.given
+    epsilon, precision = precision_of(given.query, seen.output)
+    scale = given.options.get("scaling")
+    terms, allowed = terms_and_allowed(given, entry)
+    sinks = _sinks(given, entry)
+    # a sink that a kernel applies after its softmax is missing in the weights that it returns
+    returned = seen.weights if sinks is None and _are_weights(seen) else None
+    weights = weights_by_identity(given, entry) if returned is None else returned[entry]
+    return AttentionCall(
+        q=kept(given.query[entry]),
+        k=kept(given.key[entry]),
+        v=kept(given.value[entry]),
+        scale=given.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        softcap=given.options.get("softcap"),
+        terms=terms,
+        allowed=allowed,
+        sinks=sinks,
+        window=given.options.get("sliding_window"),
+        output=kept(seen.output[entry].transpose(0, 1)),
+        weights=of_heads(weights, heads),
+        epsilon=epsilon,
+        precision=precision,
+        unrotated_k=_unrotated(seen, entry),
+        **place,
+    )
+
+
+def of_trace(
+    seen: TracedAttention, entry: int, *, heads: Sequence[int] | None, **place: Any
+) -> AttentionCall:
+    """The traced attention's batch entry `entry`, with the model's own weights for `heads`."""
+    epsilon, precision = precision_of(seen.query, seen.output)
+    shape = (*seen.query.shape[:3], seen.key.shape[2])
+    remainder = None if seen.remainder is None else _one(seen.remainder, entry, shape)
+    allowed = None if seen.allowed is None else _one(seen.allowed, entry, shape)
+    return AttentionCall(
+        q=kept(seen.query[entry]),
+        k=kept(seen.key[entry]),
+        v=kept(seen.value[entry]),
+        scale=seen.scale,
+        softcap=seen.softcap,
+        terms=tuple(Term(name, _one(values, entry, shape)) for name, values in seen.terms),
+        allowed=None if allowed is None or allowed.all() else allowed,
+        sinks=None,
+        window=None,
+        output=kept(seen.output[entry]),
+        weights=of_heads(seen.weights[entry], heads),
+        epsilon=epsilon,
+        precision=precision,
+        remainder=remainder,
+        reweighted=None if seen.reweighted is None else of_heads(seen.reweighted[entry], heads),
+        **place | {"route": Route.TRACED},
+    )
+
+
+def kept(tensor: Tensor) -> Tensor:
+    """A copy that later in-place work of the model cannot reach."""
+    return tensor.detach().to("cpu", copy=True)
+
+
+def of_heads(weights: Tensor, heads: Sequence[int] | None) -> dict[int, Tensor]:
+    """The weights `head query key` of the chosen heads, by head."""
+    chosen = range(len(weights)) if heads is None else [_chosen_head(head, len(weights)) for head in heads]
+    return {head: kept(weights[head]) for head in chosen}
+
+
+def _chosen_head(head: int, count: int) -> int:
+    if not -count <= head < count:
+        raise InputError(f"no head {head}: heads are 0-{count - 1}")
+    return head % count
+
+
+def _are_weights(seen: KernelCall) -> bool:
+    """Whether what came back beside the output is weights: flex attention returns something else there."""
+    lengths = (seen.given.query.shape[2], seen.given.key.shape[2])
+    return seen.weights is not None and seen.weights.ndim == 4 and seen.weights.shape[2:] == lengths
+
+
+def _one(tensor: Tensor, entry: int, shape: Sequence[int]) -> Tensor:
+    """One batch entry of what is broadcast over scores of `shape`, query and key axes written out."""
+    full = tensor.reshape((1,) * (4 - tensor.ndim) + tuple(tensor.shape))
+    one = full[entry if full.shape[0] > 1 else 0]
+    return kept(one.expand(-1, shape[2], shape[3]))
+
+
+def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
+    """The extra logit of each head, or of each head and query, by the name that models hand it over under."""
+    if (by_head := given.options.get("s_aux")) is not None:
+        return kept(by_head.flatten())
+    by_query = given.options.get("sinks")
+    return None if by_query is None else kept(by_query[entry if len(by_query) > 1 else 0, :, :, 0])
+
+
+def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
+    """Machine epsilon of the coarsest arithmetic that the kernel may use, and where that comes from.
+
+    Many models run their softmax in float32 whatever the rest runs in, so float64 counts as float32.
+    """
+    device, dtypes = query.device.type, [query.dtype, output.dtype]
+    if torch.is_autocast_enabled(device):
+        dtypes.append(torch.get_autocast_dtype(device))
+    dtype = max(dtypes, key=lambda each: torch.finfo(each).eps)
+    name = str(dtype).removeprefix("torch.")
+    tf32 = query.is_cuda and dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
+    if tf32:
+        return 2.0**-10, f"TensorFloat-32 products on {device}"
+    if dtype == torch.float64:
+        return torch.finfo(torch.float32).eps, f"float64 on {device}, its softmax perhaps in float32"
+    return torch.finfo(dtype).eps, f"{name} on {device}"
+
+
+def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
+    """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
+    if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
+        return None
+    return as_keys(seen.unrotated[entry].detach().cpu(), seen.given.key[entry].detach().cpu())
+
+
+def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
+    """What a projection returned for one input, in the shape of the keys made of it; None where it cannot."""
+    key_heads, keys, dim = rotated.shape
+    candidates = [before] if before.shape == rotated.shape else []
+    if before.numel() == rotated.numel() and before.shape[0] == keys:
+        candidates.append(before.reshape(keys, key_heads, dim).transpose(0, 1))
+    # as many tokens as key heads: both fit; a rotation keeps every length, the wrong order does not
+    lengths = rotated.norm(dim=-1)
+    candidates.sort(key=lambda each: float((each.norm(dim=-1) - lengths).abs().max()))
+    return candidates[0].clone() if candidates else None

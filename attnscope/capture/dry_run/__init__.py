@@ -1,0 +1,1 @@
+"""Runs of a model without weights, on the meta device: what its attention would be handed, at no cost."""

@@ -1,0 +1,1 @@
+"""The tracer: attention of models that do not ask transformers' interface, read off torch's operations."""

@@ -1,0 +1,85 @@
+"""Attention that a model leaves to torch's fused kernel: one call that shows no scores and no weights."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.capture.trace.layout import head_count
+from attnscope.capture.trace.operations import multiplication, product_shape
+from attnscope.capture.trace.origin import Origin
+from attnscope.capture.trace.rebuild import rebuilt
+from attnscope.capture.trace.result import TracedAttention, attention_from
+from attnscope.capture.trace.scores import Part, Scores, added, forbidding, product_scores, scaled, version
+
+_NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+
+
+def fused_attention(
+    module: nn.Module,
+    kernel: Callable[..., Tensor],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    output: Tensor,
+    origin_of: Callable[[Tensor], Origin],
+) -> TracedAttention | None:
+    """The attention of one call of `scaled_dot_product_attention`, whose answer was `output`.
+
+    Its weights are what the same kernel answers to blocks of the identity in place of the values. None
+    under dropout, which is drawn anew at each call.
+    """
+    given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
+    query, key, value = given["query"], given["key"], given["value"]
+    if given.get("dropout_p"):
+        return None
+    repeats = query.shape[-3] // key.shape[-3] if given.get("enable_gqa") else 1
+    if repeats > 1:
+        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    made = multiplication("matmul", (query, key.mT), {})
+    if made is None:
+        return None
+    lead = product_shape(made)[2]
+    shape = torch.Size((*lead, query.shape[-2], key.shape[-2]))
+    origins = origin_of(given["query"]), origin_of(given["key"])
+    product = product_scores(made, query.new_empty(1).expand(shape), Origin(), origins)
+    scores = _masked(product, given, shape, origin_of)
+    logits = rebuilt(scores, None, len(shape) - 1, head_count(module)) if scores else None
+    if logits is None:
+        return None
+    options = {each: given[each] for each in ("attn_mask", "is_causal", "scale") if each in given}
+    weights = _by_identity(lambda values: kernel(query, key, values, **options), value)
+    value, output = (each.expand(*lead, *each.shape[-2:]) for each in (value, output))
+    arrange = logits.layout.arrange
+    return attention_from(module, logits, arrange(weights), arrange(value), arrange(output))
+
+
+def _masked(
+    product: Scores, given: Mapping[str, Any], shape: torch.Size, origin_of: Callable[[Tensor], Origin]
+) -> Scores | None:
+    """The product with the scale and the mask that the kernel was told."""
+    scale, mask = given.get("scale"), given.get("attn_mask")
+    scores = scaled(product, given["query"].shape[-1] ** -0.5 if scale is None else scale)
+    if scores is None:
+        return None
+    if given.get("is_causal"):
+        causal = torch.ones(shape[-2:], dtype=torch.bool, device=given["query"].device).tril()
+        scores = forbidding(scores, ~causal)
+    if mask is None:
+        return scores
+    if mask.dtype == torch.bool:
+        return forbidding(scores, ~mask)
+    part = Part(mask, version(mask), origin_of(mask))
+    return added(scores, Scores(mask.shape, (part,)), shape)
+
+
+def _by_identity(answer: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+    """`*lead query key`, by blocks of the identity as wide as the values, so that the same kernel runs."""
+    keys, width = value.shape[-2:]
+    blocks = []
+    for start in range(0, keys, width):
+        identity = torch.zeros_like(value, memory_format=torch.contiguous_format)
+        columns = torch.arange(min(width, keys - start), device=value.device)
+        identity[..., start + columns, columns] = 1
+        blocks.append(answer(identity)[..., : len(columns)])
+    return torch.cat(blocks, dim=-1)

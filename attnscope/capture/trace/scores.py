@@ -1,0 +1,183 @@
+"""What is known of a tensor while it is on its way from a product to a softmax: a sum of traced parts.
+
+    scores = cap * tanh(product) + part + part + ...,  some cells forbidden
+
+Here such sums begin, move, are scaled and added; `trace_steps` tells from an operation's name which.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attnscope.capture.trace.operations import Move, Multiplication, product_shape
+from attnscope.capture.trace.origin import Origin
+
+_OVERWRITTEN = -1  # no tensor's version
+FORBIDDEN = -1e4  # at or below, a score has no weight in any dtype: e^-10000 is 0; old masks add exactly this
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """For every cell of the scores its leading index, its row and its column in the product, as numbers."""
+
+    lead: Tensor
+    row: Tensor
+    column: Tensor
+
+    def moved(self, move: Move) -> "Places":
+        """The same after the cells have moved."""
+        return Places(made(move, self.lead), made(move, self.row), made(move, self.column))
+
+
+def made(move: Move, tensor: Tensor) -> Tensor:
+    """`tensor` moved; written out first where the same numbers in one place stand in the way."""
+    try:
+        return move(tensor)
+    except RuntimeError:
+        return move(tensor.contiguous())
+
+
+def places_of(lead: torch.Size, rows: int, columns: int, device: torch.device) -> Places:
+    """The places of a fresh product `*lead row column`; nothing of that size is stored."""
+    shape = (*lead, rows, columns)
+    index = torch.arange(lead.numel(), device=device).view(*lead, 1, 1)
+    return Places(
+        index.expand(shape),
+        torch.arange(rows, device=device)[:, None].expand(shape),
+        torch.arange(columns, device=device).expand(shape),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The operands `*lead row dim` and `*lead column dim` of one product, and where its cells are now."""
+
+    left: Tensor
+    right: Tensor
+    lead: torch.Size
+    places: Places
+    origins: tuple[Origin, Origin]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One summand: `tensor * factor * factors`, all broadcastable to the scores; perhaps itself a product.
+
+    `version` tells whether the model has written over the tensor since.
+    """
+
+    tensor: Tensor
+    version: int
+    origin: Origin
+    factor: float = 1.0
+    factors: tuple[Tensor, ...] = ()
+    product: Product | None = None
+
+    @property
+    def intact(self) -> bool:
+        return version(self.tensor) == self.version
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A sum of parts of this `shape`; cells where a `forbidden` mask is True take no part in the softmax.
+
+    With a `cap` the products stand inside of cap * tanh(...), all other parts outside.
+    """
+
+    shape: torch.Size
+    parts: tuple[Part, ...]
+    forbidden: tuple[Tensor, ...] = ()
+    cap: float | None = None
+
+
+def version(tensor: Tensor) -> int:
+    """How often the tensor has been written to; 0 where torch does not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def product_scores(
+    made: Multiplication, result: Tensor, origin: Origin, origins: tuple[Origin, Origin]
+) -> Scores:
+    """The scores that one product begins with."""
+    left, right, lead = product_shape(made)
+    places = places_of(lead, left.shape[-2], right.shape[-2], result.device).moved(made.back)
+    product = Product(left, right, lead, places, origins)
+    # baddbmm has already added and scaled: its result is not the bare product
+    bare = version(result) if made.added is None and made.factor == 1 else _OVERWRITTEN
+    return Scores(result.shape, (Part(result, bare, origin, made.factor, product=product),))
+
+
+def moved(scores: Scores, move: Move) -> Scores:
+    """The scores after a view, a transposition, a slice: the same move made on every part."""
+
+    def along(tensor: Tensor) -> Tensor:
+        return made(move, tensor.expand(scores.shape))
+
+    def follow(part: Part) -> Part:
+        product = part.product
+        if product is not None:
+            product = replace(product, places=product.places.moved(along))
+        tensor, factors = along(part.tensor), tuple(along(factor) for factor in part.factors)
+        now = version(tensor) if part.intact else _OVERWRITTEN
+        return replace(part, tensor=tensor, version=now, factors=factors, product=product)
+
+    shape = along(torch.empty(1, device=scores.parts[0].tensor.device)).shape
+    parts = tuple(follow(part) for part in scores.parts)
+    return replace(scores, shape=shape, parts=parts, forbidden=tuple(map(along, scores.forbidden)))
+
+
+def scaled(scores: Scores, factor: float | int | Tensor, *, divide: bool = False) -> Scores | None:
+    """The scores times a number or a tensor, or divided by it."""
+    if isinstance(factor, Tensor) and factor.numel() > 1:
+        broadest = torch.broadcast_shapes(scores.shape, factor.shape)  # type: ignore[no-untyped-call]
+        if scores.cap is not None or broadest != scores.shape:
+            return None
+        one = 1 / factor if divide else factor
+        parts = tuple(replace(part, factors=(*part.factors, one)) for part in scores.parts)
+        return replace(scores, parts=parts)
+    number = 1 / float(factor) if divide else float(factor)
+    capped = scores.cap is not None
+    parts = tuple(
+        part if capped and part.product is not None else replace(part, factor=part.factor * number)
+        for part in scores.parts
+    )
+    return replace(scores, parts=parts, cap=scores.cap * number if scores.cap is not None else None)
+
+
+def added(scores: Scores, other: Scores, shape: torch.Size) -> Scores | None:
+    """The sum of two scores, of this `shape`; None where both are capped."""
+    if scores.cap is not None and other.cap is not None:
+        return None
+    parts = [scores.parts, other.parts]
+    for place, each in enumerate((other, scores)):
+        if each.cap is not None:  # what is added after the cap is no product inside of it
+            parts[place] = tuple(replace(part, product=None) for part in parts[place])
+    forbidden = (*scores.forbidden, *other.forbidden)
+    cap = scores.cap if other.cap is None else other.cap
+    return Scores(shape, _joined((*parts[0], *parts[1])), forbidden, cap)
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts, a tensor that is added twice (as Swin v2 does) as one part."""
+    joined: dict[object, Part] = {}
+    for part in parts:
+        tensor = part.tensor
+        layout = (tensor.dtype, tensor.shape, tensor.stride())
+        same = (tensor.data_ptr(), part.version, *layout, *map(id, part.factors))
+        before = joined.get(same)
+        joined[same] = replace(before, factor=before.factor + part.factor) if before else part
+    return tuple(joined.values())
+
+
+def forbidding(scores: Scores, mask: Tensor) -> Scores:
+    """The scores with the cells where `mask` is True set so low that they get no weight."""
+    return replace(scores, forbidden=(*scores.forbidden, mask))
+
+
+def capped(scores: Scores) -> Scores:
+    """tanh of the scores: only products can be told inside of it, and a mask has no force there."""
+    products = tuple(part for part in scores.parts if part.product is not None)
+    return replace(scores, parts=products, forbidden=(), cap=1.0)

@@ -1,0 +1,135 @@
+"""One operation of the model on scores: which sum of parts comes out of it.
+
+Nothing is computed for the model and nothing is guessed. An operation that is not understood leaves only
+the products in the sum; `trace_check` then finds out, from the model's own logits, what is missing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnscope.capture.trace.operations import KEEPS
+from attnscope.capture.trace.origin import Origin
+from attnscope.capture.trace.scores import (
+    FORBIDDEN,
+    Part,
+    Scores,
+    added,
+    capped,
+    forbidding,
+    scaled,
+    version,
+)
+
+Known = Scores | Part | None
+
+
+def forbids(value: Any) -> bool:
+    """Whether cells that are set to `value` get no weight."""
+    if isinstance(value, Tensor):
+        return value.numel() > 0 and value.is_floating_point() and float(value.max()) <= FORBIDDEN
+    return isinstance(value, Real) and float(value) <= FORBIDDEN
+
+
+def followed(
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    result: Tensor,
+    term_of: Callable[[Any], Known],
+) -> Scores | None:
+    """The scores that operation `name` makes of `args`; only their products where it is not understood.
+
+    `term_of` gives what is known of an argument: scores, any other tensor as a part, None of what is no
+    tensor. Moves are not made here.
+    """
+    known = [term_of(each) for each in args]
+    mine = next((each for each in known if isinstance(each, Scores)), None)
+    if mine is None or not result.is_floating_point():
+        return None
+    understood = _understood(name, args, kwargs, result.shape, known, mine)
+    if understood is not None or mine.shape != result.shape:
+        return understood
+    # heads mixed by a matrix, cells bent: the products are still in it, what else was added is not to be told
+    products = tuple(part for part in mine.parts if part.product is not None)
+    return replace(mine, parts=products) if products else None
+
+
+def _understood(
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shape: torch.Size,
+    known: Sequence[Known],
+    mine: Scores,
+) -> Scores | None:
+    """The scores that an operation makes of scores, where its meaning is known."""
+    if name in KEEPS:
+        return mine if mine.shape == shape else None
+    if name in ("add", "sub", "rsub") and len(args) > 1:
+        return _sum(name, args, known, kwargs, shape)
+    if name in ("mul", "div") and len(args) > 1 and (name == "mul" or known[0] is mine):
+        return scaled(mine, args[1] if known[0] is mine else args[0], divide=name == "div")
+    if name == "neg":
+        return scaled(mine, -1.0)
+    if name == "tanh":
+        return capped(mine) if mine.cap is None else None
+    if name == "masked_fill":
+        rest = list(args[1:])
+        mask, value = (kwargs[each] if each in kwargs else rest.pop(0) for each in ("mask", "value"))
+        return forbidding(mine, mask) if forbids(value) else None
+    if name == "where" and len(args) == 3:
+        return _selected(args, known)
+    return None
+
+
+def _sum(
+    name: str,
+    args: Sequence[Any],
+    known: Sequence[Known],
+    kwargs: Mapping[str, Any],
+    shape: torch.Size,
+) -> Scores | None:
+    """a + alpha * b, a - alpha * b or b - a; numbers that are added become parts as well."""
+    alpha = float(kwargs.get("alpha", 1)) * (1 if name == "add" else -1)
+    signs = (-1.0, 1.0) if name == "rsub" else (1.0, alpha)
+    total: Scores | None = None
+    for value, term, sign in zip(args, known, signs, strict=False):
+        if term is None and isinstance(value, Real):
+            if value == 0:
+                continue
+            number = torch.tensor(float(value))
+            term = Part(number, version(number), Origin())
+        if isinstance(term, Part):
+            term = Scores(term.tensor.shape, (term,))
+        if term is None or (signed := term if sign == 1 else scaled(term, sign)) is None:
+            return None
+        total = signed if total is None else added(total, signed, shape)
+        if total is None:
+            return None
+    return total
+
+
+def _selected(args: Sequence[Any], known: Sequence[Known]) -> Scores | None:
+    """torch.where on scores: understood where the other choice is so low that it forbids."""
+    order = (0, 1, 2) if getattr(args[0], "dtype", None) == torch.bool else (1, 0, 2)  # x.where(mask, y)
+    condition, chosen, other = order
+    first, second = known[chosen], known[other]
+    if isinstance(first, Scores) and forbids(args[other]):
+        return forbidding(first, ~args[condition])
+    if isinstance(second, Scores) and forbids(args[chosen]):
+        return forbidding(second, args[condition])
+    return None
+
+
+def written(scores: Scores, index: Any, value: Any) -> Scores | None:
+    """The scores after `scores[index] = value`: understood where the value forbids."""
+    if not forbids(value):
+        return None
+    mask = torch.zeros(scores.shape, dtype=torch.bool, device=scores.parts[0].tensor.device)
+    mask[index] = True
+    return forbidding(scores, mask)

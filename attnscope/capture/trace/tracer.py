@@ -1,0 +1,248 @@
+"""The tracer: attention of models that do not ask transformers' interface, read off torch's operations.
+
+    product -> element-wise steps -> softmax -> product
+
+Every torch function that the model calls passes through here on its way and is made exactly as it would
+have been. Of the tensors that come out it is remembered what they are made of (`trace_scores`); where a
+softmax meets such scores, they are taken apart and rebuilt (`trace_rebuild`); where the softmax's result
+meets the values, the whole attention is handed to the watcher (`trace_result`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from attnscope.capture.trace.concatenated import joined
+from attnscope.capture.trace.fused import fused_attention
+from attnscope.capture.trace.layout import head_count
+from attnscope.capture.trace.memory import Known, Memory, Record
+from attnscope.capture.trace.operations import (
+    COPIES,
+    LOOKUPS,
+    MOVES,
+    PRODUCTS,
+    SILENT,
+    multiplication,
+    operation,
+    overwrites,
+    softmax_axis,
+    tensors_in,
+)
+from attnscope.capture.trace.origin import Origin, origin_of
+from attnscope.capture.trace.rebuild import rebuilt
+from attnscope.capture.trace.result import TracedAttention, Weights, attention_of, weights_of
+from attnscope.capture.trace.scores import Part, Scores, added, moved, product_scores, scaled, version
+from attnscope.capture.trace.steps import followed, written
+from attnscope.capture.trace.torch_internals import native_answers, stepwise, unscripted
+
+__all__ = ["TracedAttention", "traced"]
+
+Watcher = Callable[[TracedAttention], None]
+Unread = Callable[[nn.Module, int], None]
+
+
+@contextmanager
+def traced(
+    modules: Iterable[nn.Module], watch: Watcher, unread: Unread = lambda module, count: None
+) -> Iterator[None]:
+    """While open, `watch` gets every softmax attention that is computed inside of one of `modules`.
+
+    It is handed over as soon as the weights have met the values, under the innermost of `modules`. What
+    the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
+    `unread` is told, when a module returns, how many softmaxes over scores it made whose weights were never
+    seen to meet values.
+    """
+    watched = tuple(dict.fromkeys(modules))
+    tracer = _Tracer(watch, unread)
+    with ExitStack() as stack:
+        stack.enter_context(unscripted(watched))
+        stack.enter_context(native_answers(watched))
+        for module in watched:
+            for buffer in module.buffers():
+                tracer.memory.keep(buffer, Origin(shapes=(buffer.shape,)))
+            entered = module.register_forward_pre_hook(tracer.enter)
+            stack.callback(entered.remove)
+            left = module.register_forward_hook(tracer.leave, always_call=True)
+            stack.callback(left.remove)
+        stack.enter_context(tracer)
+        yield
+
+
+class _Tracer(TorchFunctionMode):
+    """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
+
+    def __init__(self, watch: Watcher, unread: Unread) -> None:
+        super().__init__()
+        self.watch, self.unread = watch, unread
+        self.inside: list[nn.Module] = []
+        self.waiting: list[list[object]] = []  # by module that runs, the softmaxes that met no values yet
+        self.memory = Memory()
+
+    def enter(self, module: nn.Module, inputs: Any) -> None:
+        self.inside.append(module)
+        self.waiting.append([])
+        self.memory.open()
+
+    def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        self.inside.pop()
+        self.memory.close()
+        if left := self.waiting.pop():
+            self.unread(module, len(left))
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs, name = kwargs or {}, operation(function)
+        if name in SILENT:
+            return function(*args, **kwargs)
+        if name == "multi_head_attention_forward":
+            with self:
+                return stepwise(*args, **kwargs)
+        before = {id(each): self.memory.of(each) for each in tensors_in((args, kwargs))}
+        if args and overwrites(function):
+            self._keep_weights(args[0], before)
+        result = function(*args, **kwargs)
+        if isinstance(result, Tensor):
+            kept = before.get(id(result))  # a call that changed nothing may return what it was given
+            if kept is None or version(result) != kept.version:
+                known = self._known(function, name, args, kwargs, result, before) if self.inside else None
+                self._remember(name, args, result, before, known)
+        elif isinstance(result, tuple | list) and name in MOVES:
+            for number, piece in enumerate(result):
+                self._remember(name, args, piece, before, self._piece(function, args, kwargs, number, before))
+        elif name == "setitem" and isinstance(scores := before[id(args[0])].known, Scores):
+            self._remember(name, args, args[0], before, written(scores, *args[1:]))
+        return result
+
+    def _remember(
+        self, name: str, args: Any, result: Tensor, before: dict[int, Record], known: Known
+    ) -> None:
+        origin = origin_of(name, args, result, [record.origin for record in before.values()])
+        if known is None and self.inside and name in LOOKUPS and origin.products:
+            known = Scores(result.shape, (Part(result, version(result), origin),))
+        self.memory.keep(result, origin, known)
+
+    def _keep_weights(self, target: Any, before: dict[int, Record]) -> None:
+        """Copies the result of a softmax that is about to be written over."""
+        record = before.get(id(target))
+        if record and isinstance(record.known, Weights):
+            kept = replace(record.known, weights=record.known.weights.clone())
+            before[id(target)] = replace(record, known=kept)
+
+    def _piece(self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, Record]) -> Known:
+        record = before.get(id(args[0])) if args else None
+        known = record.known if record else None
+        return _moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
+
+    def _known(
+        self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
+    ) -> Known:
+        """What the result of a call is known to be."""
+        if name in PRODUCTS:
+            return self._product(name, args, kwargs, result, before)
+        if name == "scaled_dot_product_attention":
+            found = fused_attention(
+                self.inside[-1], function, args, kwargs, result, lambda x: self.memory.of(x).origin
+            )
+            self._tell(found)
+            return None
+        first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
+        if name == "softmax":
+            if first is None and before[id(args[0])].origin.products:
+                self.waiting[-1].append(result)  # over products that could not be followed
+            return self._softmax(first, args, kwargs, result)
+        if name in ("cat", "concat"):
+            return self._joined(args, kwargs, result, before)
+        if name in MOVES:
+            return _moved(first, lambda each: function(each, *args[1:], **kwargs))
+        for record in before.values():
+            if isinstance(record.known, Weights):
+                return _after(record.known, name, result)
+        if any(isinstance(record.known, Scores) for record in before.values()):
+            return followed(name, args, kwargs, result, _term(before))
+        return None
+
+    def _softmax(self, scores: Any, args: Any, kwargs: Any, result: Tensor) -> Weights | None:
+        axis = softmax_axis(args, kwargs)
+        if not isinstance(scores, Scores) or axis is None:
+            return None
+        logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
+        self.waiting[-1].append(logits)
+        return weights_of(logits, result) if logits else None
+
+    def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Scores | None:
+        blocks = [before[id(each)].known for each in tensors_in((args, kwargs))]
+        axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
+        scores = [each for each in blocks if isinstance(each, Scores)]
+        return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
+
+    def _product(
+        self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
+    ) -> Scores | None:
+        """Hands the attention over that this product completes, or begins scores with it."""
+        made = multiplication(name, args, kwargs)
+        if made is None:
+            return None
+        sides = [before[id(operand)] for operand in made.operands]
+        for side, record in enumerate(sides):
+            if isinstance(record.known, Weights):
+                found = attention_of(self.inside[-1], record.known, made, side, result)
+                if found is not None:
+                    self._answered(record.known.logits)
+                self._tell(found)
+                return None
+        origins = sides[0].origin, sides[1].origin
+        if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
+            return None
+        scores = product_scores(made, result, origin_of(name, args, result, origins), origins)
+        if made.added is None:
+            return scores
+        tensor, factor = made.added
+        record = before[id(tensor)]
+        part = Part(tensor, record.version, record.origin)
+        term = scaled(Scores(tensor.shape, (part,)), factor)
+        return term and added(scores, term, result.shape)
+
+    def _answered(self, logits: object) -> None:
+        for waiting in self.waiting:
+            waiting[:] = [each for each in waiting if each is not logits]
+
+    def _tell(self, found: TracedAttention | None) -> None:
+        if found is not None:
+            self.watch(found)
+
+
+def _is_matrix(operand: Tensor, origin: Origin) -> bool:
+    """Whether an operand is a learned projection and no row of queries, keys or values."""
+    return operand.ndim == 2 and origin.learned and not origin.given
+
+
+def _term(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | None]:
+    """What is known of an argument when it is added to scores."""
+
+    def term(value: Any) -> Scores | Part | None:
+        if not isinstance(value, Tensor):
+            return None
+        record = before[id(value)]
+        if isinstance(record.known, Scores):
+            return record.known
+        return Part(value, record.version, record.origin)
+
+    return term
+
+
+def _moved(known: Known, move: Callable[[Tensor], Tensor]) -> Known:
+    if isinstance(known, Scores):
+        return moved(known, move)
+    return known and replace(known, places=known.places.moved(move))
+
+
+def _after(weights: Weights, name: str, result: Tensor) -> Weights | None:
+    """Weights after an element-wise step; its meaning is found out when they meet the values."""
+    if result.shape != weights.places.lead.shape or not result.is_floating_point():
+        return None
+    return weights if name in COPIES else replace(weights, changed=True)

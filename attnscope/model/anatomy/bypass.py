@@ -1,0 +1,116 @@
+"""Which modules make attention of their own, past transformers' interface: told from their code alone.
+
+A module counts when its code multiplies, takes a softmax and multiplies again. That is only a hint (a
+router or a pooling may read alike): what really happens is found out by the tracer when the model runs.
+"""
+
+import dis
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import nn
+
+from attnscope.model.anatomy.interface import asks_interface
+
+_PRODUCTS = ("matmul", "bmm", "einsum")
+_WHOLE = {"scaled_dot_product_attention", "multi_head_attention_forward"}
+_OTHER_SOFTMAX = {"log_softmax", "gumbel_softmax"}
+
+
+@cache
+def looks_traceable(module_class: type) -> bool:
+    """Whether `module_class` multiplies, takes a softmax and multiplies, and never asks the interface.
+
+    The code of its bases and of functions beside it counts as its own; a product may also stand in a small
+    module that it holds. Whole models and what assigns predictions to targets are left out.
+    """
+    if issubclass(module_class, nn.MultiheadAttention):
+        return True
+    whole_model = hasattr(module_class, "from_pretrained")
+    if whole_model or asks_interface(module_class) or _of_torch(module_class):
+        return False
+    mine = _operations(module_class)  # type: ignore[arg-type]
+    if mine["whole"] or not mine["softmax"] or mine["assignment"]:
+        return bool(mine["whole"])
+    held = (_operations(part)["product"] for part in _parts(module_class))
+    return mine["product"] + sum(held) > 1
+
+
+def _of_torch(module_class: type) -> bool:
+    return module_class.__module__.startswith(("torch.", "builtins"))
+
+
+@cache
+def _operations(module_class: type) -> Counter[str]:
+    """How often the class's code names each operation that attention is made of."""
+    return Counter(operation for code in _codes(module_class) for operation in _named(code))
+
+
+def _codes(module_class: type) -> Iterator[CodeType]:
+    """The code of the methods and of the functions in the same source file that they call, each once."""
+    seen: set[CodeType] = set()
+    for cls in module_class.__mro__:
+        if _of_torch(cls):
+            continue
+        waiting = [code for entry in vars(cls).values() if (code := _code(entry))]
+        while waiting:
+            code = waiting.pop()
+            if code in seen:
+                continue
+            seen.add(code)
+            yield code
+            waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+            waiting += [inner for entry in _beside(cls, code) if (inner := _code(entry))]
+
+
+def _parts(module_class: type) -> Iterator[type]:
+    """The module classes of the same source file that the class makes itself of."""
+    made = _code(getattr(module_class, "__init__", None))
+    for entry in _beside(module_class, made) if made else ():
+        if isinstance(entry, type) and issubclass(entry, nn.Module):
+            yield entry
+
+
+def _beside(cls: type, code: CodeType) -> Iterator[Any]:
+    """What `code` of `cls` names that stands in the same source file."""
+    names = vars(sys.modules.get(cls.__module__, cls))
+    for name in code.co_names:
+        entry = names.get(name)
+        inner = _code(entry)
+        if getattr(entry, "__module__", None) == cls.__module__ or (
+            inner and inner.co_filename == code.co_filename
+        ):
+            yield entry
+
+
+def _code(entry: Any) -> CodeType | None:
+    """The code of a function, a method, a decorated one, or one that torch.jit.script has compiled."""
+    if isinstance(entry, torch.jit.ScriptFunction):
+        entry = getattr(entry, "_torchdynamo_inline", None)
+    entry = getattr(entry, "__func__", entry)
+    while hasattr(entry, "__wrapped__"):
+        entry = entry.__wrapped__
+    return entry.__code__ if isinstance(entry, FunctionType) else None
+
+
+def _named(code: CodeType) -> Iterator[str]:
+    """What of an attention each instruction names: a product, a softmax, or the whole of it."""
+    for instruction in dis.get_instructions(code):
+        name = str(instruction.argval)
+        if instruction.opname == "BINARY_OP" and instruction.argrepr == "@":
+            yield "product"
+        if not instruction.opname.startswith(("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL")):
+            continue
+        if name in _WHOLE:
+            yield "whole"
+        elif any(product in name for product in _PRODUCTS):
+            yield "product"
+        elif name.lower().endswith("softmax") and name not in _OTHER_SOFTMAX:
+            yield "softmax"
+        elif name == "linear_sum_assignment":
+            yield "assignment"

@@ -1,0 +1,136 @@
+"""Towers: the attention modules of one kind that stand at the same place in every layer.
+
+The text half and the picture half of CLIP, the encoder, the decoder and the cross-attention of BART.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from attnscope.errors import InputError
+from attnscope.model.anatomy.naming import tower_names
+from attnscope.model.anatomy.sites import Site, layer_stacks, layers_of
+from attnscope.results import Kind, Route
+
+_SENSES = {"vision", "visual", "visn", "image", "img", "audio", "speech", "qformer", "head"}
+_HEAD_COUNTS = (
+    "num_heads",
+    "num_attention_heads",
+    "n_heads",
+    "n_head",
+    "num_attn_heads",
+    "attention_heads",
+    "encoder_attention_heads",
+    "nhead",
+    "heads",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tower:
+    """The attention modules of one kind that stand at the same place in every layer.
+
+    `name` is the shortest thing that tells it from the model's other towers; `heads` counts the query heads
+    of each layer, 0 where the model does not say before it runs; `alone` is True where no other tower is of
+    its kind.
+    """
+
+    name: str
+    kind: Kind
+    sites: tuple[Site, ...]
+    heads: dict[int, int]
+    alone: bool
+
+    @property
+    def called(self) -> str:
+        """Its kind where that is enough, else its name and kind."""
+        return str(self.kind) if self.alone else f"{self.name} ({self.kind})"
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return layers_of(self.sites, self.kind)
+
+    @property
+    def route(self) -> Route:
+        return self.sites[0].route
+
+    @property
+    def pattern(self) -> str:
+        """The modules' path with a star in place of the layer's number."""
+        return self.sites[0].tower
+
+
+def towers(found: Sequence[Site]) -> tuple[Tower, ...]:
+    """The towers that the sites form, in module order."""
+    groups: dict[tuple[str, Kind], list[Site]] = defaultdict(list)
+    for site in found:
+        groups[site.tower, site.kind].append(site)
+    names = tower_names([pattern for pattern, _ in groups])
+    kinds = Counter(kind for _, kind in groups)
+    return tuple(
+        Tower(names[pattern], kind, tuple(members), _heads(members), kinds[kind] == 1)
+        for (pattern, kind), members in groups.items()
+    )
+
+
+def choose_tower(found: Sequence[Tower], kind: Kind | None, name: str | None, model: str) -> Tower:
+    """The one tower that is meant: by kind, and by its name or a part of its path."""
+    if kind is not None and kind not in list(Kind):
+        raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
+    if not found:
+        raise InputError(f"{model} has no attention that can be read")
+    kinds = sorted({tower.kind for tower in found})
+    mine = [tower for tower in found if kind in (None, tower.kind)]
+    if not mine:
+        raise InputError(f"{model} has no {kind} attention: it has {' and '.join(kinds)}")
+    named = [tower for tower in mine if name in (None, tower.name)]
+    named = named or [tower for tower in mine if (name or "") in tower.pattern]
+    if not named:
+        raise InputError(f"{model} has no tower '{name}': it has {', '.join(tower.called for tower in mine)}")
+    if len(named) == 1:
+        return named[0]
+    if kind is None and len({tower.kind for tower in named}) == len(named):
+        raise InputError(f"{model} has several kinds of attention: choose one of {', '.join(kinds)}")
+    raise InputError(
+        f"{model} has several towers of attention: choose one of {', '.join(tower.called for tower in named)}"
+    )
+
+
+def reading_text(found: Sequence[Tower]) -> Tower:
+    """The tower in which a text is most likely to be looked at: cross-attention, else one that reads text.
+
+    That is, one whose modules are not named after pictures or sounds, a decoder before an encoder.
+    """
+    text = [tower for tower in found if not named_after_senses(tower.pattern)]
+    preferred = (Kind.CROSS, Kind.DECODER, Kind.ENCODER)
+    return min(text or found, key=lambda tower: (preferred.index(tower.kind), -len(tower.layers)))
+
+
+def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
+    """Layers between those of `tower` that have no attention; none where it stands in several lists."""
+    for path, stack in layer_stacks(model).items():
+        if all(site.path.startswith(tuple(f"{path}.{n}." for n in site.layers)) for site in tower.sites):
+            return tuple(number for number in range(len(stack)) if number not in tower.layers)
+    return ()
+
+
+def named_after_senses(pattern: str) -> bool:
+    """Whether a part of the modules' path says that they read a picture or a sound."""
+    return bool(_SENSES & set(re.split(r"[._]", pattern.lower())))
+
+
+def _heads(members: Iterable[Site]) -> dict[int, int]:
+    return {layer: heads_of(site.module) for site in members for layer in site.layers}
+
+
+def heads_of(module: nn.Module) -> int:
+    """Query heads of an attention module as it says itself or by its config; 0 where neither tells."""
+    for holder in (module, *module.children(), getattr(module, "config", None)):
+        for name in _HEAD_COUNTS:
+            count = getattr(holder, name, None)
+            if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+                return count
+    return 0

@@ -1,0 +1,126 @@
+"""Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.model.inputs.mask_token import with_own_masks
+from attnscope.tokens import Token, Tokens
+
+_NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What the model is called with, the tokens it stands for, and what the user should be told.
+
+    `mask_id` is the token of the first mask in the text, None where it has none.
+    """
+
+    inputs: Any
+    tokens: Tokens
+    notices: tuple[str, ...]
+    mask_id: int | None = None
+
+
+def encode(
+    tokenizer: Any, texts: tuple[str, ...], *, name: str, limit: int | None, truncate: bool = False
+) -> Encoded:
+    """One text, or the two of a pair, for the model called `name`, which reads at most `limit` tokens.
+
+    Raises `InputError` for an empty text, one that is too long (unless `truncate`), and a mask that the
+    model does not have.
+    """
+    if any(not text.strip() for text in texts):
+        raise InputError("the text is empty" if len(texts) == 1 else "one text of the pair is empty")
+    masked = with_own_masks(tokenizer, texts, name)
+    respelled, notices = masked.texts, [masked.notice] if masked.notice else []
+    inputs = tokenizer(*respelled, return_tensors="pt")
+    masked.check(inputs["input_ids"][0].tolist(), name)
+    length = inputs["input_ids"].shape[1]
+    if limit is not None and length > limit:
+        if not truncate:
+            raise InputError(
+                f"the text has {length} tokens, {name} reads at most {limit}: --truncate cuts it"
+            )
+        notices.append(f"the text has {length} tokens: cut to the {limit} that {name} reads")
+        inputs = tokenizer(*respelled, return_tensors="pt", truncation=True, max_length=limit)
+        if (left := inputs["input_ids"].shape[1]) > limit:
+            raise InputError(
+                f"the text cannot be cut to the {limit} tokens that {name} reads: {left} are left"
+            )
+    if length == 0:
+        raise InputError(f"the text has no tokens for {name}")
+    tokens = tokens_of(tokenizer, inputs, respelled)
+    if limit is not None and length > limit:
+        tokens = replace(tokens, texts=_read_part(tokens))
+    if tokens.unknown:
+        unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
+        notices.append(f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}")
+    return Encoded(inputs, tokens, tuple(notices), masked.ids[0] if masked.ids else None)
+
+
+def _read_part(tokens: Tokens) -> tuple[str, ...]:
+    """Of each text the beginning that its tokens cover."""
+    spans = [(token.part, token.span[1]) for token in tokens.items if token.span is not None]
+    ends = [max((end for part, end in spans if part == i), default=0) for i in range(len(tokens.texts))]
+    return tuple(text[:end] for text, end in zip(tokens.texts, ends, strict=True))
+
+
+def limit_of(tokenizer: Any, config: Any) -> int | None:
+    """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit.
+
+    Of an encoder-decoder put together from two models both halves count.
+    """
+    halves = (config.get_text_config(), getattr(config, "encoder", None))
+    positions = (getattr(half, "max_position_embeddings", None) for half in halves)
+    named = (*positions, tokenizer.model_max_length)
+    limits = [limit for limit in named if isinstance(limit, int) and 0 < limit < _NO_LIMIT]
+    return min(limits, default=None)
+
+
+def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
+    """Tokens of the tokenizer's result for one input, cut from `texts` by the tokenizer's own offsets.
+
+    A tokenizer without offsets (not backed by the tokenizers library) leaves its own spelling as text.
+    """
+    if getattr(inputs, "encodings", None):
+        return tokens_from_encoding(inputs.encodings[0], texts, tokenizer.unk_token_id)
+    ids = inputs["input_ids"][0].tolist()
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    spelled = (str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces)
+    items = zip(ids, pieces, spelled, strict=True)
+    added = _added_ids(tokenizer)
+    return Tokens(
+        texts, tuple(Token(i, piece, text, None, None, special=i in added) for i, piece, text in items)
+    )
+
+
+def _added_ids(tokenizer: Any) -> set[int]:
+    """What a tokenizer puts around a text, by role: neither masks nor what it cannot spell."""
+    roles = ("bos", "eos", "cls", "sep", "pad")
+    told = (getattr(tokenizer, f"{role}_token_id", None) for role in roles)
+    return {each for each in told if each is not None}
+
+
+def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:
+    """Tokens from one `Encoding` of the tokenizers library; without `texts` the pieces stand in for them."""
+    return Tokens(texts, tuple(_token(encoding, i, texts, unknown_id) for i in range(len(encoding.ids))))
+
+
+def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None) -> Token:
+    part, added = encoding.sequence_ids[i] or 0, bool(encoding.special_tokens_mask[i])
+    start, end = encoding.offsets[i]
+    piece = encoding.tokens[i]
+    text = "" if added else texts[part][start:end] if texts else piece
+    return Token(
+        id=encoding.ids[i],
+        piece=piece,
+        text=text,
+        span=None if added else (start, end),
+        word=encoding.word_ids[i],
+        part=part,
+        special=added,
+        # a user who types the unknown token itself has spelled it
+        unknown=encoding.ids[i] == unknown_id and not added and text.strip() != piece,
+    )

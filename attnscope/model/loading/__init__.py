@@ -1,0 +1,1 @@
+"""A checkpoint in, a model that is ready to run out: only the layers that are needed, no weight made up."""

@@ -1,0 +1,102 @@
+"""Loading a model together with the head that answers: words for blanks, the next word, a written text.
+
+A head whose weights the checkpoint does not have is never run: such a model is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any
+
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForNextSentencePrediction,
+    AutoModelForPreTraining,
+)
+
+from attnscope.errors import InputError
+from attnscope.model.loaded import Model
+from attnscope.model.loading.classes import mapped_class, saved_class
+from attnscope.model.loading.load import Plan, load, plan
+from attnscope.model.source.checkpoint import Checkpoint
+
+
+class Task(StrEnum):
+    """What a model answers: the words of its masks, the next token, or a text of its own."""
+
+    MASKED = "masked"
+    NEXT = "next"
+    GENERATED = "generated"
+
+
+class NoAnswerError(InputError):
+    """The checkpoint has no head that predicts anything."""
+
+
+def load_answering(
+    checkpoint: Checkpoint, *, pair: bool = False, remote_code: bool = False, **options: Any
+) -> tuple[Model, Task]:
+    """The model with the head that it was trained to answer with; with `pair` one that judges pairs, if any.
+
+    Raises `NoAnswerError` for a checkpoint without the weights of any such head.
+    """
+    tried = []
+    for planned, task in _candidates(checkpoint, pair, remote_code):
+        model = load(planned, remote_code=remote_code, **options)
+        if not model.missing:
+            return model, task
+        tried.append(planned.model_class.__name__)
+    name = checkpoint.source.name
+    lacks = f": it lacks weights of {', '.join(tried)}" if tried else ""
+    raise NoAnswerError(f"{name} has no head that predicts words{lacks}")
+
+
+def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
+    """What the checkpoint may be loaded as, the likeliest first."""
+    whole = plan(checkpoint, remote_code=remote_code)
+    if whole.writes:
+        if _has_words(whole):
+            yield whole, Task.GENERATED
+        return
+    if whole.model_class.__name__.endswith("EncoderModel"):
+        return  # cut out of an encoder-decoder: transformers knows no head for it
+    for task, model_class in _classes(whole.config, pair):
+        planned = plan(checkpoint, choose=_always(model_class), remote_code=remote_code)
+        if _has_words(planned) or _judges_pairs(planned):
+            yield planned, task
+
+
+def _classes(config: Any, pair: bool) -> list[tuple[Task, type[nn.Module]]]:
+    saved = saved_class(config)
+    causal = mapped_class(AutoModelForCausalLM, config)
+    masked = [
+        mapped_class(AutoModelForMaskedLM, config),
+        mapped_class(AutoModelForPreTraining, config),
+        mapped_class(AutoModelForNextSentencePrediction, config),
+    ]
+    if pair:
+        masked = [masked[1], masked[2], masked[0]]
+    masked_first = [(_task(found), found) for found in masked if found is not None and found is not causal]
+    causal_one = [(Task.NEXT, causal)] if causal is not None else []
+    if (causal is not None and saved is causal) or getattr(config, "is_decoder", False):
+        return causal_one
+    return masked_first or causal_one
+
+
+def _task(model_class: Any) -> Task:
+    """A model that writes goes on, also where only its mapping for pre-training names it (LLaVA)."""
+    return Task.NEXT if getattr(model_class, "can_generate", bool)() else Task.MASKED
+
+
+def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:
+    return lambda config: model_class
+
+
+def _has_words(planned: Plan) -> bool:
+    get = getattr(planned.skeleton, "get_output_embeddings", None)
+    return get is not None and get() is not None
+
+
+def _judges_pairs(planned: Plan) -> bool:
+    return "NextSentence" in planned.model_class.__name__

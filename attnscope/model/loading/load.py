@@ -1,0 +1,247 @@
+"""Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
+
+import copy
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from torch import nn
+from transformers import AutoConfig, AutoTokenizer
+
+from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
+from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.loaded import Model
+from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
+from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
+from attnscope.model.loading.weights import read_weights
+from attnscope.model.source.checkpoint import Checkpoint
+
+Read = TypeVar("Read")
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    ImportError,
+    RuntimeError,
+    SafetensorError,
+    StrictDataclassError,
+    UnpicklingError,
+)  # what the libraries raise for files that are not what they should be
+_DEVICE = re.compile("(cpu|cuda|mps)(:[0-9]{1,4})?")
+_PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a checkpoint will be loaded as, known before any weight is read.
+
+    `skeleton` is the whole model on the meta device, `towers` are where it has attention.
+    """
+
+    checkpoint: Checkpoint
+    config: Any
+    model_class: type[nn.Module]
+    skeleton: nn.Module
+    towers: tuple[Tower, ...]
+
+    @property
+    def name(self) -> str:
+        return self.checkpoint.source.name
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return bool(self.config.is_encoder_decoder) and len(self.towers) > 1
+
+
+def plan(
+    checkpoint: Checkpoint,
+    *,
+    choose: Callable[[Any], type[nn.Module] | None] = lambda config: None,
+    remote_code: bool = False,
+) -> Plan:
+    """The class and shape of a checkpoint.
+
+    `choose` may name the class for a config (as `saved_class` does). Otherwise it is the headless one, and
+    for an encoder-decoder one that can write.
+    """
+    _silence(checkpoint)
+    folder, name = checkpoint.source.folder, checkpoint.source.name
+    config = _read(
+        name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
+    )
+    config._attn_implementation = "eager"  # whatever kernel the checkpoint asks for
+    model_class = choose(config) or writing_class(config) or base_class(config, checkpoint, remote_code)
+    with torch.device("meta"):
+        skeleton = _read(name, "config.json", lambda: model_class(config))
+    return Plan(checkpoint, config, model_class, skeleton, towers(sites(skeleton)))
+
+
+def load(
+    planned: Plan,
+    *,
+    layers: int | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    remote_code: bool = False,
+    attention: str = "eager",
+) -> Model:
+    """The planned model in evaluation mode; of its layers only the first `layers`.
+
+    `attention` is the kernel that it runs its attention with, by the library's name for it.
+    Weights that the checkpoint lacks are an error as soon as the model would use them. Raises
+    `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
+    """
+    target, name = torch_device(device), planned.name
+    keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
+    model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
+    _check_kernel(planned, attention)
+    tokenizer = _tokenizer_of(planned, remote_code)
+    read = _read(
+        name,
+        "the weights",
+        lambda: read_weights(
+            planned.checkpoint,
+            planned.skeleton,
+            model_class,
+            planned.config,
+            layers=keep,
+            dtype=dtype,
+            device=target,
+            attention=attention,
+        ),
+    )
+    module, info, quantisation = read.module, read.info, read.quantisation
+    _refuse_other_shapes(info["mismatched_keys"], name)
+    missing = tuple(sorted(info["missing_keys"]))
+    drop_pooler(module, missing)
+    refuse_missing(module, (key for key in missing if _present(module, key)), name)
+    try:
+        module = module.eval()
+        if quantisation is None or quantisation.undone:  # what stays quantised was put in its place for good
+            module = module.to(target)
+    except RuntimeError as error:
+        raise _out_of_memory(error, f"{name} on {target}") from error
+    method = None if quantisation is None else quantisation.method
+    return Model(read.checkpoint, module, tokenizer, keep, missing, method)
+
+
+def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
+    """The whole model, with the head it was saved with where the checkpoint really has its weights."""
+    planned = plan(checkpoint, choose=saved_class, remote_code=remote_code)
+    model = load(planned, remote_code=remote_code, **options)
+    if not model.missing:
+        return model
+    return load(plan(checkpoint, remote_code=remote_code), remote_code=remote_code, **options)
+
+
+def torch_device(wanted: str) -> torch.device:
+    """The device that `wanted` names; `auto` is the first of cuda, mps and cpu that there is."""
+    if wanted == "auto":
+        mps = torch.backends.mps.is_available()
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if mps else "cpu")
+    kind, _, index = wanted.partition(":")
+    if not _DEVICE.fullmatch(wanted):
+        raise InputError(f"unknown device '{wanted}': auto, cpu, cuda, cuda:N or mps")
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if int(index or 0) >= there[kind]:
+        present = ", ".join(f"{name} ({count})" for name, count in there.items() if count)
+        raise InputError(f"no device {wanted} on this machine: there is {present}")
+    return torch.device(wanted)
+
+
+def _silence(checkpoint: Checkpoint) -> None:
+    """Keep the library's load reports off the screen; its progress bar stays for long loads on a terminal."""
+    transformers.logging.set_verbosity_error()
+    if checkpoint.size > _PROGRESS_ABOVE and sys.stderr.isatty():
+        transformers.logging.enable_progress_bar()
+    else:
+        transformers.logging.disable_progress_bar()
+
+
+def _check_kernel(planned: Plan, attention: str) -> None:
+    """Raises `InputError` where the model cannot run with the kernel, or this machine does not have it."""
+    if attention == "eager":
+        return
+    config = copy.deepcopy(planned.config)
+    config._attn_implementation = attention
+    try:
+        with torch.device("meta"):
+            planned.model_class(config)
+    except (ImportError, ValueError) as error:
+        why = one_line(error).partition(". ")[0].rstrip(".")  # the rest asks for a feature of transformers
+        raise InputError(
+            f"{planned.name} cannot run with --attn {attention}: {why}; --attn eager runs always"
+        ) from error
+
+
+def _tokenizer_of(planned: Plan, remote_code: bool) -> Any:
+    """The tokenizer, which must be there where the model reads text; else None is as good."""
+    folder = planned.checkpoint.source.folder
+    try:
+        return _read(planned.name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
+    except ModelUnavailableError:
+        takes = inspect.signature(planned.model_class.forward).parameters
+        if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
+            return None
+        raise
+
+
+def _tokenizer(folder: Path, remote_code: bool) -> Any:
+    """The folder's own tokenizer; without files the library would make one that reads all as unknown."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
+    if not isinstance(tokenizer.model_max_length, int | float):
+        raise ValueError(f"model_max_length is '{tokenizer.model_max_length}', not a number")
+    files = sorted(set(tokenizer.vocab_files_names.values()))
+    if files and not any((folder / file).is_file() for file in files):
+        raise OSError(f"there is no {' or '.join(files)}")
+    return tokenizer
+
+
+def _refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -> None:
+    for key, stored, expected in sorted(mismatched):
+        shapes = f"{tuple(stored)} in the file, {tuple(expected)} by its config"
+        raise ModelUnavailableError(f"{name}: cannot read the weights: {key} is {shapes}")
+
+
+def _present(module: nn.Module, key: str) -> bool:
+    """Whether the part that owns the weight is still in the model."""
+    try:
+        return module.get_submodule(key.rpartition(".")[0]) is not None
+    except AttributeError:
+        return False
+
+
+def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
+    """What `reader` returns, its failures in one line that says which part of the model is at fault."""
+    try:
+        return reader()
+    except _UNREADABLE as error:
+        if is_out_of_memory(error):
+            raise _out_of_memory(error, name) from error
+        if "trust_remote_code" in str(error):
+            raise needs_code(name) from error
+        why = "the pickle is corrupt or holds more than weights"
+        why = why if isinstance(error, UnpicklingError) else one_line(error)
+        raise ModelUnavailableError(f"{name}: cannot read {what}: {why}") from error
+
+
+def _out_of_memory(error: Exception, what: str) -> Exception:
+    return (
+        DoesNotFitError(f"not enough memory for {what}: {one_line(error)}")
+        if is_out_of_memory(error)
+        else error
+    )

@@ -1,0 +1,263 @@
+"""Which position of a model stands for which patch of a picture: found out by changing pixels.
+
+How large a patch is stands in the model's config. Where the patches stand is tried out: noise is put on
+the rows (then the columns) of patches whose number has a certain bit, and what enters the first attention
+layer must change at exactly the positions of these patches. Learned tokens beside the patches are found
+the same way, by changing the parameter. No architecture is known by name, and the model stays as it is.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from attnscope.model.anatomy.sites import Site, sites
+from attnscope.tokens import Patches, Token, Tokens
+
+_LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
+_MOVED = 1e-3  # share of the largest change above which a change is no rounding
+
+
+class _Seen(Exception):
+    """Raised inside a forward pass once what was looked for has been seen."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A picture cut into patches of `high` by `wide` pixels."""
+
+    rows: int
+    columns: int
+    high: int
+    wide: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """The part of a model that reads pictures (or sounds), its attention modules, and the first of them."""
+
+    module: nn.Module
+    first: Site
+    sites: tuple[Site, ...]
+
+    def setting(self, name: str) -> Any:
+        """An entry of the config of this part, or of the half that sees within a joint config; or None."""
+        config = getattr(self.module, "config", None)
+        for holder in (config, getattr(config, "vision_config", None)):
+            if (found := getattr(holder, name, None)) is not None:
+                return found
+        return None
+
+    @torch.no_grad()
+    def entering(
+        self, inputs: Mapping[str, Any], changed: Mapping[str, Tensor] | None = None
+    ) -> Float[Tensor, "position dim"]:
+        """What enters the first attention layer for `inputs`, with some parameters `changed`.
+
+        Windows of a picture that are read side by side follow one another. Attention before that layer
+        answers nothing but zeros, so that every position depends on its own patch alone.
+        """
+        seen: list[Tensor] = []
+        others = [site.module for site in self.sites if site.module is not self.first.module]
+
+        def look(_module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            seen.extend(each for each in (*given, *named.values()) if isinstance(each, Tensor))
+            raise _Seen
+
+        handles = [self.first.module.register_forward_pre_hook(look, with_kwargs=True)]
+        handles += [module.register_forward_hook(_mute) for module in others]
+        try:
+            with suppress(_Seen):
+                functional_call(self.module, dict(changed or {}), (), dict(inputs))
+        finally:
+            for handle in handles:
+                handle.remove()
+        return seen[0].float().flatten(0, -2)
+
+    def learned(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters outside of any layer that may be tokens of their own, by path."""
+        for path, parameter in self.module.named_parameters():
+            parts = set(path.split("."))
+            if not parts & {"weight", "bias"} and not any(part.isdigit() for part in parts):
+                yield path, parameter
+
+
+def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
+    """Zeros in place of what an attention module answers."""
+    if isinstance(answer, Tensor):
+        return torch.zeros_like(answer)
+    return (torch.zeros_like(answer[0]), *answer[1:])
+
+
+def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
+    """The innermost part of `model` that takes an input of that name and has attention; None without one."""
+    found = sites(model)
+    for path, module in reversed(list(model.named_modules())):
+        if name in inspect.signature(type(module).forward).parameters:
+            stem = f"{path}." if path else ""
+            if inside := tuple(site for site in found if site.path.startswith(stem)):
+                return Reader(module, inside[0], inside)
+    return None
+
+
+def grid_of(patch_size: Any, height: int, width: int) -> Grid | None:
+    """How a picture of `height` by `width` pixels is cut, if the patch size of a config tells."""
+    pair = patch_size if isinstance(patch_size, list | tuple) else (patch_size, patch_size)
+    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
+        return None
+    high, wide = pair
+    return Grid(height // high, width // wide, high, wide) if height >= high and width >= wide else None
+
+
+def patch_positions(
+    reader: Reader, pixels: Float[Tensor, "1 channel height width"], grid: Grid
+) -> Int[Tensor, "row column"] | None:
+    """The position of every patch among those that enter the first layer; None where it is not one each."""
+    height, width = pixels.shape[-2:]
+    noise = noise_like(pixels)
+    before = reader.entering({"pixel_values": pixels})
+
+    def touched(area: Bool[Tensor, "#height #width"]) -> Bool[Tensor, " position"]:
+        after = reader.entering({"pixel_values": pixels + noise * area.to(pixels)})
+        return moved(before, after)
+
+    row = (torch.arange(height) // grid.high)[:, None]
+    column = (torch.arange(width) // grid.wide)[None, :]
+    patches = touched((row < grid.rows) & (column < grid.columns))
+    if int(patches.sum()) != grid.rows * grid.columns:
+        return None
+    numbers = []
+    for place, count in ((row, grid.rows), (column, grid.columns)):
+        number = torch.zeros(len(before), dtype=torch.long)
+        for bit in range((count - 1).bit_length()):
+            with_bit, without = touched(place >> bit & 1 == 1), touched(place >> bit & 1 == 0)
+            if not torch.equal(with_bit ^ without, patches):
+                return None  # a position that reads more than one patch, or none
+            number += with_bit.long() << bit
+        numbers.append(number[patches])
+    at = patches.nonzero()[:, 0]
+    if sorted(zip(*(number.tolist() for number in numbers), strict=True)) != [
+        (i, j) for i in range(grid.rows) for j in range(grid.columns)
+    ]:
+        return None
+    found = torch.empty(grid.rows, grid.columns, dtype=torch.long)
+    found[numbers[0], numbers[1]] = at
+    return found
+
+
+def noise_like(tensor: Tensor) -> Tensor:
+    """The same noise at every call; a constant would be lost in a layer norm."""
+    return torch.randn(tensor.shape, generator=torch.Generator().manual_seed(0)).to(tensor)
+
+
+def moved(
+    before: Float[Tensor, "position dim"], after: Float[Tensor, "position dim"]
+) -> Bool[Tensor, " position"]:
+    """Which positions changed."""
+    change = (after - before).abs().amax(-1).cpu()
+    return change > _MOVED * change.max()
+
+
+def patch_tokens(
+    reader: Reader, pixels: Float[Tensor, "1 channel height width"], grid: Grid | None
+) -> tuple[Tokens, bool]:
+    """The positions that enter the first layer by name, and whether the patches among them were found.
+
+    Patches are called `r3c5`; learned tokens after their parameter, the class token `[CLS]`; what is
+    neither by its number.
+    """
+    before = reader.entering({"pixel_values": pixels})
+    names = [f"#{position}" for position in range(len(before))]
+    found = None if grid is None else patch_positions(reader, pixels, grid)
+    if found is None or grid is None:
+        return Tokens((), tuple(position_token(name) for name in names)), False
+    special = set(range(len(names))) - set(found.flatten().tolist())
+    for path, parameter in reader.learned() if special else ():
+        after = reader.entering({"pixel_values": pixels}, {path: parameter + noise_like(parameter)})
+        mine = set(moved(before, after).nonzero()[:, 0].tolist())
+        if mine and mine <= special:
+            for i, position in enumerate(sorted(mine)):
+                names[position] = learned_name(path, i, len(mine))
+    for row, positions in enumerate(found.tolist()):
+        for column, position in enumerate(positions):
+            names[position] = f"r{row}c{column}"
+    items = tuple(position_token(name, special=i in special) for i, name in enumerate(names))
+    return Tokens((), items, (laid_out(found.flatten().tolist(), grid),)), True
+
+
+def laid_out(positions: list[int], grid: Grid) -> Patches:
+    """The patches at these positions, named one by one only where they do not follow one another."""
+    follow = positions == list(range(positions[0], positions[0] + len(positions)))
+    return Patches(positions[0], grid.rows, grid.columns, () if follow else tuple(positions))
+
+
+def learned_name(path: str, i: int, count: int) -> str:
+    """`[CLS]` or `[REG2]` for the `i`-th of `count` positions that a learned parameter stands at."""
+    own = path.rpartition(".")[2].lower()
+    short = next((name for part, name in _LEARNED.items() if part in own), own.upper())
+    return f"[{short}{i}]" if count > 1 or short in ("REG", "DET") else f"[{short}]"
+
+
+def position_token(name: str, special: bool = False) -> Token:
+    """A position that no text stands for; -1 is no id of any vocabulary."""
+    return Token(-1, name, name, None, None, special=special)
+
+
+def window_tokens(
+    reader: Reader, site: Site, pixels: Float[Tensor, "1 channel height width"], grid: Grid, size: int
+) -> list[Tokens] | None:
+    """The positions of each window of `size` positions that a layer reads apart (Swin), window by window.
+
+    A layer may have merged squares of patches by then, and moved its windows. None where that is not found.
+    """
+    for side in (1, 2, 4, 8, 16):
+        merged = Grid(grid.rows // side, grid.columns // side, grid.high * side, grid.wide * side)
+        if (found := patch_positions(replace(reader, first=site), pixels, merged)) is not None:
+            break
+    else:
+        return None
+    flat = found.flatten().tolist()
+    windows = []
+    for start in range(0, max(flat) + 1, size):
+        places = [place - start if start <= place < start + size else -1 for place in flat]
+        names = {place: f"r{i // merged.columns}c{i % merged.columns}" for i, place in enumerate(places)}
+        items = tuple(position_token(names.get(i, "[PAD]"), special=i not in names) for i in range(size))
+        windows.append(Tokens((), items, (Patches(0, merged.rows, merged.columns, tuple(places)),)))
+    return windows
+
+
+def patches_in_blocks(grid: Grid, side: int) -> Tokens:
+    """Positions of patches that stand in blocks of `side` squared, block by block (Qwen2-VL)."""
+    order = [
+        (row + i, column + j)
+        for row in range(0, grid.rows, side)
+        for column in range(0, grid.columns, side)
+        for i in range(side)
+        for j in range(side)
+    ]
+    items = tuple(position_token(f"r{row}c{column}") for row, column in order)
+    places = sorted(range(len(order)), key=lambda position: order[position])
+    return Tokens((), items, (laid_out(places, grid),))
+
+
+def patches_in_rows(grid: Grid, count: int) -> Tokens:
+    """`count` positions that open with the patches row by row; the rest is padding."""
+    names = [f"r{row}c{column}" for row in range(grid.rows) for column in range(grid.columns)]
+    padding = [position_token("[PAD]", special=True)] * (count - len(names))
+    return Tokens((), (*map(position_token, names), *padding), (Patches(0, grid.rows, grid.columns),))
+
+
+def blank_pixels(config: Any) -> Tensor | None:
+    """A grey picture for a model of two halves, of which only the one that reads text is looked at."""
+    vision = getattr(config, "vision_config", None)
+    size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
+    if getattr(config, "image_token_id", None) is not None or size is None:
+        return None  # a model that reads pictures as part of its text does without
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return torch.zeros(1, channels, height, width)

@@ -1,0 +1,169 @@
+"""The weight files of a model: which there are, which are read, whether they are sound, and their hash."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Container, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from attnscope.errors import ModelUnavailableError, one_line
+from attnscope.model.source import hub
+from attnscope.model.source import weight_files as stored
+from attnscope.model.source.find import Source
+
+_HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model's folder and those of its weight files that are read.
+
+    `shards` says for each weight of a sharded checkpoint which file holds it; a single file has none. Of
+    shards that were not asked for yet (`part`) some may be missing.
+    """
+
+    source: Source
+    files: tuple[Path, ...]
+    shards: dict[str, str]
+
+    @property
+    def pickled(self) -> bool:
+        return self.files[0].suffix != ".safetensors"
+
+    @property
+    def size(self) -> int:
+        """Bytes of weights on disk."""
+        return sum(file.stat().st_size for file in self.there)
+
+    @property
+    def there(self) -> tuple[Path, ...]:
+        """The files that are on this machine."""
+        return tuple(file for file in self.files if file.is_file())
+
+    @property
+    def share(self) -> str | None:
+        """How much of the weights is read, `2 of 7 shards`; None when it is all."""
+        whole = len(set(self.shards.values()))
+        return f"{len(self.files)} of {whole} shards" if len(self.files) < whole else None
+
+    @property
+    def precision(self) -> str | None:
+        """The floating type of most of the weights, as torch calls it; None where the files do not tell."""
+        self._check(self.there)
+        return None if self.pickled else stored.precision(self.there)
+
+    @cached_property
+    def digest(self) -> Future[str | None]:
+        """The hash of the files that are read, computed beside all else once it was asked for."""
+        worker = ThreadPoolExecutor(1)
+        future = worker.submit(digest, self.files)
+        worker.shutdown(wait=False)
+        return future
+
+    def part(self, needed: Container[str]) -> "Checkpoint":
+        """The same with only the files that hold weights named in `needed`; all that are there sound."""
+        if not self.shards:
+            return self
+        names = sorted({shard for weight, shard in self.shards.items() if weight in needed})
+        if not names:  # nothing in it goes by a name that is known: read it all
+            names = sorted(set(self.shards.values()))
+        part = replace(self, files=tuple(self.source.folder / name for name in names))
+        part._check(part.there)
+        return part
+
+    def complete(self) -> None:
+        """Fetch the files that are not in the cache; `ModelUnavailableError` where that cannot be."""
+        if missing := [file for file in self.files if not file.is_file()]:
+            whole = len(set(self.shards.values()))
+            lacking = f"{self.source.name} lacks {len(missing)} of {whole} weight files: {missing[0].name}"
+            if self.source.repository is None or self.source.revision is None:
+                raise ModelUnavailableError(lacking)
+            names = [file.name for file in missing]
+            hub.fetch(self.source.repository, self.source.revision, names, lacking)
+            self._check(missing)
+        _ = self.digest  # beside the reading
+
+    @contextmanager
+    def readable(self) -> Iterator[Path]:
+        """A folder to load from; of a sharded checkpoint one whose index has nothing but the files read."""
+        if not self.shards:
+            yield self.source.folder
+            return
+        read = {file.name: str(file.absolute()) for file in self.files}
+        index = {weight: read[shard] for weight, shard in self.shards.items() if shard in read}
+        single = hub.PICKLES if self.pickled else hub.SAFETENSORS
+        with tempfile.TemporaryDirectory() as made:
+            for settings in ("config.json", "generation_config.json"):
+                if (self.source.folder / settings).is_file():
+                    shutil.copy(self.source.folder / settings, made)
+            content = json.dumps({"metadata": {}, "weight_map": index})
+            (Path(made) / hub.index_of(single)).write_text(content, "utf-8")
+            yield Path(made)
+
+    def _check(self, files: Iterable[Path]) -> None:
+        for file in () if self.pickled else files:
+            stored.check_head(file, self.source.name)
+
+
+def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint:
+    """The checkpoint in the folder of `source`, safetensors first.
+
+    Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that were
+    not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
+    """
+    folder, name = source.folder, source.name
+    if not (folder / "config.json").is_file():
+        raise ModelUnavailableError(
+            f"{name} has no config.json: a model folder holds config.json and weights"
+        )
+    opened = weight_files(source, hub.SAFETENSORS)
+    pickles = None if opened else weight_files(source, hub.PICKLES)
+    if pickles and not allow_pickle:
+        raise ModelUnavailableError(
+            f"{name} has only pickled weights, which can run code: --allow-pickle loads them"
+        )
+    opened = opened or pickles
+    if opened is None:
+        raise ModelUnavailableError(f"{name} has no weights: expected model.safetensors")
+    if not opened.shards:
+        opened._check(opened.files)
+        _ = opened.digest  # beside the slow imports
+    return opened
+
+
+def weight_files(source: Source, single: str) -> Checkpoint | None:
+    """The one file, or the shards that its index lists; None when there is neither."""
+    folder, name = source.folder, source.name
+    if (folder / single).is_file():
+        return Checkpoint(source, (folder / single,), {})
+    index = folder / hub.index_of(single)
+    if not index.is_file():
+        return None
+    try:
+        shards = dict(json.loads(index.read_text("utf-8"))["weight_map"])
+        if outside := [shard for shard in shards.values() if Path(shard).name != shard]:
+            raise ValueError(f"'{outside[0]}' is not a file beside it")
+        if not shards:
+            raise ValueError("it lists no weights")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelUnavailableError(
+            f"{name}: {index.name} is not a weight index: {one_line(error)}"
+        ) from error
+    return Checkpoint(source, tuple(folder / shard for shard in sorted(set(shards.values()))), shards)
+
+
+def digest(files: tuple[Path, ...]) -> str | None:
+    """SHA-256 of the weight files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
+    if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
+        return None
+    each = []
+    for file in files:
+        with file.open("rb") as stream:
+            each.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    whole = each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
+    return f"sha256:{whole}"

@@ -1,0 +1,85 @@
+"""Which model is meant: a name given by the user, or the default and its fallback, to a folder on disk."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnscope import demo
+from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model.source import hub
+
+DEFAULT = "bert-base-uncased"
+_HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's files are, and what to call it.
+
+    `repository` and `revision` are the hub id and the commit of one that comes from the hub.
+    """
+
+    requested: str
+    name: str
+    folder: Path
+    revision: str | None = None
+    repository: str | None = None
+    demo: bool = False
+    notice: str | None = None
+
+
+def find(
+    requested: str | None,
+    *,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    remote_code: bool = False,
+    weights: bool = True,
+) -> Source:
+    """The folder of the model that `requested` names: a bundled one, a local folder, or a hub id.
+
+    None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
+    where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
+    Without `weights` the folder of a hub model need not hold more than its configuration.
+    """
+    if requested is not None and not requested.strip():
+        raise InputError("the name of the model is empty")
+    requested = requested or os.environ.get("ATTNSCOPE_MODEL") or None
+    options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
+    options |= {"weights": weights}
+    if requested is None:
+        return _default(**options)  # type: ignore[arg-type]
+    if requested in demo.FOLDERS:
+        return Source(requested, requested, demo.folder(requested), demo=True)
+    path = Path(requested).expanduser()
+    if os.path.isdir(path):
+        return Source(requested, requested, path)
+    if os.path.exists(path):
+        raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
+    if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
+        raise ModelUnavailableError(f"no folder {requested}")
+    return _from_hub(requested, **options)  # type: ignore[arg-type]
+
+
+def _default(*, revision: str | None, **options: bool) -> Source:
+    try:
+        return _from_hub(DEFAULT, revision=revision, **options)
+    except hub.HubUnreachableError as error:
+        if revision is not None:
+            raise  # a revision names a model as exactly as a name does
+        return Source(
+            DEFAULT,
+            "demo",
+            demo.folder(),
+            demo=True,
+            notice=f"{error}; using the bundled demo model",
+        )
+
+
+def _from_hub(requested: str, *, revision: str | None, weights: bool, **options: bool) -> Source:
+    names = (DEFAULT, _HUB_ID) if requested == DEFAULT else (requested,)
+    for name in names:
+        if (folder := hub.cached(name, revision, weights=weights)) is not None:
+            return Source(requested, requested, folder, folder.name, name)
+    folder = hub.download(names[-1], revision, weights=weights, **options)
+    return Source(requested, requested, folder, folder.name, names[-1])

@@ -1,0 +1,112 @@
+"""What is known of a model's weights without reading or fetching any: files, sizes, names, precision.
+
+On this machine that is told by the files themselves, of a hub model by the hub's list of files, by the
+index of its shards and by the head of its first weight file, which is asked for alone.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import (
+    HfHubHTTPError,
+    HTTPError,
+    NotASafetensorsRepoError,
+    SafetensorsParsingError,
+)
+
+from attnscope.errors import ModelUnavailableError
+from attnscope.model.source import hub
+from attnscope.model.source.checkpoint import Checkpoint, weight_files
+from attnscope.model.source.find import Source
+from attnscope.model.source.weight_files import FLOATS, check_head
+from attnscope.results import Storage
+
+HERE, ON_THE_HUB = "on this machine", "on the hub"
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """A model that can be planned. `storage` is None where no weights are known of, and `why` says why.
+
+    `shards` says for each weight which of several files holds it.
+    """
+
+    checkpoint: Checkpoint
+    storage: Storage | None
+    shards: dict[str, str]
+    why: str = ""
+
+
+def listing(source: Source) -> Listing:
+    """The listing of the model in the folder of `source`; `ModelUnavailableError` when that has no config."""
+    if not (source.folder / "config.json").is_file():
+        raise ModelUnavailableError(
+            f"{source.name} has no config.json: a model folder holds config.json and weights"
+        )
+    here = weight_files(source, hub.SAFETENSORS) or weight_files(source, hub.PICKLES)
+    if here is not None:
+        for file in () if here.pickled else here.there:
+            check_head(file, source.name)
+        return Listing(here, _stored_here(here), here.shards)
+    bare = Checkpoint(source, (), {})
+    if source.repository is None or source.revision is None:
+        return Listing(bare, None, {}, "there are no weights beside its config.json")
+    if (obstacle := hub.unreachable()) is not None:
+        return Listing(bare, None, {}, f"no weights are in the local cache, and {obstacle}")
+    try:
+        storage, shards = _stored_there(source.repository, source.revision)
+    except (HTTPError, OSError, LookupError, ValueError) as error:
+        return Listing(bare, None, {}, f"the hub does not tell of its weights: {type(error).__name__}")
+    return Listing(bare, storage, shards)
+
+
+def _stored_here(opened: Checkpoint) -> Storage:
+    sizes = {file.name: file.stat().st_size if file.is_file() else None for file in opened.files}
+    told = [size for size in sizes.values() if size is not None]
+    return Storage(
+        place=HERE,
+        files=len(sizes),
+        size=sum(told) if len(told) == len(sizes) else None,
+        precision=opened.precision,
+        shards=sizes if opened.shards else {},
+    )
+
+
+def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
+    """What the hub says of the weights of one commit, and which shard holds which weight."""
+    info = HfApi().model_info(repo, revision=commit, files_metadata=True, timeout=20)
+    sizes = {file.rfilename: file.size for file in info.siblings or []}
+    single = next(
+        single for single in (hub.SAFETENSORS, hub.PICKLES) if {single, hub.index_of(single)} & sizes.keys()
+    )
+    shards = {} if single in sizes else _index(repo, commit, hub.index_of(single))
+    files = sorted(set(shards.values())) or [single]
+    told = [size for file in files if (size := sizes.get(file)) is not None]
+    storage = Storage(
+        place=ON_THE_HUB,
+        files=len(files),
+        size=sum(told) if len(told) == len(files) else None,
+        precision=_precision(repo, commit, files[0]) if single == hub.SAFETENSORS else None,
+        shards={file: sizes.get(file) for file in files} if shards else {},
+    )
+    return storage, shards
+
+
+def _index(repo: str, commit: str, name: str) -> dict[str, str]:
+    """The index of the shards; not left in the cache, where it would say that all else is there too."""
+    with tempfile.TemporaryDirectory() as made:
+        file = hf_hub_download(repo, name, revision=commit, local_dir=made)
+        return dict(json.loads(Path(file).read_text("utf-8"))["weight_map"])
+
+
+def _precision(repo: str, commit: str, file: str) -> str | None:
+    """The floating type that most numbers of a file have, by its head."""
+    try:
+        counts = HfApi().parse_safetensors_file_metadata(repo, file, revision=commit).parameter_count
+    except (HfHubHTTPError, NotASafetensorsRepoError, SafetensorsParsingError):
+        return None
+    floats = {FLOATS[kind]: count for kind, count in counts.items() if kind in FLOATS}
+    return max(floats, key=lambda kind: floats[kind], default=None)

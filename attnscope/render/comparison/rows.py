@@ -1,0 +1,77 @@
+"""What the word attends to on both sides, in a terminal: ranked keys with bars, beside each other."""
+
+from itertools import zip_longest
+
+import numpy as np
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render.head.bars import bar
+from attnscope.render.head.strongest import descending
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import left, settled
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.results import Comparison, Side
+
+MOST_KEYS = 20
+_MOST_LABEL, _LEAST_BAR, _BETWEEN = 16, 8, 3
+_BAR = Style(color="blue")
+
+
+def both_rows(result: Comparison, width: int) -> list[RenderableType]:
+    """Both rows of weights, side by side where `width` allows, on one scale."""
+    full = max((float(np.nanmax(side.weights, initial=0.0)) for side in result.sides), default=0.0)
+    half = (width - _BETWEEN) // 2
+    blocks = [_row(name, side, full, half) for name, side in zip("AB", result.sides, strict=True)]
+    needed = max(each.cell_len for block in blocks for each in block)
+    if needed > half:
+        blocks = [_row(name, side, full, width) for name, side in zip("AB", result.sides, strict=True)]
+        return [*blocks[0], "", *blocks[1]]
+    return [_joined(left_line, right_line, half + _BETWEEN) for left_line, right_line in zip_longest(*blocks)]
+
+
+def _joined(first: Text | None, second: Text | None, place: int) -> Text:
+    """Two lines in one, the second from cell `place` on."""
+    joined = Text(no_wrap=True, overflow="crop") if first is None else first.copy()
+    if second is not None:
+        joined.append(" " * (place - joined.cell_len))
+        joined.append_text(second)
+    return joined
+
+
+def _row(name: str, side: Side, full: float, width: int) -> list[Text]:
+    """The keys of the word by weight; a full bar is the largest weight of both sides."""
+    tokens, weights = side.head.key_tokens, side.weights
+    heading = line(
+        (f"{name} ", HEADING), (f"{side.position} {settled(side.word)}", HEADING), (" attends to", DIM)
+    )
+    allowed = side.head.allowed[side.position]
+    ranked = [key for key in descending(weights) if allowed[key]]
+    if not ranked:
+        return [line((f"{name} {settled(side.word)}", HEADING), " has no valid key")]
+    label = min(max(cell_len(settled(tokens.names[key])) for key in ranked[:MOST_KEYS]), _MOST_LABEL)
+    digits = len(str(len(tokens) - 1))
+    room = max(width - digits - label - 9, _LEAST_BAR)
+    lines = [heading]
+    for key in ranked[:MOST_KEYS]:
+        told = (
+            f"{key:>{digits}} {left(settled(tokens.names[key]), label)}  {weight_text(weights[key], 3):>4} "
+        )
+        lines.append(line(told, (bar(weights[key] / full if full else 0.0, room), _BAR)))
+    return [*lines, *_left_out(side, ranked)]
+
+
+def _left_out(side: Side, ranked: list[int]) -> list[Text]:
+    """Further keys, masked keys, the share of a sink."""
+    told = []
+    if further := ranked[MOST_KEYS:]:
+        told.append(
+            f"{counted(len(further), 'more key')} share {weight_text(float(side.weights[further].sum()))}"
+        )
+    if masked := len(side.head.key_tokens) - len(ranked):
+        told.append(f"{counted(masked, 'key')} masked")
+    if side.head.sink is not None:
+        told.append(f"the sink takes {weight_text(float(1 - side.weights[ranked].sum()))}")
+    return [Text(" · ".join(told), style=DIM)] if told else []

@@ -1,0 +1,1 @@
+"""One head: matrix, strongest keys, bars and heatmap."""

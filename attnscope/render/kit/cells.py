@@ -1,0 +1,121 @@
+"""The pieces that every grid in the terminal is made of: row heads, coloured numbers, stacked headings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render.kit import palette
+from attnscope.render.kit.labels import left, right, settled, stacked
+from attnscope.render.kit.numbers import in_words, signed_texts, weight_text
+from attnscope.render.kit.stage import Panel
+from attnscope.tokens import Tokens
+
+HEADING = Style(bold=True)
+DIM = Style(dim=True)
+_LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
+
+
+def line(*parts: tuple[str, Style] | str) -> Text:
+    """One line of a grid: never wrapped, without blanks at its end."""
+    text = Text(no_wrap=True, overflow="crop")
+    for part in parts:
+        text.append(part) if isinstance(part, str) else text.append(*part)
+    text.rstrip()
+    return text
+
+
+def cell_texts(shown: Panel, decimals: int = 2) -> list[list[str]]:
+    """The number of every cell as text, empty where it is masked."""
+    if shown.show == "weights":
+        texts = in_words(weight_text, shown.values)
+    else:
+        texts = signed_texts(np.where(shown.visible, shown.values, np.nan), decimals)
+    visible: list[list[str]] = np.where(shown.visible, texts, "").tolist()
+    return visible
+
+
+def cell_style(shown: Panel, value: float) -> Style:
+    """Colour of one value: sequential for weights, around 0 for everything else."""
+    if shown.show == "weights":
+        return palette.sequential(value)
+    return palette.diverging(value, shown.extent)
+
+
+def widest(texts: Sequence[Sequence[str]]) -> int:
+    return max((cell_len(text) for row in texts for text in row), default=0)
+
+
+@dataclass(frozen=True)
+class RowHeads:
+    """The left edge of a grid: position and name of each token, `cells` wide with the gap that follows."""
+
+    tokens: Tokens
+    cells: int
+
+    @property
+    def digits(self) -> int:
+        return digits_of(self.tokens)
+
+    def text(self, row: int) -> str:
+        name = settled(self.tokens.names[row])
+        return f"{self.tokens.positions[row]:>{self.digits}} " + left(name, self.cells - self.digits - 1)
+
+
+def digits_of(tokens: Tokens) -> int:
+    """How many digits the largest position has."""
+    return len(str(max(tokens.positions, default=0)))
+
+
+def row_heads(tokens: Tokens, room: int) -> RowHeads:
+    """Row heads as wide as the longest name where `room` allows, else cut, but never to nothing."""
+    before = digits_of(tokens) + 1
+    longest = max((cell_len(settled(name)) for name in tokens.names), default=0)
+    label = min(longest, _MOST_LABEL, max(room - before, _LEAST_LABEL))
+    return RowHeads(tokens, max(before + label, _LEAST_HEAD))
+
+
+def least_head(tokens: Tokens) -> int:
+    """The fewest cells that `row_heads` makes do with."""
+    return row_heads(tokens, 0).cells
+
+
+def headings(
+    heads: RowHeads,
+    words: tuple[str, str, str],
+    positions: Sequence[int],
+    names: Sequence[str],
+    widths: list[int],
+) -> list[Text]:
+    """The lines above a grid: what is shown and the axis words, positions, names stacked under them.
+
+    `words` are the title, the word of the rows and the word of the columns.
+    """
+    title, row_word, column_word = words
+    numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))
+    stacks = [_stack(settled(name), width) for name, width in zip(names, widths, strict=False)]
+    depth = max((len(stack) for stack in stacks), default=0)
+    lines = [
+        line((left(title, heads.cells), HEADING), (f" {column_word} →", DIM)),
+        line((left(f"{row_word} ↓", heads.cells), DIM), (numbers, DIM)),
+    ]
+    for level in range(depth):
+        parts = [
+            stack[level] if level < len(stack) else " " * w for stack, w in zip(stacks, widths, strict=False)
+        ]
+        lines.append(line(" " * heads.cells, ("".join(parts), HEADING)))
+    return lines
+
+
+def _stack(name: str, width: int, most_lines: int = 3) -> list[str]:
+    """A heading as lines of `width` cells: one line at the right, several at the left, the last one cut."""
+    chunks = stacked(name, width - 1)
+    if len(chunks) == 1:
+        return [right(chunks[0], width)]
+    if len(chunks) > most_lines:
+        rest = "".join(chunks[most_lines - 1 :])
+        chunks = [*chunks[: most_lines - 1], rest]
+    return [" " + left(chunk, width - 1) for chunk in chunks]

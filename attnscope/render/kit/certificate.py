@@ -1,0 +1,85 @@
+"""A certificate in one line: the verdict as glyph, word and colour, then the numbers it rests on."""
+
+import math
+
+from rich.text import Text
+
+from attnscope.render.kit.numbers import counted, short
+from attnscope.results import Certificate, Verdict
+
+GLYPHS = {
+    Verdict.CERTIFIED: "✓",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.PARTIAL: "~",
+    Verdict.UNCERTIFIED: "○",
+    Verdict.FAILED: "✗",
+}
+STYLES = {
+    Verdict.CERTIFIED: "bold green",
+    Verdict.INCONCLUSIVE: "bold yellow",
+    Verdict.PARTIAL: "bold yellow",
+    Verdict.UNCERTIFIED: "bold magenta",
+    Verdict.FAILED: "bold red",
+}
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """`✓ certified`; a failure is written in capitals."""
+    word = verdict.value.upper() if verdict is Verdict.FAILED else verdict.value
+    return f"{GLYPHS[verdict]} {word}"
+
+
+def certificate_line(certificate: Certificate) -> Text:
+    """One line without a line break: verdict, errors against tolerances, faults tried, what is open."""
+    line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
+    rest = [phrase for phrase in (_reason(certificate), _errors(certificate), _faults(certificate)) if phrase]
+    return Text.assemble(line, " · ", " · ".join(rest))
+
+
+def certificate_words(certificate: Certificate) -> str:
+    """The same line as plain text, for a picture or a file."""
+    return certificate_line(certificate).plain
+
+
+def power_words(power: float) -> str:
+    """Power as a factor of the tolerance: `120 x`, `1.2e3 x`."""
+    return f"{short(power)} x"
+
+
+def _reason(certificate: Certificate) -> str:
+    """The reason, unless it only names the faults that `_faults` lists with their power."""
+    told = certificate.verdict is Verdict.INCONCLUSIVE and all(
+        name in certificate.reason for name in certificate.unseen
+    )
+    return "" if told else certificate.reason
+
+
+def _errors(certificate: Certificate) -> str:
+    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`, or what was not compared.
+
+    An error that is no number is itself the failure when the verdict is `failed`.
+    """
+    failed = certificate.verdict is Verdict.FAILED
+    weights, output = "weights not compared", "output not compared"
+    if failed or not math.isnan(certificate.weight_error):
+        tolerated = short(certificate.weight_tolerance)
+        weights = f"weights off {short(certificate.weight_error)} (tolerated {tolerated})"
+    if failed or not math.isnan(certificate.output_error):
+        output = f"output {short(certificate.output_error)} ({short(certificate.output_tolerance)})"
+    return f"{weights}, {output}"
+
+
+def _faults(certificate: Certificate) -> str:
+    """How many faults were tried and which is nearest to passing, as a multiple of the tolerance.
+
+    Where some would have passed, these are named instead.
+    """
+    if not certificate.faults:
+        return "no fault tried"
+    tried = f"{counted(len(certificate.faults), 'fault')} tried"
+    if certificate.unseen:
+        unseen = [f for f in certificate.faults if not f.power > 1]
+        named = ", ".join(f"{fault.name} ({power_words(fault.power)})" for fault in unseen)
+        return f"{tried}, not seen: {named}"
+    hardest = min(certificate.faults, key=lambda fault: fault.power)
+    return f"{tried}, faintest: {hardest.name} at {power_words(hardest.power)}"

@@ -1,0 +1,158 @@
+"""What stands above every result: which model, which head, how it was read, and the text it was given."""
+
+import math
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.kit.numbers import counted
+from attnscope.results import HeadAttention, HeadWeights, Kind, Overview, Projection, Provenance, Verification
+from attnscope.tokens import Tokens, printable
+
+_ATTENTION = {
+    Kind.ENCODER: "encoder self-attention",
+    Kind.DECODER: "decoder self-attention",
+    Kind.CROSS: "cross-attention, decoder to encoder",
+}
+CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
+
+
+def header(result: HeadWeights | Overview | Verification | Projection) -> RenderableType:
+    """Two to five lines: what is shown and of which model, how it was read, what is special, the text.
+
+    A map is introduced by its head.
+    """
+    result = result.head if isinstance(result, Projection) else result
+    lines = [_subject(result), reading(result.provenance)]
+    if not isinstance(result, Verification) and (features := feature_words(result)):
+        lines.append(Text(" · ".join(features)))
+    tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
+    if tokens.texts:  # a picture or a sound has none
+        lines.append(_sentence(result))
+    return Group(*lines)
+
+
+def model_words(provenance: Provenance) -> str:
+    """The model's name, a long path by its end; a demo model and a replaced one are called so."""
+    parts = printable(provenance.model).split("/")
+    name = "/".join(parts if len(parts) <= 2 else ["…", *parts[-2:]])
+    if provenance.demo:
+        name = f"bundled {name} model"
+    if provenance.requested != provenance.model:
+        name += f", asked for {printable(provenance.requested)}"
+    return name
+
+
+def attention_words(kind: Kind) -> str:
+    return _ATTENTION[kind]
+
+
+def _subject(result: HeadWeights | Overview | Verification) -> Text:
+    model = model_words(result.provenance)
+    if isinstance(result, HeadWeights):
+        return Text.assemble((result.name, "bold"), f" {where_words(result)} · {model}")
+    if isinstance(result, Overview):
+        heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
+        return Text.assemble((heads, "bold"), f" {where_words(result)} · {model}")
+    places = {(layer.tower, layer.kind, layer.layer): len(layer.certificates) for layer in result.layers}
+    heads = counted(sum(places.values()), "head")
+    return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
+
+
+def where_words(result: HeadWeights | Overview) -> str:
+    """Which attention this is, and of what part of the model where the kind does not tell."""
+    part = f" of {printable(result.tower)}" if result.tower else ""
+    return _ATTENTION[result.kind] + part
+
+
+def reading(provenance: Provenance) -> Text:
+    """What pins the weights down, and on what and by which way they were run."""
+    source = f"revision {provenance.source}" if provenance.revision else provenance.source
+    parts = (source, provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
+    return Text(" · ".join(printable(part) for part in parts), style="dim")
+
+
+def feature_words(result: HeadWeights | Overview) -> list[str]:
+    """What sets this head, or these, apart from plain attention, one phrase each."""
+    features = [CROSS_ROWS] if result.kind is Kind.CROSS else []
+    if told := written_words(result.query_tokens):
+        features.append(told)
+    if isinstance(result, Overview):
+        return [*features, *_sharing(result), *result.notes]
+    if result.blocks > 1:
+        features.append(f"block {result.block} of {result.blocks} (--block)")
+    if isinstance(result, HeadAttention):
+        features += _of_operands(result)
+    return [*features, *result.notes]
+
+
+def written_words(tokens: Tokens) -> str:
+    """What of the text the model wrote itself, and how; empty where all was given."""
+    if not tokens.written:
+        return ""
+    what = "what follows →" if len(tokens.texts) > 1 else "the decoder's text"
+    return f"the model wrote {what} itself, {tokens.written}; its last token was not read and has no row"
+
+
+def _of_operands(result: HeadAttention) -> list[str]:
+    """What is special of the numbers that the attention was computed from."""
+    features = []
+    dim, value_dim = result.q.shape[1], result.v.shape[1]
+    if result.key_heads < result.heads:
+        features.append(_shared_key_head(result))
+    if not math.isclose(result.scale, dim**-0.5, rel_tol=1e-6):
+        features.append(f"scale {result.scale:.4g}")
+    if value_dim != dim:
+        features.append(f"keys of {dim} dimensions, values of {value_dim}")
+    features += [f"{name} added" for name in result.terms]
+    if result.window is not None:
+        features.append(_window(result, result.window))
+    if result.softcap is not None:
+        features.append(f"scores capped at ±{result.softcap:g}")
+    if result.sink is not None:
+        features.append(f"sink {result.sink:.2f}{' on average' if result.sink_by_query else ''}")
+    return features
+
+
+def _window(result: HeadAttention, width: int) -> str:
+    """How far it looks: back over so many tokens, itself among them; or one less to either side."""
+    both_ways = result.kind is Kind.ENCODER and bool(np.triu(result.allowed, 1).any())
+    return f"window of {counted(width - both_ways, 'token')}" + (" to either side" if both_ways else "")
+
+
+def _shared_key_head(result: HeadAttention) -> str:
+    group = result.heads // result.key_heads
+    first = result.key_head * group
+    return f"reads key head {result.key_head} (shared by heads {first}-{first + group - 1})"
+
+
+def _sharing(result: Overview) -> list[str]:
+    """Which heads read the same key head, where some do: `every 3 heads share a key head: 0-2, 3-5, ...`."""
+    sizes = set(result.sharing) - {1}
+    if len(sizes) > 1:
+        return [f"heads share key heads, {min(sizes)} to {max(sizes)} each"]
+    groups = (
+        f"every {each} heads share a key head: 0-{each - 1}, {each}-{2 * each - 1}, ..." for each in sizes
+    )
+    return list(groups) if set(result.sharing) == sizes else [f"{each} in some layers" for each in groups]
+
+
+def _sentence(result: HeadWeights | Overview | Verification) -> Text:
+    """The text in quotation marks, cut at the width of the console; two texts where there are two sides."""
+    if isinstance(result, Verification):
+        return quoted(result.tokens)
+    line = quoted(result.query_tokens)
+    if result.kind is Kind.CROSS and result.key_tokens.texts:
+        line = Text.assemble("query ", line, "  key ", quoted(result.key_tokens))
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def quoted(tokens: Tokens) -> Text:
+    """The source texts in quotation marks, cut at the width of the console; an arrow as in `sentence`."""
+    given = tokens.texts[:-1] if tokens.written and len(tokens.texts) > 1 else tokens.texts
+    quoted = " | ".join(f"“{printable(text)}”" for text in given)
+    if len(given) < len(tokens.texts):
+        quoted += f" → “{printable(tokens.texts[-1].strip())}”"
+    return Text(quoted, style="italic", no_wrap=True, overflow="ellipsis")

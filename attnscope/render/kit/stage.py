@@ -1,0 +1,103 @@
+"""One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.results import HeadView, HeadWeights
+from attnscope.tokens import Tokens
+
+Show = Literal["weights", "scores", "scaled", "q", "k", "v", "output"]
+SHOWS: tuple[Show, ...] = get_args(Show)
+
+TITLES: dict[Show, str] = {
+    "weights": "attention weight",
+    "scores": "score q·k",
+    "scaled": "scaled score, what enters the softmax",
+    "q": "query vectors",
+    "k": "key vectors",
+    "v": "value vectors",
+    "output": "output of the head",
+}
+
+
+NO_KEY, NOTHING_LEFT = "no valid key", "nothing left"
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
+
+    `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
+    `unanswered` is said. `limit` stands for the extent where several panels share one.
+    """
+
+    show: Show
+    row_word: str
+    row_tokens: Tokens
+    column_tokens: Tokens | None
+    values: Float[np.ndarray, "row column"]
+    visible: Bool[np.ndarray, "row column"]
+    answered: Bool[np.ndarray, " row"]
+    unanswered: str = NO_KEY
+    limit: float | None = None
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.show]
+
+    @property
+    def column_word(self) -> str:
+        return "dimension" if self.column_tokens is None else "key"
+
+    @property
+    def extent(self) -> float:
+        """Largest magnitude of what is visible, the end of a colour scale around 0; 1 for weights."""
+        if self.limit is not None:
+            return self.limit
+        return 1.0 if self.show == "weights" else largest_magnitude(self.values[self.visible])
+
+    @property
+    def masked(self) -> bool:
+        """Whether a pair of tokens is masked while its query may look elsewhere."""
+        return bool((~self.visible & self.answered[:, None]).any())
+
+
+def panel(result: HeadWeights | HeadView, show: Show) -> Panel:
+    """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
+
+    A view has weights and nothing else.
+    """
+    if isinstance(result, HeadView):
+        return _viewed(result)
+    values: Float[np.ndarray, "row column"] = getattr(result, show)
+    pairs = show in ("weights", "scores", "scaled")
+    by_query = show not in ("k", "v")
+    tokens = result.query_tokens if by_query else result.key_tokens
+    answered = result.answered if pairs or show == "output" else np.ones(len(tokens), bool)
+    visible = result.allowed if pairs else np.repeat(answered[:, None], values.shape[1], axis=1)
+    return Panel(
+        show=show,
+        row_word="query" if by_query else "key",
+        row_tokens=tokens,
+        column_tokens=result.key_tokens if pairs else None,
+        values=values,
+        visible=visible,
+        answered=answered,
+    )
+
+
+def _viewed(view: HeadView) -> Panel:
+    return Panel(
+        show="weights",
+        row_word="query",
+        row_tokens=view.query_tokens,
+        column_tokens=view.key_tokens,
+        values=view.weights,
+        visible=view.allowed & view.answered[:, None],
+        answered=view.answered,
+        unanswered=NOTHING_LEFT if view.emptied else NO_KEY,
+    )

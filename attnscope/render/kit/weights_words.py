@@ -1,0 +1,100 @@
+"""What has to be said beside weights: what their rows sum to, what was joined or left out, special tokens."""
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted
+from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
+from attnscope.results.view import Groups
+
+JOINED = "words: sum over the pieces of a key, mean over those of a query"
+_MOST_NAMES = 4
+
+
+def special_words(mass: SpecialMass | None, of: str = "the weight") -> str:
+    """`special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %`; empty where there are none."""
+    if mass is None:
+        return ""
+    listed = [(settled(name), share) for name, share in mass.by_name]
+    if len(listed) == 1:
+        return f"special token {listed[0][0]} holds {_percent(mass.total)} of {of}"
+    if len(listed) > _MOST_NAMES:
+        listed = sorted(listed, key=lambda each: -each[1])[:_MOST_NAMES]
+    named = ", ".join(f"{name} {_percent(share)}" for name, share in listed)
+    more = ", ..." if len(listed) < len(mass.by_name) else ""
+    return f"special tokens hold {_percent(mass.total)} of {of}: {named}{more}"
+
+
+def _percent(share: float) -> str:
+    """Two digits: `43 %`, `3.1 %`, `0.2 %`; what is less than half of that is `0 %`."""
+    text = f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
+    return f"{'0' if text == '0.0' else text} %"
+
+
+def head_of(result: HeadWeights | HeadView) -> HeadWeights:
+    return result.head if isinstance(result, HeadView) else result
+
+
+def key_groups(result: HeadWeights | HeadView) -> Groups:
+    """The positions of the head's keys behind each column."""
+    return (
+        result.key_groups
+        if isinstance(result, HeadView)
+        else tuple((i,) for i in range(len(result.key_tokens)))
+    )
+
+
+def divides(result: HeadWeights | HeadView) -> bool:
+    """Whether rows are divided by what remains without special tokens."""
+    return isinstance(result, HeadView) and result.special is Special.RENORMALISE
+
+
+def weights_words(result: HeadWeights | HeadView) -> list[str]:
+    """All that is to be said of the weights, one phrase each."""
+    told = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
+    return [phrase for phrase in told if phrase]
+
+
+def sums_words(result: HeadWeights | HeadView) -> str:
+    """What a row adds up to."""
+    head = head_of(result)
+    sink = isinstance(head, HeadAttention) and head.sink is not None
+    if not isinstance(result, HeadView) or not _leaves_out_keys(result):
+        if not isinstance(head, HeadAttention):
+            return _measured_sums(head)
+        return "rows sum to less than 1, the sink takes the rest" if sink else "rows sum to 1"
+    if divides(result):
+        return "special tokens left out, rows divided by what remains"
+    return f"rows sum to less than 1, special tokens{' and the sink' if sink else ''} hold the rest"
+
+
+def _measured_sums(head: HeadWeights) -> str:
+    """What the rows of weights that were not recomputed sum to, as far as it shows."""
+    least, most = (f"{each:.2f}" for each in head.row_sums)
+    return f"rows sum to {least} to {most}" if least != most else f"rows sum to {least.replace('1.00', '1')}"
+
+
+def _leaves_out_keys(view: HeadView) -> bool:
+    return sum(map(len, view.key_groups)) < len(view.head.key_tokens)
+
+
+def view_words(view: HeadWeights | HeadView) -> list[str]:
+    """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
+    if not isinstance(view, HeadView):
+        return []
+    told = [JOINED] if view.words else []
+    if view.emptied:
+        verb = "has" if view.emptied == 1 else "have"
+        told.append(f"{counted(view.emptied, 'query')} {verb} nothing left")
+    if view.words or view.special is not Special.SHOW:
+        told.append("the certificate is that of the weights by tokens")
+    return told
+
+
+def overview_view_words(result: Overview) -> list[str]:
+    """The same of several heads."""
+    told = [special_words(result.special_mass, "the weight of all heads")]
+    told += [JOINED] if result.words else []
+    if result.special is Special.RENORMALISE:
+        told.append("special tokens left out, rows divided by what remains")
+    if result.tokens is not None:
+        told.append("certificates are those of the weights by tokens")
+    return [phrase for phrase in told if phrase]

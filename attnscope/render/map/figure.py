@@ -1,0 +1,45 @@
+"""The map of a head as a figure with its page."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.figure_words import heading_words, sentence_words, source_words
+from attnscope.render.kit.header import written_words
+from attnscope.render.kit.page import Words, sheet
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.map.plot import draw_map, map_frame
+from attnscope.render.map.words import DISCLAIMER, correlation_words, settings_words, trust_words
+from attnscope.results import Projection
+
+
+def map_figure(
+    result: Projection, queries: Sequence[int] = (), key: int | None = None, links: int = 5
+) -> Figure:
+    """The t-SNE map of a head: one panel, or the same map once for each of `queries` with its links."""
+    chosen: list[int | None] = [*queries] or [None]
+    with drawing():
+        frame = map_frame(result, titled=bool(queries))
+        further = [replace(frame, left=0.2)] * (len(chosen) - 1)
+        figure, panels = sheet([frame, *further], _map_words(result))
+        for query, axes in zip(chosen, panels, strict=True):
+            draw_map(result, axes, query, key, links)
+    return figure
+
+
+def _map_words(result: Projection) -> Words:
+    head, written = result.head, written_words(result.head.query_tokens)
+    trust = (trust_words(result), correlation_words(result), DISCLAIMER)
+    foot = (
+        *trust,
+        " · ".join([*settings_words(result), *([written] if written else [])]),
+        certificate_words(head.certificate),
+        source_words(head.provenance),
+    )
+    return Words(
+        heading_words(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
+        sentence_words(head),
+        foot,
+    )

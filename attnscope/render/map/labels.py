@@ -1,0 +1,162 @@
+"""The labels of a map: which points share one, how large they are, where they go, the lines that lead there.
+
+Lengths are inches unless they are said to be points.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from attnscope.render.kit.labels import LEFT_TO_RIGHT, fit, settled
+from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.typesetting import line_height, text_width, wrapped
+from attnscope.render.map.layout import INKS, Focus, Plane
+from attnscope.render.map.placement import Placement, placement
+from attnscope.render.map.places import Surroundings
+from attnscope.results import Projection
+from attnscope.tokens import Tokens
+
+_SIZES = (8.0, 7.0, 6.2, 5.4)  # points
+_WIDEST_NAME = 18  # cells
+_SAME_PLACE, _GAP = 0.01, 0.04
+_LEAST = 0.01  # the smallest weight that is written as a number
+_STACK_WIDTH, _MOST_LINES = 2.0, 14
+_MOST_MARKS, _CROWD = 200, 10  # labels of one map, and of a square inch: more could not be told apart
+_LEADER = 0.07  # a label further than this from its marker has a line that leads to it
+_FAR = 0.16  # a mean distance of labels from their markers above which a smaller size is better
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """The label of one point, or of all of a side that lie in one place; `bold` where it stands out."""
+
+    side: str
+    place: Float[np.ndarray, " 2"]
+    names: tuple[str, ...]
+    bold: bool
+    radius: float
+
+    def lines(self, size: float) -> list[str]:
+        """What is written, at `size` points; many names are wrapped, very many cut."""
+        if len(self.names) == 1:
+            return list(self.names)
+        lines = wrapped(", ".join(self.names), _STACK_WIDTH, size)
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
+
+
+def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
+    """A label at every point, in the largest size in which all find room; returns how many have none."""
+    every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
+    marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
+    fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
+    size = next(fitting, _SIZES[-1])
+    placed = _placed(marks, size, around)
+    shown = np.flatnonzero(placed.free).tolist()
+    for i in shown:
+        _write(axes, plane, marks[i], size, placed.boxes[i])
+    _draw_leaders(axes, plane, marks, placed)
+    return sum(len(mark.names) for mark in every) - sum(len(marks[i].names) for i in shown)
+
+
+def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
+    """One mark for each point, one for several that coincide; those that stand out come first."""
+    found: dict[tuple[object, ...], Mark] = {}
+    for side, tokens, places in (
+        ("query", result.head.query_tokens, result.queries),
+        ("key", result.head.key_tokens, result.keys),
+    ):
+        for position, place in enumerate(plane.inches(places)):
+            bold = focus.stands_out(side, position)
+            spot = (side, *np.round(place / _SAME_PLACE).tolist(), position if bold else None)
+            radius = plane.radius(side, ring=position == focus.chosen(side)) / 72
+            names = found[spot].names if spot in found else ()
+            name = _name(tokens, position) + (_weight(result, focus, position) if side == "key" else "")
+            found[spot] = Mark(side, place, (*names, name), bold, radius)
+    return sorted(found.values(), key=lambda mark: not mark.bold)
+
+
+def _roomiest(marks: list[Mark], most: int) -> list[Mark]:
+    """Where there are more than `most` marks: those that stand out, then those with most room around them."""
+    if len(marks) <= most:
+        return marks
+    places = np.array([mark.place for mark in marks])
+    distances = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
+    np.fill_diagonal(distances, np.inf)
+    room = np.where([mark.bold for mark in marks], np.inf, distances.min(axis=1))
+    kept = np.argsort(-room, kind="stable")[:most]
+    return [marks[i] for i in sorted(kept.tolist())]
+
+
+def _name(tokens: Tokens, position: int) -> str:
+    """The token's label; one that has to be cut carries its position instead of its end."""
+    name, label = settled(tokens.names[position]), tokens.labels[position]
+    cut = fit(name, _WIDEST_NAME)
+    number = f"@{position}" if cut != name or label != tokens.names[position] else ""
+    return (LEFT_TO_RIGHT if name.endswith(LEFT_TO_RIGHT) else "") + cut + number
+
+
+def _weight(result: Projection, focus: Focus, key: int) -> str:
+    """What a linked key's label adds to its name; a chosen key that is masked says so."""
+    if focus.query is None or not focus.stands_out("key", key):
+        return ""
+    if not result.head.allowed[focus.query, key]:
+        return " masked"
+    weight = float(result.head.weights[focus.query, key])
+    return f" {weight_text(weight)}" if weight >= _LEAST else f" <{weight_text(_LEAST)}"
+
+
+def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surroundings:
+    markers = []
+    for side, places in (("query", result.queries), ("key", result.keys)):
+        chosen = np.arange(len(places)) == focus.chosen(side)
+        radii = np.where(chosen, plane.radius(side, ring=True), plane.radius(side))[:, None] / 72
+        centres = plane.inches(places)
+        markers.append(np.concatenate([centres - radii, centres + radii], axis=1))
+    ends = plane.inches(result.keys[list(focus.linked)])
+    start = (
+        ends[:0]
+        if focus.query is None
+        else np.broadcast_to(plane.inches(result.queries[focus.query]), ends.shape)
+    )
+    links = np.concatenate([start, ends], axis=1)
+    return Surroundings(plane.width, plane.height, np.concatenate(markers), links)
+
+
+def _placed(marks: list[Mark], size: float, around: Surroundings, rough: bool = False) -> Placement:
+    texts = [mark.lines(size) for mark in marks]
+    sizes = [
+        (max(text_width(line, size, mark.bold) for line in lines) + _GAP, len(lines) * line_height(size))
+        for mark, lines in zip(marks, texts, strict=True)
+    ]
+    anchors = np.array([mark.place for mark in marks])
+    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around, rough)
+
+
+def _roomy(marks: list[Mark], placed: Placement) -> bool:
+    """Whether all labels are free and, on the whole, near their markers."""
+    return bool(placed.free.all() and _distances(marks, placed).mean() < _FAR)
+
+
+def _distances(marks: list[Mark], placed: Placement) -> Float[np.ndarray, " label"]:
+    """From the edge of each marker to its label."""
+    lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
+    return np.asarray(lengths - [mark.radius for mark in marks])
+
+
+def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndarray, " 4"]) -> None:
+    x, y = plane.places((box[:2] + box[2:]) / 2).tolist()
+    axes.text(
+        x, y, "\n".join(mark.lines(size)), size=size, color=INKS[mark.side], ha="center", va="center",
+        weight="bold" if mark.bold else "normal", zorder=5, parse_math=False,
+    )  # fmt: skip
+
+
+def _draw_leaders(axes: Axes, plane: Plane, marks: list[Mark], placed: Placement) -> None:
+    far = placed.free & (_distances(marks, placed) > _LEADER)
+    lines = [plane.places(leader.reshape(2, 2)) for leader in placed.leaders[far]]
+    inks = [INKS[mark.side] for mark, led in zip(marks, far, strict=True) if led]
+    leaders = LineCollection(lines, colors=inks, linewidths=0.5, alpha=0.55, zorder=2, label="leaders")
+    axes.add_collection(leaders, autolim=False)

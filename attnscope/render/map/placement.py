@@ -1,0 +1,145 @@
+"""Where the labels of a map go: near their points, off every marker and every other label.
+
+Labels choose in turn, the crowded ones first, and choose again until none would rather stand elsewhere;
+then those that stand badly and their neighbours are taken off and choose anew. No random numbers and no
+clock: the same input gives the same places. All lengths are inches, from the lower left corner.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnscope.render.kit.boxes import crossing, grown, holding, hull, overlapping, through
+from attnscope.render.map.places import CLEAR, COVERS, Choices, Surroundings, choices_of, inside
+
+_ON_LEADER, _CROSSED = 12.0, 6.0  # costs of a leader under a label, and of two that cross
+_NEIGHBOURHOOD = 0.5
+_BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
+_SWEEPS, _ROUNDS, _PARTS = 4, 2, 10
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Box and leader (from its point to its edge) of every label; `free` where it covers nothing."""
+
+    boxes: Float[np.ndarray, "label 4"]
+    leaders: Float[np.ndarray, "label 4"]
+    free: Bool[np.ndarray, " label"]
+
+
+def placement(
+    anchors: Float[np.ndarray, "label 2"],
+    sizes: Float[np.ndarray, "label 2"],
+    radii: Float[np.ndarray, " label"],
+    around: Surroundings,
+    rough: bool = False,
+) -> Placement:
+    """Places for labels of `sizes` beside the points `anchors`, whose markers reach `radii` far.
+
+    Labels come most important first: where two cannot both be free, the first one is. A `rough` placement
+    leaves out the second thoughts; it tells whether the labels find room.
+    """
+    choices = choices_of(anchors, sizes, radii, around)
+    chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
+    _settle(choices, chosen, order)
+    for _ in range(0 if rough else _ROUNDS):
+        _rearrange(choices, chosen, anchors)
+        _settle(choices, chosen, order)
+    every = np.arange(len(anchors))
+    boxes, leaders = choices.boxes[every, chosen], choices.leaders[every, chosen]
+    return Placement(boxes, leaders, _free(boxes, around))
+
+
+def _crowded_first(
+    anchors: Float[np.ndarray, "label 2"], markers: Float[np.ndarray, "marker 4"]
+) -> Int[np.ndarray, " label"]:
+    """The labels in the order in which they choose."""
+    near = [holding(grown(markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
+    return np.argsort(-np.array(near), kind="stable")
+
+
+def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
+    """Lets each label take its cheapest place, again and again until nothing or little changes."""
+    for _ in range(_SWEEPS):
+        before = chosen.copy()
+        for label in order:
+            chosen[label] = _cheapest(choices, chosen, label)
+        if (chosen == before).all():
+            break
+
+
+def _rearrange(
+    choices: Choices, chosen: Int[np.ndarray, " label"], anchors: Float[np.ndarray, "label 2"]
+) -> None:
+    """Takes each label that stands badly off with its neighbours; they stay anew if that is better."""
+    costs = np.array([_cost(choices, chosen, label) for label in range(len(chosen))])
+    for label in np.argsort(-costs, kind="stable"):
+        if costs[label] < _BAD:
+            break
+        distances = np.hypot(*(anchors - anchors[label]).T)
+        distances[label] = -1
+        group = np.argsort(distances, kind="stable")[:_TAKEN_OFF]
+        before, now, after = chosen[group], 0.0, 0.0
+        chosen[group] = -1
+        for each, choice in zip(group, before, strict=True):
+            chosen[each] = choice
+            now += _cost(choices, chosen, each)
+        chosen[group] = -1
+        for each in group:
+            chosen[each] = _cheapest(choices, chosen, each)
+            after += _cost(choices, chosen, each)
+        if round(after, 6) >= round(now, 6):
+            chosen[group] = before
+
+
+def _cost(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> float:
+    """What the choice of `label` costs beside those that have chosen."""
+    choice = chosen[label : label + 1]
+    return float((choices.costs[label, choice] + _added(choices, chosen, label, choice))[0])
+
+
+def _added(
+    choices: Choices, chosen: Int[np.ndarray, " label"], label: int, few: Int[np.ndarray, " choice"]
+) -> Float[np.ndarray, " choice"]:
+    """What the labels that have chosen add to the costs of a `few` choices of `label`."""
+    others = np.flatnonzero(chosen >= 0)
+    others = others[others != label]
+    reach = grown(hull(choices.hulls[label, few]), CLEAR)
+    others = others[overlapping(reach, choices.hulls[others, chosen[others]])[0]]
+    boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
+    own, lines = choices.boxes[label, few], choices.leaders[label, few]
+    added: Float[np.ndarray, " choice"] = (
+        COVERS * overlapping(grown(own, CLEAR), boxes).sum(axis=1)
+        + _ON_LEADER * through(lines, boxes).sum(axis=1)
+        + _ON_LEADER * through(leaders, own).sum(axis=0)
+        + _CROSSED * crossing(lines, leaders).sum(axis=1)
+    )
+    return added
+
+
+def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> int:
+    """The choice that costs least where the others stand as they do.
+
+    Others only add to what a choice costs alone, so most choices are out of the question from the start.
+    """
+    alone = choices.costs[label]
+    order = np.argsort(alone, kind="stable")
+    best, least = -1, np.inf
+    for few in np.array_split(order, _PARTS):
+        few = few[alone[few] < least]
+        if not few.size:
+            break
+        costs = (alone[few] + _added(choices, chosen, label, few)).round(6)
+        if costs.min() < least:
+            best, least = int(few[costs.argmin()]), float(costs.min())
+    return best
+
+
+def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
+    """Labels inside the axes that cover no marker and none of the free labels before them."""
+    free = inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
+    covered = overlapping(boxes, boxes)
+    for label in range(len(boxes)):
+        free[label] &= not covered[label, :label][free[:label]].any()
+    return free

@@ -1,0 +1,1 @@
+"""Attention over a picture or a sound."""

@@ -1,0 +1,185 @@
+"""Attention laid over a picture, drawn on an Axes: one head in full, or a grid of many.
+
+The picture is drawn in faded greys, the weights as one coloured square for each patch above it, so that
+a colour says a weight and nothing else. Rows of patches run from top to bottom, columns from left to right.
+"""
+
+import math
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, ListedColormap, Normalize
+from matplotlib.patches import Rectangle
+
+from attnscope.render.kit.numbers import largest_magnitude, weight_text
+from attnscope.render.kit.page import INK, Frame
+from attnscope.render.kit.typesetting import text_width
+from attnscope.render.overview.plot import OUTLINES
+from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict
+
+_TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
+_SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
+_GAP, _CAPTION = 0.1, 0.17  # inches beside a small picture, and above it
+_MOST_PIXELS = 100  # of a side of a small picture
+_OPACITY = 0.7
+_MARK = "#00e5ff"
+
+
+def heat() -> Colormap:
+    """Perceptually even, dark for little and bright for much, without its ends, which are black and white."""
+    return ListedColormap(matplotlib.colormaps["inferno"](np.linspace(0.08, 0.95, 256)), "heat")
+
+
+def faded(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
+    """The picture's luma (Rec. 601) in the middle of the greys, so that it turns no colour into another."""
+    return np.asarray(0.3 + 0.6 * (pixels @ np.array([0.299, 0.587, 0.114])))
+
+
+def picture_frame(picture: Picture, top: float = 0.25) -> Frame:
+    """The largest axes of the picture's own proportions."""
+    height, width = picture.size
+    scale = min(_TALLEST / height, _WIDEST / width)
+    return Frame(width * scale, height * scale, left=0.15, top=top)
+
+
+def draw_plain(picture: Picture, axes: Axes) -> None:
+    """The picture as the model saw it."""
+    axes.imshow(picture.pixels, interpolation="nearest", aspect="auto")
+    _bare(axes)
+
+
+def draw_picture(result: PictureAttention, axes: Axes) -> ScalarMappable:
+    """The weights of the query above the faded picture; the query's own patch is outlined.
+
+    Returns what a colour bar is made for: 0 to the largest weight on a patch.
+    """
+    height, width = result.picture.size
+    place = _Place(0.0, 0.0, float(width), float(height))
+    drawn = _overlay(result.picture, faded(result.picture.pixels), result.weights, axes, place)
+    if result.gaze.cell is not None:
+        _outline(result.picture, result.weights.shape, result.gaze.cell, axes, place, 2.0)
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    _bare(axes)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a picture stands on an Axes, y downwards."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def _overlay(
+    picture: Picture,
+    grey: Float[np.ndarray, "height width"],
+    weights: Float[np.ndarray, "row column"],
+    axes: Axes,
+    at: _Place,
+) -> ScalarMappable:
+    high, wide = _covered(picture, at)
+    whole = (at.left, at.left + at.width, at.top + at.height, at.top)
+    cut = (at.left, at.left + wide, at.top + high, at.top)
+    shown = {"interpolation": "nearest", "aspect": "auto"}
+    axes.imshow(grey, extent=whole, cmap="gray", vmin=0, vmax=1, **shown)  # type: ignore[arg-type]
+    scale = Normalize(0.0, largest_magnitude(weights) or 1.0)
+    return axes.imshow(weights, extent=cut, cmap=heat(), norm=scale, alpha=_OPACITY, **shown)  # type: ignore[arg-type]
+
+
+def _covered(picture: Picture, at: _Place) -> tuple[float, float]:
+    """Height and width of the part that is cut into patches, in the units of the Axes."""
+    height, width = picture.size
+    return picture.covered[0] / height * at.height, picture.covered[1] / width * at.width
+
+
+def _outline(
+    picture: Picture, shape: tuple[int, ...], cell: tuple[int, ...], axes: Axes, at: _Place, line: float
+) -> None:
+    high, wide = (side / count for side, count in zip(_covered(picture, at), shape, strict=True))
+    corner = (at.left + cell[1] * wide, at.top + cell[0] * high)
+    axes.add_patch(Rectangle(corner, wide, high, fill=False, edgecolor=_MARK, linewidth=line))
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _small(result: PictureHeads) -> tuple[float, float]:
+    """Height and width of each picture of a grid, in inches."""
+    height, width = result.picture.size
+    room = (_SHEET - _GAP * len(result.overview.heads)) / len(result.overview.heads)
+    wide = min(max(room, _SMALLEST), _LARGEST * min(1.0, width / height))
+    return wide * height / width, wide
+
+
+def grid_frame(result: PictureHeads) -> Frame:
+    """The size of the grid, and the room for `L11` and `H11` beside it."""
+    high, wide = _small(result)
+    label = text_width(f"L{max(result.overview.layers)}", 8.0)
+    return Frame(
+        width=(wide + _GAP) * len(result.overview.heads),
+        height=(high + _CAPTION + _GAP) * len(result.overview.layers),
+        left=label + 0.4,
+        top=0.5,
+    )
+
+
+def draw_heads(result: PictureHeads, axes: Axes) -> None:
+    """A picture for each head, layers down and heads across, each with colours of its own.
+
+    Above each stand the largest weight on a patch, which is its brightest colour, and the share of the
+    query's attention that lies on the picture. Heads that are not certified are outlined.
+    """
+    high, wide = _small(result)
+    grey = _thinned(faded(result.picture.pixels))
+    size = min(6.5, 7.0 * (wide + _GAP) / max(text_width(".000 · 100 %", 7.0), 0.01))
+    down, across = high + _CAPTION + _GAP, wide + _GAP
+    for i, j in np.ndindex(result.weights.shape[:2]):
+        at = _Place(j * across, i * down + _CAPTION, wide, high)
+        weights = result.weights[i, j]
+        _overlay(result.picture, grey, weights, axes, at)
+        if result.gaze.cell is not None:
+            _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
+        told = f"{weight_text(largest_magnitude(weights), 3)} · {100 * float(np.nansum(weights)):.0f} %"
+        axes.text(at.left, at.top - 0.04, told, size=size, color=INK, va="bottom")
+        verdict = result.overview.certificates[i][j].verdict
+        if verdict is not Verdict.CERTIFIED:
+            axes.add_patch(
+                Rectangle((at.left, at.top), wide, high, fill=False, edgecolor=OUTLINES[verdict], lw=1.5)
+            )
+    _grid_ticks(result, axes, down, across)
+
+
+def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) -> None:
+    overview, (high, wide) = result.overview, _small(result)
+    axes.set_xlim(0, across * len(overview.heads))
+    axes.set_ylim(down * len(overview.layers), 0)
+    _bare(axes)
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=3, colors=INK)
+    axes.set_xticks(
+        [j * across + wide / 2 for j in range(len(overview.heads))], [f"H{h}" for h in overview.heads], size=8
+    )
+    rows = [i * down + _CAPTION + high / 2 for i in range(len(overview.layers))]
+    axes.set_yticks(rows, [f"L{layer}" for layer in overview.layers], size=8)
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("head", size=9, color=INK, labelpad=5)
+    axes.set_ylabel("layer", size=9, color=INK, labelpad=5)
+
+
+def _thinned(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width"]:
+    """A smaller copy for small pictures: means of squares of pixels."""
+    step = max(1, math.ceil(max(grey.shape) / _MOST_PIXELS))
+    height, width = (side // step * step for side in grey.shape)
+    blocks = grey[:height, :width].reshape(height // step, step, width // step, step)
+    return np.asarray(blocks.mean(axis=(1, 3)))

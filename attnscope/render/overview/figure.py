@@ -1,0 +1,36 @@
+"""Several heads as a figure with its page."""
+
+from matplotlib.figure import Figure
+
+from attnscope.render.kit.certificate import GLYPHS
+from attnscope.render.kit.figure_words import source_words
+from attnscope.render.kit.header import feature_words, model_words, where_words
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.page import Words, colour_bar, page
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.weights_words import overview_view_words
+from attnscope.render.overview.plot import draw_overview, legend, overview_frame
+from attnscope.results import Overview, Verdict
+from attnscope.tokens import printable
+
+
+def overview_figure(result: Overview) -> Figure:
+    """The entropy of every head, layers by heads, with the strongest link of each where legible."""
+    with drawing():
+        made = page(overview_frame(result), _overview_words(result))
+        drawn = draw_overview(result, made.axes)
+        colour_bar(made, drawn, "entropy in nats")
+    return made.figure
+
+
+def _overview_words(result: Overview) -> Words:
+    heading = f"{model_words(result.provenance)} · {where_words(result)} · entropy by head"
+    every = [certificate.verdict for layer in result.certificates for certificate in layer]
+    found = [verdict for verdict in Verdict if verdict in every]
+    counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]
+    verdicts = f"{counted(len(every), 'head')}: {', '.join(counts)}"
+    if set(every) != {Verdict.CERTIFIED}:
+        verdicts += "; outlined: not certified"
+    sentence = f"“{printable(result.query_tokens.sentence)}”"
+    told = " · ".join((legend(result), *overview_view_words(result), *feature_words(result)))
+    return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))

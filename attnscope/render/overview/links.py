@@ -1,0 +1,63 @@
+"""The strongest link of a head: which query looks hardest at which key, and how hard."""
+
+import numpy as np
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import weight_text
+from attnscope.results import Overview
+
+_FEW_HEADS = 16
+_NUMBERS = 32
+
+
+def link_words(result: Overview, i: int, j: int, cells: int) -> str:
+    """`query→key` of layer number `i` and head number `j`, both names cut alike to fit in `cells`."""
+    query, key = (int(position) for position in result.strongest[i, j])
+    if query < 0:
+        return fit("no valid key", cells)
+    names = settled(result.query_tokens.labels[query]), settled(result.key_tokens.labels[key])
+    room = cells - 1
+    first = min(cell_len(names[0]), max(room // 2, room - cell_len(names[1])))
+    return f"{fit(names[0], first)}→{fit(names[1], room - first)}"
+
+
+def most_focused(result: Overview, i: int) -> int | None:
+    """Number of the head with the lowest entropy in layer number `i`, None where no query has a key."""
+    entropies = result.entropy.values[i]
+    return None if np.isnan(entropies).all() else int(np.nanargmin(entropies))
+
+
+def link_table(result: Overview, width: int) -> RenderableType:
+    """Entropy and strongest link of every head where they are few, else of each layer's most focused one."""
+    if result.entropy.values.size <= _FEW_HEADS:
+        title = "strongest link of each head"
+        listed = [(i, j) for i in range(len(result.layers)) for j in range(len(result.heads))]
+    else:
+        title = "most focused head of each layer, and its strongest link"
+        found = [(i, most_focused(result, i)) for i in range(len(result.layers))]
+        listed = [(i, j) for i, j in found if j is not None]
+    heading = f"{'head':<8}  {'entropy':>7}  {'weight':>6}  query → key"
+    rows = [_row(result, i, j, width - _NUMBERS) for i, j in listed]
+    return Group(line((title, DIM)), line((heading, DIM)), *rows)
+
+
+def _row(result: Overview, i: int, j: int, room: int) -> Text:
+    name = f"L{result.layers[i]} H{result.heads[j]}"
+    entropy, weight = result.entropy.values[i, j], float(result.strongest_weight[i, j])
+    numbers = f"  {entropy:>7.2f}  {weight_text(weight):>6}  "
+    return line((f"{name:<8}", HEADING), numbers, _positioned(result, i, j, room))
+
+
+def _positioned(result: Overview, i: int, j: int, room: int) -> str:
+    query, key = (int(position) for position in result.strongest[i, j])
+    if query < 0:
+        return "no valid key"
+    label = max((room - 16) // 2, 6)
+    names = result.query_tokens.names[query], result.key_tokens.names[key]
+    first, second = (fit(settled(name), label) for name in names)
+    places = result.query_tokens.positions[query], result.key_tokens.positions[key]
+    return f"{places[0]} {first} → {places[1]} {second}"

@@ -1,0 +1,114 @@
+"""Layers by heads drawn on an Axes: the entropy of each head and, where legible, its strongest link."""
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.patches import Rectangle
+
+from attnscope.render.kit.certificate import GLYPHS
+from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.page import INK, Frame, ink_on
+from attnscope.render.kit.typesetting import text_width
+from attnscope.render.overview.links import link_words
+from attnscope.results import Overview, Verdict
+
+_MOST_LINKS, _MOST_NUMBERS = 16, 40
+OUTLINES = {
+    Verdict.INCONCLUSIVE: "#e69f00",
+    Verdict.PARTIAL: "#e69f00",
+    Verdict.UNCERTIFIED: "#aa3377",
+    Verdict.FAILED: "#d00000",
+}
+
+
+def _cell(result: Overview) -> tuple[float, float]:
+    """Width and height of a cell in inches."""
+    heads = len(result.heads)
+    if heads <= _MOST_LINKS:
+        return 0.78, 0.42
+    return (0.3, 0.24) if heads <= _MOST_NUMBERS else (11.5 / heads, 11.5 / heads)
+
+
+def legend(result: Overview) -> str:
+    """What the colours mean, and the writing in the cells where there is any."""
+    told = "dark looks at one key, light at all alike"
+    if len(result.heads) <= _MOST_NUMBERS:
+        told += "; number: entropy in nats"
+    if len(result.heads) <= _MOST_LINKS:
+        told += "; below it: strongest link, query→key, and its weight"
+    return told
+
+
+def overview_frame(result: Overview) -> Frame:
+    """The size of the axes and the room for `L11` and `H11` beside them."""
+    wide, high = _cell(result)
+    label = text_width(f"L{max(result.layers)}", 8.0)
+    return Frame(wide * len(result.heads), high * len(result.layers), left=label + 0.4, top=0.5)
+
+
+def draw_overview(result: Overview, axes: Axes) -> QuadMesh:
+    """Dark heads look at one key, light ones at all alike. Heads that are not certified are outlined."""
+    values = result.entropy.values
+    most = math.log(len(result.key_tokens)) or 1.0
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(values), cmap="Blues_r", vmin=0.0, vmax=most, edgecolors="white", linewidth=0.6
+    )
+    axes.set_xlim(0, values.shape[1])
+    axes.set_ylim(values.shape[0], 0)
+    _ticks(result, axes)
+    for i, j in np.ndindex(values.shape):
+        _mark(result, axes, i, j)
+        if len(result.heads) <= _MOST_NUMBERS:
+            _words(result, axes, i, j, ink_on(mesh, float(values[i, j])))
+    return mesh
+
+
+def _ticks(result: Overview, axes: Axes) -> None:
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=3, colors=INK)
+    wide, high = _cell(result)
+    step = max(1, math.ceil(0.24 / wide)), max(1, math.ceil(0.13 / high))
+    heads = range(0, len(result.heads), step[0])
+    layers = range(0, len(result.layers), step[1])
+    axes.set_xticks([j + 0.5 for j in heads], [f"H{result.heads[j]}" for j in heads], size=8)
+    axes.set_yticks([i + 0.5 for i in layers], [f"L{result.layers[i]}" for i in layers], size=8)
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("head", size=9, color=INK, labelpad=5)
+    axes.set_ylabel("layer", size=9, color=INK, labelpad=5)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _mark(result: Overview, axes: Axes, i: int, j: int) -> None:
+    """An outline around a head that is not certified."""
+    verdict = result.certificates[i][j].verdict
+    if verdict is not Verdict.CERTIFIED:
+        outline = Rectangle((j + 0.04, i + 0.06), 0.92, 0.88, fill=False, linewidth=1.5)
+        outline.set_edgecolor(OUTLINES[verdict])
+        axes.add_patch(outline)
+
+
+def _words(result: Overview, axes: Axes, i: int, j: int, colour: str) -> None:
+    """Entropy, and under it the strongest link with its weight where the cell is wide enough."""
+    entropy = result.entropy.values[i, j]
+    number = "-" if math.isnan(entropy) else f"{entropy:.2f}"
+    if len(result.heads) > _MOST_LINKS:
+        axes.text(j + 0.5, i + 0.5, number, ha="center", va="center", size=5.5, color=colour)
+        return
+    verdict = result.certificates[i][j].verdict
+    if verdict is not Verdict.CERTIFIED:
+        number += f" {GLYPHS[verdict]}"
+    axes.text(j + 0.5, i + 0.3, number, ha="center", va="center", size=7.5, color=colour)
+    link = _link(result, i, j, 0.72)
+    axes.text(j + 0.5, i + 0.72, link, ha="center", va="center", size=5, color=colour, parse_math=False)
+
+
+def _link(result: Overview, i: int, j: int, width: float) -> str:
+    """`query→key .91`, the names cut until it fits in `width` inches."""
+    weight = float(result.strongest_weight[i, j])
+    for cells in range(40, 3, -1):
+        link = f"{link_words(result, i, j, cells)} {weight_text(weight)}"
+        if text_width(link, 5.0) <= width:
+            return link
+    return weight_text(weight)

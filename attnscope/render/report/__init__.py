@@ -1,0 +1,1 @@
+"""One query of one head on a page."""

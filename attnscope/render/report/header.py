@@ -1,0 +1,148 @@
+"""What stands above and below the panels of a report: heading, text, prediction, and the small print."""
+
+from dataclasses import dataclass
+
+from attnscope.render.kit.certificate import certificate_words, verdict_words
+from attnscope.render.kit.figure_words import source_words
+from attnscope.render.kit.header import attention_words, feature_words, model_words
+from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.sentence import SetText, Sizes, set_text
+from attnscope.render.kit.sheet import MARGIN, TITLE, Sheet
+from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
+from attnscope.render.kit.weights_words import special_words, view_words
+from attnscope.render.map.layout import INKS
+from attnscope.render.map.words import settings_words
+from attnscope.render.prediction.plot import HEIGHT as ANSWER_HEIGHT
+from attnscope.render.prediction.plot import draw_answer
+from attnscope.render.report.words import Answer, answer
+from attnscope.results import Kind, Report, Verdict
+from attnscope.tokens import Tokens
+
+HEADING_ROOM = 0.32
+LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
+SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
+_HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
+_BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
+_SIDE = 0.6  # inches for the word of a side
+_BEFORE_ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.06, 0.3, 8.0  # inches
+_MOST_ANSWER_LINES = 3
+_VERDICT_INKS = {
+    Verdict.CERTIFIED: "#1a7f37",
+    Verdict.INCONCLUSIVE: "#9a6700",
+    Verdict.PARTIAL: "#9a6700",
+    Verdict.UNCERTIFIED: "#8250df",
+    Verdict.FAILED: "#cf222e",
+}
+
+
+def draw_heading(page: Sheet, result: Report) -> None:
+    """Which head of which model, and at the right the verdict."""
+    head = result.head
+    words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
+    verdict = head.certificate.verdict
+    base, ink = MARGIN + 0.1, _VERDICT_INKS[verdict]
+    told = verdict_words(verdict)
+    room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
+    page.write(MARGIN, base, shortened(words, room / _BOLD, _HEADING, 1)[0], _HEADING, "bold", FAINT)
+    page.write(page.width - MARGIN, base, told, _HEADING, "bold", ink, ha="right")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The text with the query marked; of cross-attention both texts, each with the word of its side."""
+
+    sides: tuple[tuple[str, SetText], ...]
+
+    @property
+    def height(self) -> float:
+        return sum(text.height for _, text in self.sides)
+
+    def draw(self, page: Sheet, top: float) -> None:
+        for word, text in self.sides:
+            if word:
+                page.write(MARGIN, top + text.base, word, _WORD, "bold", INKS[word])
+            page.set(MARGIN + (_SIDE if word else 0), top, text)
+            top += text.height
+
+
+def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
+    """The texts set in `width` inches."""
+    head = result.head
+    if head.kind is not Kind.CROSS:
+        return Texts((("", set_text(head.query_tokens, result.query, width, sizes)),))
+    width, sizes = width - _SIDE, sizes[-2:]
+    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, sizes)
+    least = min(keys.size, queries.size)
+    alike = tuple(tuple(min(size, least) for size in several) for several in sizes)
+    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, alike)
+    return Texts((("key", keys), ("query", queries)))
+
+
+def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes) -> tuple[SetText, SetText]:
+    return set_text(keys, None, width, sizes), set_text(queries, query, width, sizes)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The prediction in one row, and under it what the model says in whole words.
+
+    The title stands `indent` inches before it, or above it where that would leave the words no room (0).
+    """
+
+    answer: Answer
+    indent: float
+    lines: tuple[str, ...]
+    zoom: float
+
+    @property
+    def height(self) -> float:
+        rows = ANSWER_HEIGHT if self.answer.guesses else 0.0
+        rows += 0.0 if self.indent else _TITLE_ROW
+        between = _BETWEEN if self.answer.guesses and self.lines else 0.0
+        return self.zoom * (_BEFORE_ANSWER + rows + between + len(self.lines) * line_height(_TEXT))
+
+    def draw(self, page: Sheet, top: float) -> None:
+        top += self.zoom * _BEFORE_ANSWER
+        left = MARGIN + self.indent
+        base = 0.19 if self.answer.guesses else 0.14
+        page.write(MARGIN, top + self.zoom * base, self.answer.title, self.zoom * TITLE, "bold")
+        top += 0.0 if self.indent else self.zoom * _TITLE_ROW
+        if self.answer.guesses:
+            axes = page.axes(left, top, page.width - MARGIN - left, self.zoom * ANSWER_HEIGHT)
+            draw_answer(self.answer.guesses, axes, self.zoom)
+            top += self.zoom * (ANSWER_HEIGHT + _BETWEEN)
+        page.paragraph(left, top, list(self.lines), self.zoom * _TEXT, INK)
+
+
+def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
+    """The prediction for a page that has `width` inches for it; None where there is none."""
+    found = answer(result)
+    if found is None:
+        return None
+    indent = text_width(found.title, zoom * TITLE, bold=True) + 0.3
+    indent = indent if width - indent >= zoom * _LEAST_ANSWER else 0.0
+    lines = shortened(found.text, width - indent, zoom * _TEXT, _MOST_ANSWER_LINES)
+    return Said(found, indent, tuple(lines), zoom)
+
+
+def foot(result: Report, width: float) -> list[str]:
+    """The small print: what was proved, how the map was made, what the numbers come from."""
+    head = result.head
+    told = (special_words(head.special_mass), *view_words(result.weights))
+    hatched = [] if head.allowed.all() else ["hatched: masked"]
+    paragraphs = (
+        " · ".join([certificate_words(head.certificate), *hatched, *feature_words(head)]),
+        " · ".join(phrase for phrase in told if phrase),
+        " · ".join(settings_words(result.projection)),
+        source_words(head.provenance),
+    )
+    return [line for paragraph in paragraphs if paragraph for line in wrapped(paragraph, width, _FOOT)]
+
+
+def foot_height(lines: list[str]) -> float:
+    return len(lines) * line_height(_FOOT)
+
+
+def draw_foot(page: Sheet, lines: list[str]) -> None:
+    """At the lower edge of the page."""
+    page.paragraph(MARGIN, page.height - 0.7 * MARGIN - foot_height(lines), lines, _FOOT)

@@ -1,0 +1,124 @@
+"""One head and one of its queries on one landscape page.
+
+From left to right and down: the sentence and what the model says to it; scores, weights and the map; what
+each key adds to the output, and the head in numbers; the small print. `report_pages` has them one a page.
+"""
+
+import math
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from attnscope.render.kit.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.report import header as header
+from attnscope.render.report import panels as panels
+from attnscope.render.report.panels import REMARK, UNDER, Place
+from attnscope.render.report.plot_contributions import label_width
+from attnscope.render.report.plot_facts import facts_width
+from attnscope.render.report.plot_pair import ON_PAGE, Cells, cells
+from attnscope.render.report.slides import report_pages
+from attnscope.render.report.words import Share, facts, shares, shares_remark
+from attnscope.results import Report
+
+__all__ = ["report_figure", "report_pages"]
+
+_GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
+_BEFORE_FOOT = 0.08
+_MOST_SHARES = 9
+_LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: the row of the maps at least, and all but both rows of panels
+_NARROWEST_MAP, _WIDEST_MAP = 4.6, 7.0
+_SHAPE, _STRETCH = 1.5, 1.25  # of the page, width over height, and how far the map may widen for it
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the two columns of the page begin and how wide they are; `labels` is the room of row labels."""
+
+    labels: float
+    first: float
+    second: float
+
+    @property
+    def left(self) -> float:
+        return MARGIN + self.labels
+
+    @property
+    def split(self) -> float:
+        return self.left + self.first + _GUTTER
+
+    @property
+    def width(self) -> float:
+        return self.split + self.second + MARGIN
+
+
+@dataclass(frozen=True)
+class HeatMaps:
+    """Scores, and beside them the weights, which have rows of their own where they are by words."""
+
+    scores: Cells
+    weights: Cells
+    labelled: bool
+
+    @classmethod
+    def of(cls, result: Report) -> "HeatMaps":
+        scores, weights = (cells(panels.shown(result, show), ON_PAGE) for show in ("scaled", "weights"))
+        return cls(scores, weights, labelled=result.view is not None)
+
+    @property
+    def height(self) -> float:
+        return max(laid.above + laid.height for laid in (self.scores, self.weights))
+
+    @property
+    def second(self) -> float:
+        """Where the weights begin, from the left edge of the scores."""
+        return self.scores.width + _GAP + (self.weights.left if self.labelled else 0.0)
+
+    @property
+    def width(self) -> float:
+        return self.second + self.weights.width
+
+    def draw(self, page: Sheet, result: Report, left: float, top: float) -> None:
+        first = Place(left, top, self.scores.width, self.height)
+        second = Place(left + self.second, top, self.weights.width, self.height)
+        panels.heat_map(page, result, "scaled", first, self.scores, labelled=True)
+        panels.heat_map(page, result, "weights", second, self.weights, labelled=self.labelled)
+
+
+def report_figure(result: Report) -> Figure:
+    """The page of a report."""
+    with drawing():
+        maps = HeatMaps.of(result)
+        listed = shares(result, _MOST_SHARES)
+        upper = max(maps.height, _LEAST_UPPER)
+        lower = max(panels.shares_height(listed), panels.facts_height(result))
+        columns = _columns(result, maps, listed, _ELSE + upper + lower)
+        inner = columns.width - 2 * MARGIN
+        texts, said = header.texts(result, inner), header.said(result, inner)
+        foot = header.foot(result, inner)
+        texts_top = MARGIN + header.HEADING_ROOM
+        said_top = texts_top + texts.height
+        upper_top = said_top + (said.height if said else 0.0) + _BETWEEN + TITLE_ROOM
+        lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM
+        under = UNDER + _BEFORE_FOOT + (REMARK if shares_remark(result) else 0.0)
+        page = sheet(columns.width, lower_top + lower + under + header.foot_height(foot) + MARGIN)
+        header.draw_heading(page, result)
+        texts.draw(page, texts_top)
+        if said:
+            said.draw(page, said_top)
+        maps.draw(page, result, columns.left, upper_top)
+        panels.map_of(page, result, Place(columns.split, upper_top, columns.second, upper))
+        panels.contributions(page, result, listed, Place(columns.left, lower_top, columns.first, lower))
+        panels.in_numbers(page, result, Place(columns.split, lower_top, columns.second, lower))
+        header.draw_foot(page, foot)
+    return page.figure
+
+
+def _columns(result: Report, maps: HeatMaps, listed: list[Share], height: float) -> Columns:
+    """Columns as wide as their labels need; the second widens for a landscape page of about `height`."""
+    points = len(result.projection.queries) + len(result.projection.keys)
+    suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
+    needed = max(suited, facts_width(facts(result)))
+    narrow = Columns(max(maps.scores.left, label_width(listed)), maps.width, needed)
+    wider = min(max(_SHAPE * height - narrow.width, 0.0), (_STRETCH - 1) * needed)
+    return Columns(narrow.labels, narrow.first, needed + wider)

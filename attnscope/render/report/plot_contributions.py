@@ -1,0 +1,96 @@
+"""What each key adds to one query's output, as bars: filled forward, hollow where a key pulls back.
+
+`draw_contributions` may be used on any Axes.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.typesetting import text_width
+from attnscope.render.map.layout import INKS
+from attnscope.render.report.words import Share, percent
+
+ROW = 0.19  # inches for one bar
+_BAR, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
+_DOT = "#111111"
+_SIZE, _HEADING, _TICKS = 8.0, 7.5, 7.0
+_WEIGHT_AT, _SHARE_AT = 92.0, 48.0  # points from the right edge of the axes to the end of each column
+
+
+def numbers_width(zoom: float = 1.0) -> float:
+    """Inches that the two columns of numbers take at the right of the axes."""
+    return zoom * (_WEIGHT_AT + 1.5) / 72
+
+
+def label_width(listed: Sequence[Share], zoom: float = 1.0) -> float:
+    """Inches that the labels take at the left of the axes."""
+    return max((text_width(each.name, zoom * _SIZE) for each in listed), default=0.0) + 0.06
+
+
+def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -> None:
+    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it.
+
+    Letters are `zoom` times as large as on a page with other panels.
+    """
+    rows = np.arange(len(listed))
+    inks = [_REST if each.key is None else _BAR for each in listed]
+    axes.barh(
+        rows,
+        [each.share for each in listed],
+        height=0.62,
+        color=[ink if each.share >= 0 else _BACK for ink, each in zip(inks, listed, strict=True)],
+        edgecolor=inks,
+        linewidth=0.9,
+        label="share",
+        zorder=2,
+    )
+    axes.plot(
+        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0 * zoom,
+        label="weight", zorder=3, clip_on=False,
+    )  # fmt: skip
+    _scale(listed, axes, zoom)
+    _labels(listed, axes, zoom)
+    _numbers(listed, axes, zoom)
+
+
+def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    """Limits that hold every bar and every dot, and a few ticks in percent."""
+    ends = [end for each in listed for end in (each.share, each.weight)]
+    low, high = min(0.0, *ends), max(ends)
+    room = 0.03 * (high - low)
+    low, high = low - (room if low < -room else 0), high + room
+    ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(listed) - 0.4, -0.6)
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
+    axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
+    axes.spines[:].set_visible(False)
+
+
+def _labels(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=zoom * _SIZE, parse_math=False)
+    axes.tick_params(axis="y", length=0, pad=4)
+    for each, label in zip(listed, axes.get_yticklabels(), strict=True):
+        label.set_color(FAINT if each.key is None else _BAR)
+
+
+def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    """Two columns at the right, under a heading that is also the legend."""
+    at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
+    for row, each in enumerate(listed):
+        ink = FAINT if each.key is None else INK
+        for text, place, weight in (
+            (percent(each.share), _SHARE_AT, "bold"),
+            (weight_text(each.weight, 3), _WEIGHT_AT, "normal"),
+        ):
+            style = {"size": zoom * _SIZE, "color": ink, "weight": weight}
+            axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
+    for text, place, ink in (("■ share", _SHARE_AT, _BAR), ("● weight", _WEIGHT_AT, _DOT)):
+        axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]

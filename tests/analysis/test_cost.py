@@ -1,0 +1,138 @@
+"""What one head would cost, against sums by hand and against what a real run takes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import tiny_bert
+from families import DIM, HEADS, HIDDEN, KEY_HEADS
+from outlined import config, grown, inputs, outlined, planned
+from sharded import SHARDS, in_shards, llama, shard_name
+
+from attnscope.analysis import cost
+from attnscope.analysis.outline import outline
+from attnscope.capture import capture
+from attnscope.capture.dry_run.watch import Handed
+from attnscope.model.loading.load import load, plan
+from attnscope.model.source.find import Source
+from attnscope.model.source.listing import listing
+from attnscope.results import Kind
+from attnscope.sdpa import Operands, attend
+
+N = 11
+LAYER = 2
+
+
+def attention(queries: int, keys: int, heads: int, dim: int, value_dim: int | None = None) -> int:
+    """Multiplications and additions of q.k and of the weights times the values."""
+    return 2 * heads * queries * keys * (dim + (value_dim or dim))
+
+
+def linear(rows: int, *sizes: tuple[int, int]) -> int:
+    return sum(2 * rows * one * other for one, other in sizes)
+
+
+def test_the_products_of_bert_are_those_counted_by_hand() -> None:
+    block = linear(N, *[(HIDDEN, HIDDEN)] * 4, (HIDDEN, 40), (40, HIDDEN)) + attention(N, N, HEADS, DIM)
+    last = linear(N, *[(HIDDEN, HIDDEN)] * 3) + attention(N, N, HEADS, DIM)
+    for layer in (0, 2):
+        told = outlined(config("bert"), layer=layer, length=N).cost
+        assert told.forward_flops == layer * block + last
+
+
+def test_the_products_of_grouped_heads_are_those_counted_by_hand() -> None:
+    keys_and_values = [(HIDDEN, KEY_HEADS * DIM)] * 2
+    gated = [(HIDDEN, 40)] * 2 + [(40, HIDDEN)]
+    mine = linear(N, (HIDDEN, HIDDEN), *keys_and_values) + attention(N, N, HEADS, DIM)
+    block = mine + linear(N, (HIDDEN, HIDDEN), *gated)
+    assert outlined(config("llama"), layer=2, length=N).cost.forward_flops == 2 * block + mine
+
+
+def test_of_a_mixture_only_the_chosen_experts_are_counted() -> None:
+    one, two = (config("gpt_oss") for _ in range(2))
+    two.num_experts_per_tok = 2
+    per_expert = linear(N, (HIDDEN, 2 * 40), (40, HIDDEN))
+    costs = [outlined(each, layer=1, length=N).cost.forward_flops for each in (one, two)]
+    assert costs[1] - costs[0] == per_expert
+
+
+def handed(softcap: float | None, biased: bool, sinks: bool) -> Handed:
+    sizes = {"heads": 6, "key_heads": 2, "queries": 7, "keys": 5, "dim": 4, "value_dim": 3, "blocks": 1}
+    return Handed(
+        layer=0, scale=0.5, softcap=softcap, window=None, biased=biased, sinks=sinks, flops=0, **sizes
+    )
+
+
+@pytest.mark.parametrize("softcap", [None, 2.0])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("sinks", [False, True])
+def test_recomputing_a_head_takes_what_it_really_takes(
+    softcap: float | None, biased: bool, sinks: bool
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def made(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    real = Operands(
+        q=made(1, 7, 4),
+        k=made(1, 5, 4),
+        v=made(1, 5, 3),
+        scale=0.5,
+        softcap=softcap,
+        bias=made(1, 7, 5) if biased else None,
+        allowed=torch.ones(1, 7, 5, dtype=torch.bool).tril(),
+        sinks=made(1) if sinks else None,
+    )
+    storages = {each.data_ptr(): each.nbytes for each in vars(attend(real)).values()}
+    flops, size = cost.recomputation(handed(softcap, biased, sinks))
+    assert size == sum(storages.values())
+    assert flops == attention(7, 5, 1, 4, 3)
+
+
+def test_memory_is_that_of_the_tensors_of_a_real_run() -> None:
+    for family, layer in (("llama", 1), ("deepseek_v3", 2), ("swin", 1)):
+        made = config(family)
+        told = outlined(made, layer=layer, length=N).cost
+        model = grown(made)
+        calls = capture(model, inputs(model, N), layers=[layer]).calls
+        assert told.operands == sum(t.nbytes for c in calls for t in (c.q, c.k, c.v, c.output))
+        assert told.kernel == 2 * sum(weights.nbytes for c in calls for weights in c.weights.values())
+
+
+def test_the_weights_are_those_that_loading_up_to_the_layer_really_reads(tmp_path: Path) -> None:
+    folder = in_shards(llama(), tmp_path / "m")
+    source = Source(str(folder), "m", folder)
+    files = listing(source)
+    planned_here = plan(files.checkpoint)
+    told = outline(planned_here, files, layer=LAYER, length=N).cost
+    model = load(planned_here, layers=LAYER + 1)
+    assert told.layers_loaded == model.layers == LAYER + 1
+    assert told.weights == sum(each.nbytes for each in model.module.parameters())
+    assert told.shards == tuple(file.name for file in model.checkpoint.files)
+    assert told.shards == tuple(shard_name(number) for number in range(LAYER + 2))
+    last = outline(planned_here, files, length=N).cost
+    assert len(last.shards) == SHARDS - 1
+
+
+def test_a_single_file_has_no_shards_and_a_pair_of_stacks_is_loaded_whole(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    files = listing(Source(str(folder), "m", folder))
+    assert outline(plan(files.checkpoint), files, length=N).cost.shards == ()
+    assert outlined(config("bart"), length=N).cost.layers_loaded is None
+
+
+def test_cross_attention_is_reckoned_with_both_lengths() -> None:
+    plan_here, files = planned(config("whisper"))
+    told = outline(plan_here, files, length=N).cost
+    assert (told.kind, told.queries, told.keys) == (Kind.CROSS, N, 20)
+    assert told.head_flops == attention(N, 20, 1, DIM)
+    assert told.kernel == 2 * 4 * HEADS * N * 20
+
+
+def test_the_time_is_the_products_over_the_rates_and_the_rate_is_measured() -> None:
+    told = outlined(config("bert"), length=N).cost
+    seconds = told.forward_flops / told.rate_float32 + told.repeats * told.head_flops / told.rate_float64
+    assert told.seconds == seconds > 0
+    assert 1e8 < cost.rate(torch.float32) < 1e15
+    assert told.memory == told.weights + told.operands + told.kernel + told.reference

@@ -1,0 +1,112 @@
+"""Which tokens make up a word, for real tokenizers of every sort."""
+
+import pytest
+from small_tokenizers import BUILD
+
+from attnscope.analysis.words import joined, words_of
+from attnscope.errors import InputError
+from attnscope.model.inputs.text import encode
+from attnscope.tokens import Patches, Token, Tokens
+
+WORD_PIECES = ("bert", "mpnet")
+BYTE_LEVEL = ("roberta", "deberta", "gpt2")
+SENTENCE_PIECE = ("albert", "deberta-v2", "xlm-roberta", "camembert", "t5", "pegasus", "llama")
+FAMILY = "👩\u200d👩\u200d👧"
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    """`tokens(sort, *texts)`: what a tokenizer of that sort makes of the texts."""
+    built = {}
+
+    def read(sort: str, *texts: str) -> Tokens:
+        tokenizer = built.setdefault(sort, None) or built.update({sort: BUILD[sort]()}) or built[sort]
+        return encode(tokenizer, texts, name=sort, limit=None).tokens
+
+    return read
+
+
+def words(found: Tokens) -> list[str]:
+    """The words between the special tokens."""
+    return [token.name for token in joined(found, words_of(found)).items if not token.special]
+
+
+@pytest.mark.parametrize("sort", [*WORD_PIECES, *BYTE_LEVEL])
+def test_word_pieces_and_bytes_join_into_words_and_punctuation_stays_apart(tokens, sort: str) -> None:
+    found = tokens(sort, "closing the door, opened")
+    assert words(found) == ["closing", "the", "door", ",", "opened"]
+    assert len(words_of(found)) < len(found)
+
+
+@pytest.mark.parametrize("sort", SENTENCE_PIECE)
+def test_sentence_pieces_join_between_blanks(tokens, sort: str) -> None:
+    assert words(tokens(sort, "closing the door, opened 12")) == ["closing", "the", "door,", "opened", "12"]
+
+
+@pytest.mark.parametrize("sort", BYTE_LEVEL)
+def test_bytes_of_one_chinese_character_are_one_word_and_characters_stay_apart(tokens, sort: str) -> None:
+    found = tokens(sort, "我喜猫 日")
+    assert words(found) == ["我", "喜", "猫", "日"]
+    assert len(found) >= 3 * 4
+
+
+@pytest.mark.parametrize("sort", SENTENCE_PIECE)
+def test_chinese_keeps_the_pieces_of_the_vocabulary_as_words(tokens, sort: str) -> None:
+    whole = ["我", "喜欢", "猫", "日", "本"] if sort != "llama" else ["我", "喜", "欢", "猫", "日", "本"]
+    assert words(tokens(sort, "我喜欢猫 日本")) == whole
+
+
+@pytest.mark.parametrize("sort", [*BYTE_LEVEL, *SENTENCE_PIECE])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("القط على الباب", ["القط", "على", "الباب"]),
+        ("القِط على", ["القِط", "على"]),  # a vowel mark, which some tokenizers split off
+        ("می\u200cخواهم", ["می\u200cخواهم"]),  # a joiner within a word
+        (f"the {FAMILY} door", ["the", FAMILY, "door"]),
+        ("de\u0301door the", ["de\u0301door", "the"]),
+    ],
+)
+def test_marks_joiners_and_emoji_are_never_parted(tokens, sort: str, text: str, expected: list[str]) -> None:
+    assert words(tokens(sort, text)) == expected
+
+
+@pytest.mark.parametrize("sort", [name for name in BUILD if name not in ("gpt2", "llama", "canine", "byt5")])
+def test_special_tokens_and_masks_stay_by_themselves(tokens, sort: str) -> None:
+    found = tokens(sort, "closing [MASK] closing")
+    groups = words_of(found)
+    names = joined(found, groups).names
+    assert [name.strip("▁") for name in names if "mask" in name.lower() or "extra_id" in name] != []
+    for position, token in enumerate(found.items):
+        if token.special or "mask" in token.name.lower() or "extra_id" in token.name:
+            assert (position,) in groups
+
+
+@pytest.mark.parametrize("sort", [*WORD_PIECES, *BYTE_LEVEL, *SENTENCE_PIECE])
+def test_every_token_is_in_one_word_and_in_order(tokens, sort: str) -> None:
+    found = tokens(sort, f"unopened the  door,\n12 我喜欢 {FAMILY}.", "closing القط")
+    assert [i for word in words_of(found) for i in word] == list(range(len(found)))
+    for word in words_of(found):
+        assert len({found.items[i].part for i in word}) == 1, "a word stands in one of the two texts"
+
+
+def test_a_word_is_cut_from_its_own_text_of_a_pair(tokens) -> None:
+    found = tokens("bert", "the door", "closing")
+    word = joined(found, words_of(found)).items[-2]
+    assert (word.text, word.span, word.part) == ("closing", (0, 7), 1)
+
+
+@pytest.mark.parametrize("sort", ["canine", "byt5"])
+def test_a_tokenizer_without_offsets_is_refused_in_one_line(tokens, sort: str) -> None:
+    with pytest.raises(InputError, match="--words needs a tokenizer with offsets") as refusal:
+        words_of(tokens(sort, "the door"))
+    assert "\n" not in str(refusal.value)
+
+
+def test_patches_stay_by_themselves_and_keep_their_stretch() -> None:
+    items = [Token(1, "o", "o", (0, 1), 0), Token(2, "n", "n", (1, 2), 0)]
+    items += [Token(9, "<image>", "<image>", (2, 9), 0)] * 6 + [Token(3, "x", "x", (9, 10), 0)]
+    found = Tokens(("on<image>x",), tuple(items), (Patches(2, 2, 3),))
+    groups = words_of(found)
+    assert groups == ((0, 1), (2,), (3,), (4,), (5,), (6,), (7,), (8,))
+    assert joined(found, groups).stretches == (Patches(1, 2, 3),)

@@ -1,0 +1,34 @@
+"""Golden text: what a renderable prints at a width, held against a file under `golden/`.
+
+`ATTNSCOPE_REGENERATE=1 pytest tests/render` writes the files anew.
+"""
+
+import os
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+GOLDEN = Path(__file__).parents[1] / "render" / "golden"
+
+
+def printed(renderable: RenderableType, width: int = 80, colour: str | None = None) -> str:
+    """The text of a console of `width`; `colour` is a colour system of rich, None for a pipe."""
+    buffer = StringIO()
+    console = Console(
+        file=buffer,
+        width=width,
+        color_system=colour,  # type: ignore[arg-type]
+        force_terminal=colour is not None,
+        legacy_windows=False,
+    )
+    console.print(renderable)
+    return buffer.getvalue()
+
+
+def assert_golden(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("ATTNSCOPE_REGENERATE"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{name} is not what it was: see golden_text.py"

@@ -1,0 +1,105 @@
+"""Comparisons built by hand, for tests of what is shown."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import made_results as made
+import numpy as np
+
+from attnscope.results import Between, Comparison, Divergence, HeadAttention, Side, Similarity, Verdict
+
+RIVER = ["[CLS]", "we", "sat", "on", "the", "bank", ".", "[SEP]"]
+MONEY = ["[CLS]", "the", "bank", "gave", "her", "some", "money", "without", "an", "account", "[SEP]"]
+SELF, CROSS = ("query", "key", "value", "output"), ("query", "output")
+
+
+def side(head: HeadAttention, position: int, layers: int, heads: int, verdict: Verdict) -> Side:
+    certificates = [[head.certificate] * heads for _ in range(layers)]
+    certificates[-1][0] = made.certificate(verdict)
+    return Side(head, position, tuple(map(tuple, certificates)))
+
+
+def similarities(names: Sequence[str], layers: int, heads: int) -> tuple[Similarity, ...]:
+    random = np.random.default_rng(3)
+    found = []
+    for name in names:
+        values = random.uniform(-0.6, 1, size=(layers, heads))
+        found.append(Similarity(name, values, values.mean(axis=1)))
+    return tuple(found)
+
+
+def of(heads: int) -> dict[str, int]:
+    """Head 1 of so many, each with a key head of its own."""
+    return {"heads": heads, "key_heads": heads, "key_head": 1}
+
+
+def divergence(layers: int, heads: int) -> Divergence:
+    random = np.random.default_rng(4)
+    return Divergence(random.uniform(0, 0.69, (layers, heads)), random.uniform(0, 1, (layers, heads)))
+
+
+def texts(
+    a: Sequence[str] = RIVER,
+    b: Sequence[str] = MONEY,
+    places: tuple[int, int] = (5, 2),
+    *,
+    layers: int = 4,
+    heads: int = 6,
+    vectors: Sequence[str] = SELF,
+    chosen: bool = True,
+    verdict: Verdict = Verdict.CERTIFIED,
+    **changed: object,
+) -> Comparison:
+    """One word in two texts, the head `L3 H1` in full; `verdict` is that of one head of the second side."""
+    fields = {"layer": layers - 1, "head": 1, **of(heads), **changed}
+    first, second = made.head(a, **fields), made.head(b, spread=1.0, **fields)
+    return Comparison(
+        between=Between.TEXTS,
+        a=side(first, places[0], layers, heads, Verdict.CERTIFIED),
+        b=side(second, places[1], layers, heads, verdict),
+        layers=tuple((layer, layer) for layer in range(layers)),
+        heads=tuple(range(heads)),
+        similarities=similarities(vectors, layers, heads),
+        divergence=None,
+        chosen=chosen,
+    )
+
+
+def cross() -> Comparison:
+    """A word of two targets, whose keys are the tokens of two sources."""
+    first = made.head(RIVER, ["la", "rive", "."], layer=2, head=1, **of(2))
+    second = made.head(MONEY, ["une", "banque", "riche"], layer=2, head=1, **of(2))
+    base = texts(layers=3, heads=2, vectors=CROSS)
+    sides = (side(head, place, 3, 2, Verdict.CERTIFIED) for head, place in ((first, 5), (second, 2)))
+    return replace(base, **dict(zip("ab", sides, strict=True)))
+
+
+def layers(heads: int = 6) -> Comparison:
+    """One word of one text in layers 1 and 3."""
+    first, second = made.head(RIVER, layer=1, head=2), made.head(RIVER, layer=3, head=2, spread=0.7)
+    return Comparison(
+        between=Between.LAYERS,
+        a=side(first, 5, 1, heads, Verdict.CERTIFIED),
+        b=side(second, 5, 1, heads, Verdict.CERTIFIED),
+        layers=((1, 3),),
+        heads=tuple(range(heads)) if heads > 1 else (2,),
+        similarities=(),
+        divergence=divergence(1, heads),
+        chosen=heads > 1,
+    )
+
+
+def models(*, one_space: bool = True) -> Comparison:
+    """One word under two models of 4 layers with 6 heads."""
+    first = made.head(RIVER, layer=3, head=1, **of(6))
+    second = made.head(RIVER, layer=3, head=1, spread=0.7, provenance=made.provenance(demo=True), **of(6))
+    return Comparison(
+        between=Between.MODELS,
+        a=side(first, 5, 4, 6, Verdict.CERTIFIED),
+        b=side(second, 5, 4, 6, Verdict.CERTIFIED),
+        layers=tuple((layer, layer) for layer in range(4)),
+        heads=tuple(range(6)),
+        similarities=similarities(SELF, 4, 6) if one_space else (),
+        divergence=divergence(4, 6),
+        chosen=True,
+    )
