@@ -6,19 +6,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnscope.analysis.scores import ENTROPY, scores, unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, whole
-from attnscope.results import HeadScores, Overview
+from attnscope.results import Overview
 from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
-def overview(captured: Capture, heads: Sequence[int] | None = None, block: int = 0) -> Overview:
-    """Entropy, strongest link and certificate of `heads` (default all captured) in every layer.
+def overview(
+    captured: Capture,
+    heads: Sequence[int] | None = None,
+    block: int = 0,
+    measures: Sequence[str] = ENTROPY,
+) -> Overview:
+    """Measures, strongest link and certificate of `heads` (default all captured) in every layer.
 
     `block` chooses among the separate attentions of layers that make several. `InputError` for layers that
-    look at axes of different lengths, as where a model pools its tokens: one set of labels does not fit them.
+    look at axes of different lengths, as where a model pools its tokens: one set of labels does not fit
+    them; and for `measures` of which none has a meaning here.
     """
     layers = dict.fromkeys(call.layer for call in captured.calls)
     calls = [captured.call(layer, block=block) for layer in layers]
@@ -30,7 +36,13 @@ def overview(captured: Capture, heads: Sequence[int] | None = None, block: int =
         kind=calls[0].kind,
         query_tokens=calls[0].query_tokens,
         key_tokens=calls[0].key_tokens,
-        entropy=_measured("entropy", calls, chosen, weights),
+        scores=scores(
+            weights,
+            measures,
+            layers=tuple(layers),
+            heads=chosen,
+            unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
+        ),
         strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
         strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
         weights=tuple(tuple(each.numpy() for each in row) for row in weights),
@@ -50,14 +62,6 @@ def _check_same_axes(calls: Sequence[AttentionCall]) -> None:
                 f"layers {first.layer} and {call.layer} differ in their numbers of queries and keys: "
                 "show them one by one"
             )
-
-
-def _measured(
-    name: str, calls: Sequence[AttentionCall], heads: tuple[int, ...], weights: list[list[Tensor]]
-) -> HeadScores:
-    measure = MEASURES[name]
-    values = np.array([[measure(whole(each)) for each in row] for row in weights])
-    return HeadScores(name, measure.unit, tuple(call.layer for call in calls), heads, values)
 
 
 def strongest(weights: Tensor) -> tuple[int, int, float]:

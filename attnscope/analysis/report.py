@@ -1,12 +1,31 @@
 """One query of one head, with everything that goes on its page."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from jaxtyping import Float
 
+from attnscope.analysis.scores import evenly_spread, scores, unplaced
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, whole
-from attnscope.results import HeadAttention, HeadScores, HeadView, Kind, Prediction, Projection, Report
+from attnscope.measures import MEASURES
+from attnscope.results import (
+    HeadAttention,
+    HeadScores,
+    HeadView,
+    Kind,
+    MeasureDescription,
+    Prediction,
+    Projection,
+    Report,
+)
+
+_ON_SPECIAL = MeasureDescription(
+    name="special tokens",
+    unit="weight",
+    meaning="Mean weight of a query on special tokens.",
+    label="on special tokens",
+)
 
 
 def report(
@@ -40,13 +59,33 @@ def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
 
 
 def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
-    """Every registered measure of this one head, and its mean weight on special tokens."""
-    weights = torch.from_numpy(head.weights)
-    found = [_one(head, name, each.unit, each(whole(weights))) for name, each in MEASURES.items()]
+    """Every registered measure of this one head, and its mean weight on special tokens.
+
+    Beside each stands what evenly spread weights would have. Positional measures are NaN where queries and
+    keys are not the same tokens.
+    """
+    weights, even = head.weights, evenly_spread(head.allowed)
+    every, of_even = (_measured(head, each) for each in (weights, even))
+    found = [replace(one, even=of_even[name].values) for name, one in every.items()]
+    mass, of_even_mass = (_on_special(head, each) for each in (weights, even))
+    place = (head.layer,), (head.head,)
+    return (*found, HeadScores(_ON_SPECIAL, *place, mass, even=of_even_mass))
+
+
+def _measured(head: HeadAttention, weights: Float[np.ndarray, "query key"]) -> dict[str, HeadScores]:
+    return scores(
+        [[torch.from_numpy(weights)]],
+        tuple(MEASURES),
+        layers=(head.layer,),
+        heads=(head.head,),
+        unplaced=unplaced(head.kind, head.query_tokens, head.key_tokens),
+    )
+
+
+def _on_special(head: HeadAttention, weights: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "1 1"]:
     special = np.array([token.special for token in head.key_tokens.items], dtype=bool)
-    rows = head.weights[head.answered]
-    mass = float(rows[:, special].sum(axis=1).mean()) if len(rows) else float("nan")
-    return (*found, _one(head, "special tokens", "weight", mass))
+    rows = weights[head.answered]
+    return np.array([[rows[:, special].sum(axis=1).mean() if len(rows) else np.nan]])
 
 
 def default_query(head: HeadAttention, mask_id: int | None) -> int:
@@ -63,7 +102,3 @@ def default_query(head: HeadAttention, mask_id: int | None) -> int:
         return spoken[-1]
     candidates = spoken or [i for i in range(len(items)) if head.answered[i]] or [0]
     return max(candidates, key=lambda i: float(np.nan_to_num(head.weights[i]).max()))
-
-
-def _one(head: HeadAttention, measure: str, unit: str, value: float) -> HeadScores:
-    return HeadScores(measure, unit, (head.layer,), (head.head,), np.array([[value]]))

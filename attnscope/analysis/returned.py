@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnscope.analysis.overview import strongest
+from attnscope.analysis.scores import ENTROPY, scores, unplaced
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, whole
-from attnscope.results import Certificate, HeadScores, HeadWeights, Overview, Verdict
+from attnscope.results import Certificate, HeadWeights, Overview, Verdict
 
 
 def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
@@ -35,8 +35,8 @@ def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
     )
 
 
-def returned_overview(found: Returned, heads: Sequence[int]) -> Overview:
-    """Entropy and strongest link of `heads` in every layer that was asked for, as they were returned."""
+def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[str] = ENTROPY) -> Overview:
+    """Measures and strongest link of `heads` in every layer that was asked for, as they were returned."""
     first = found.layers[0]
     for layer in found.layers:
         _check(max(heads), len(layer.weights), layer.layer)
@@ -44,14 +44,18 @@ def returned_overview(found: Returned, heads: Sequence[int]) -> Overview:
             raise InputError(f"layers {first.layer} and {layer.layer} differ in shape: show them one by one")
     weights = [[layer.weights[head].double() for head in heads] for layer in found.layers]
     links = [[strongest(each) for each in row] for row in weights]
-    measure = MEASURES["entropy"]
-    entropies = np.array([[measure(whole(each)) for each in row] for row in weights])
     numbers = tuple(layer.layer for layer in found.layers)
     return Overview(
         kind=found.kind,
         query_tokens=first.query_tokens,
         key_tokens=first.key_tokens,
-        entropy=HeadScores("entropy", measure.unit, numbers, tuple(heads), entropies),
+        scores=scores(
+            weights,
+            measures,
+            layers=numbers,
+            heads=tuple(heads),
+            unplaced=unplaced(found.kind, first.query_tokens, first.key_tokens),
+        ),
         strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
         strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
         weights=tuple(tuple(each.numpy() for each in row) for row in weights),

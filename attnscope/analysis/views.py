@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.overview import strongest
+from attnscope.analysis.scores import scores, unplaced
 from attnscope.analysis.words import Groups, joined, words_of
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, whole
 from attnscope.results import HeadView, HeadWeights, Overview, Special
 from attnscope.tokens import Tokens
 
@@ -58,7 +58,9 @@ def regrouped(
 
 
 def viewed_overview(overview: Overview, *, words: bool = False, special: Special = Special.SHOW) -> Overview:
-    """The overview by words, or without special tokens; entropies and links are those of the new rows.
+    """The overview by words, or without special tokens; measures and links are those of the new rows.
+
+    Positions count the words, or the tokens, that are left.
 
     `InputError` for rows that special tokens were only hidden in, which have no entropy.
     """
@@ -75,13 +77,19 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
         for row in overview.weights
     ]
     links = [[strongest(each) for each in row] for row in weights]
-    measure = MEASURES[overview.entropy.measure]
-    entropies = np.array([[measure(whole(each)) for each in row] for row in weights])
+    measured = scores(
+        weights,
+        tuple(overview.scores),
+        layers=overview.layers,
+        heads=overview.heads,
+        unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
+        words=words,
+    )
     return replace(
         overview,
         query_tokens=joined(overview.query_tokens, queries),
         key_tokens=joined(overview.key_tokens, keys),
-        entropy=replace(overview.entropy, values=entropies),
+        scores=measured,
         strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
         strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
         weights=tuple(tuple(each.numpy() for each in row) for row in weights),

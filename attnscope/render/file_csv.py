@@ -36,6 +36,8 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
         yield "certificate", certificate_words(result.certificate)
     if isinstance(result, HeadWeights | Overview):
         yield from (("note", note) for note in result.notes)
+    if isinstance(result, Overview):
+        yield from ((name, each.absent) for name, each in result.scores.items() if each.absent)
     for key, value in told["provenance"].items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {version}" for name, version in value.items())
@@ -78,13 +80,15 @@ def _(result: HeadWeights) -> Iterator[Row]:
 
 @rows.register
 def _(result: Overview) -> Iterator[Row]:
-    yield "layer", "head", "entropy", "query", "query_token", "key", "key_token", "weight", "verdict"
+    link_names = "query", "query_token", "key", "key_token", "weight"
+    yield "layer", "head", *result.scores, *link_names, "verdict"
     for (i, layer), (j, head) in product(enumerate(result.layers), enumerate(result.heads)):
         query, key = (int(position) for position in result.strongest[i, j])
         link = (*place(result.query_tokens, query), *place(result.key_tokens, key))
         weight = exact(result.strongest_weight[i, j])
         verdict = result.certificates[i][j].verdict.value
-        yield layer, head, exact(result.entropy.values[i, j]), *link, weight, verdict
+        values = (exact(each.values[i, j]) for each in result.scores.values())
+        yield layer, head, *values, *link, weight, verdict
 
 
 def place(tokens: Tokens, position: int) -> Row:

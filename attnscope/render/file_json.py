@@ -12,6 +12,7 @@ from jaxtyping import Shaped
 from attnscope.results import (
     Certificate,
     HeadAttention,
+    HeadScores,
     HeadWeights,
     Overview,
     Provenance,
@@ -100,8 +101,8 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "heads": list(result.heads),
         "tower": result.tower,
         "notes": list(result.notes),
-        "measure": result.entropy.measure,
-        "unit": result.entropy.unit,
+        "measure": result.main.measure,
+        "unit": result.main.unit,
         "words": result.words,
         "special": result.special.value,
         "special_mass": special_mass(result.special_mass),
@@ -112,8 +113,9 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "key_texts": texts(result.key_tokens),
         "query_tokens": tokens(result.query_tokens),
         "key_tokens": tokens(result.key_tokens),
-        "entropy": numbers(result.entropy.values),
-        "results": [_overview_head(result, i, j) for i, j in np.ndindex(result.entropy.values.shape)],
+        **{name: numbers(each.values) for name, each in result.scores.items()},
+        "results": [_overview_head(result, i, j) for i, j in np.ndindex(result.main.values.shape)],
+        "measures": [measured(each) for each in result.scores.values()],
     }
 
 
@@ -123,11 +125,21 @@ def _overview_head(result: Overview, i: int, j: int) -> dict[str, Value]:
     return {
         "layer": result.layers[i],
         "head": result.heads[j],
-        "entropy": number(result.entropy.values[i, j]),
+        **{name: number(each.values[i, j]) for name, each in result.scores.items()},
         "query": None if query < 0 else query,
         "key": None if key < 0 else key,
         "weight": number(result.strongest_weight[i, j]),
         "certificate": certificate(result.certificates[i][j]),
+    }
+
+
+def measured(scores: HeadScores) -> dict[str, Value]:
+    """What is said of a measure, and of its values in all; they themselves stand elsewhere."""
+    described = asdict(scores.description)
+    return described | {
+        "range": scores.description.range,
+        "limits": list(scores.limits),
+        "absent": scores.absent,
     }
 
 

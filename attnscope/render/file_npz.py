@@ -55,7 +55,7 @@ def _(result: Overview) -> Arrays:
     return {
         "layers": np.array(result.layers),
         "heads": np.array(result.heads),
-        "entropy": result.entropy.values,
+        **{name: each.values for name, each in result.scores.items()},
         "strongest": result.strongest,
         "strongest_weight": result.strongest_weight,
         "weights": np.array(result.weights),

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.file_csv import Row, exact, rows
-from attnscope.render.file_json import Value, document, number, numbers
+from attnscope.render.file_json import Value, document, measured, number, numbers
 from attnscope.render.file_npz import Arrays, arrays_of
-from attnscope.results import Report
+from attnscope.results import HeadScores, Report
 
 
 @document.register
@@ -18,7 +18,7 @@ def _(result: Report, arrays: bool = True) -> dict[str, Value]:
         "schema": "attnscope.report/1",
         "query": result.query,
         "statistics": [
-            {"measure": one.measure, "unit": one.unit, "value": number(one.values[0, 0])}
+            {"measure": one.measure, "unit": one.unit, "value": number(one.values[0, 0]), **_told(one)}
             for one in result.statistics
         ],
         "view": None if result.view is None else document(result.view, arrays=arrays),
@@ -26,6 +26,11 @@ def _(result: Report, arrays: bool = True) -> dict[str, Value]:
         **({"contributions": numbers(result.contributions)} if arrays else {}),
         "map": document(result.projection, arrays=arrays),
     }
+
+
+def _told(one: HeadScores) -> dict[str, Value]:
+    """What evenly spread weights would have, and what is said of the measure."""
+    return {"even": None if one.even is None else number(one.even[0, 0])} | measured(one)
 
 
 @rows.register

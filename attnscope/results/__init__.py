@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
+from attnscope.results.measure import MeasureDescription
 from attnscope.results.media import (
     Gaze,
     Picture,
@@ -71,6 +72,7 @@ __all__ = [
     "LayerCheck",
     "LayerOutline",
     "MapSettings",
+    "MeasureDescription",
     "NextSentence",
     "Outline",
     "OutputCheck",

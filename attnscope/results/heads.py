@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attnscope.results.measure import MeasureDescription
 from attnscope.results.origin import Certificate, Kind, Provenance
 from attnscope.results.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
@@ -86,19 +87,35 @@ class HeadAttention(HeadWeights):
 
 @dataclass(frozen=True, eq=False)
 class HeadScores:
-    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`."""
+    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
 
-    measure: str
-    unit: str
+    `limits` are the least and the largest possible value. `even` is what each head would have if its
+    queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
+    where the measure has no meaning, and `absent` then says why in one phrase.
+    """
+
+    description: MeasureDescription
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     values: Float[np.ndarray, "layer head"]
+    limits: tuple[float, float] = (0.0, 1.0)
+    even: Float[np.ndarray, "layer head"] | None = None
+    absent: str = ""
+
+    @property
+    def measure(self) -> str:
+        return self.description.name
+
+    @property
+    def unit(self) -> str:
+        return self.description.unit
 
 
 @dataclass(frozen=True, eq=False)
 class Overview:
     """Several heads of one model on one input.
 
+    `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
     `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
     no query has a key; `strongest_weight` the weight itself. Certificates are by layer, then head.
 
@@ -110,7 +127,7 @@ class Overview:
     kind: Kind
     query_tokens: Tokens
     key_tokens: Tokens
-    entropy: HeadScores
+    scores: Mapping[str, HeadScores]
     strongest: Int[np.ndarray, "layer head 2"]
     strongest_weight: Float[np.ndarray, "layer head"]
     weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...]
@@ -130,9 +147,15 @@ class Overview:
         return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
 
     @property
+    def main(self) -> HeadScores:
+        """What the grid shows first, and the strongest heads are chosen by."""
+        every = tuple(self.scores.values())
+        return next((each for each in every if not each.absent), every[0])
+
+    @property
     def layers(self) -> tuple[int, ...]:
-        return self.entropy.layers
+        return self.main.layers
 
     @property
     def heads(self) -> tuple[int, ...]:
-        return self.entropy.heads
+        return self.main.heads

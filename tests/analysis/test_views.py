@@ -195,12 +195,12 @@ def test_an_overview_by_words_has_the_entropies_and_links_of_its_words() -> None
     for j, each in enumerate(whole.weights[0]):
         expected = viewed(replace(of, weights=each), words=True, special=Special.RENORMALISE).weights
         entropies = [-sum(w * math.log(w) for w in row if w > 0) for row in expected]
-        assert by_words.entropy.values[0, j] == pytest.approx(np.mean(entropies))
+        assert by_words.scores["entropy"].values[0, j] == pytest.approx(np.mean(entropies))
         query, key = by_words.strongest[0, j]
         assert expected[query, key] == expected.max() == by_words.strongest_weight[0, j]
     assert by_words.special_mass == whole.special_mass
     assert by_words.special_mass is not None
-    assert by_words.entropy.values[0, 0] != pytest.approx(by_words.entropy.values[0, 1])
+    assert by_words.scores["entropy"].values[0, 0] != pytest.approx(by_words.scores["entropy"].values[0, 1])
 
 
 def test_an_overview_of_rows_with_holes_is_refused() -> None:

@@ -139,7 +139,7 @@ def test_csv_of_an_overview_has_a_row_per_head() -> None:
         (str(i), str(j)) for i in range(2) for j in range(3)
     ]
     assert rows[-1]["verdict"] == "failed"
-    assert float(rows[4]["entropy"]) == result.entropy.values[1, 1]
+    assert float(rows[4]["entropy"]) == result.scores["entropy"].values[1, 1]
     assert result.key_tokens.labels[int(rows[4]["key"])] == rows[4]["key_token"]
 
 

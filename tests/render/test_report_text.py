@@ -80,9 +80,9 @@ def told(result: Report, name: str) -> tuple[str, str]:
 
 def test_entropy_is_held_against_the_most_that_is_possible() -> None:
     # queries of a causal head see 1, 2, 3 keys: ln(1 * 2 * 3) / 3 on average
-    result = reports.report(reports.causal(3), 2, statistics=(reports.statistic("entropy", "nats", 0.3),))
+    result = reports.report(reports.causal(3), 2, statistics=(reports.statistic("entropy", 0.3),))
     assert told(result, "entropy") == ("0.30", "nats, 50 % of the 0.60 of even weights")
-    single = reports.report(made.head(["a"]), 0, statistics=(reports.statistic("entropy", "nats", 0.0),))
+    single = reports.report(made.head(["a"]), 0, statistics=(reports.statistic("entropy", 0.0),))
     assert told(single, "entropy") == ("0.00", "nats; no query has a choice")
 
 
@@ -95,9 +95,7 @@ def test_what_is_undefined_is_not_shown_as_a_number() -> None:
     nan = float("nan")
     head = made.head(empty=range(13))
     projection = made.projection(head, trustworthiness=nan, correlation=nan)
-    result = reports.report(
-        head, projection=projection, statistics=(reports.statistic("entropy", "nats", nan),)
-    )
+    result = reports.report(head, projection=projection, statistics=(reports.statistic("entropy", nan),))
     assert [fact.value for fact in facts(result)] == ["–", "–", "–"]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
+from attnscope.measures import MEASURES
 from attnscope.results import (
     Blank,
     Generated,
@@ -14,6 +15,7 @@ from attnscope.results import (
     HeadAttention,
     HeadScores,
     Kind,
+    MeasureDescription,
     NextSentence,
     Prediction,
     Projection,
@@ -50,17 +52,26 @@ def report(
         "query": query,
         "contributions": given,
         "statistics": (
-            statistic("entropy", "nats", 1.25),
-            statistic("confidence", "weight", 0.625),
-            statistic("special tokens", "weight", 0.125),
+            statistic("entropy", 1.25),
+            statistic("confidence", 0.625, 0.078125),
+            statistic("distance", 2.5, 4.25),
+            statistic("self", 0.03125, 0.078125),
+            statistic("previous", 0.5, 0.0703125),
+            statistic("next", 0.0, 0.0703125),
+            statistic("first", 0.25, 0.078125),
+            statistic("special tokens", 0.125, 0.15625),
         ),
         "prediction": prediction,
     }
     return Report(**(fields | changed))  # type: ignore[arg-type]
 
 
-def statistic(measure: str, unit: str, value: float) -> HeadScores:
-    return HeadScores(measure, unit, (3,), (11,), np.array([[value]]))
+def statistic(measure: str, value: float, even: float = math.nan, absent: str = "") -> HeadScores:
+    """One number of head 11 in layer 3, `absent` where it has no meaning."""
+    special = MeasureDescription(name=measure, unit="weight", meaning="", label=f"on {measure}")
+    description = MEASURES[measure].description if measure in MEASURES else special
+    values, evens = (np.array([[each]]) for each in (value, even))
+    return HeadScores(description, (3,), (11,), values, even=evens, absent=absent)
 
 
 def masked(head: HeadAttention, positions: Sequence[int], verdict: float | None = None) -> Prediction:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnscope.measures import MEASURES
 from attnscope.results import (
     Certificate,
     Fault,
@@ -181,7 +182,7 @@ def overview(
         kind=Kind.ENCODER,
         query_tokens=text,
         key_tokens=text,
-        entropy=HeadScores("entropy", "nats", tuple(range(layers)), tuple(range(heads)), entropy),
+        scores={"entropy": scores("entropy", entropy, len(text))},
         strongest=strongest,
         strongest_weight=np.array([[w.max() for w in row] for row in weights]),
         weights=tuple(tuple(row) for row in weights),
@@ -191,6 +192,14 @@ def overview(
         ),
         provenance=provenance(demo),
     )
+
+
+def scores(measure: str, values: np.ndarray, keys: int = 1, **changed: object) -> HeadScores:
+    """Values by layer and head, described as the registered measure is."""
+    named = MEASURES[measure]
+    layers, heads = (tuple(range(count)) for count in values.shape)
+    fields = {"layers": layers, "heads": heads, "values": values, "limits": named.limits(keys)}
+    return HeadScores(named.description, **(fields | changed))  # type: ignore[arg-type]
 
 
 def verification(

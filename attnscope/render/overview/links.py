@@ -27,13 +27,13 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
 
 def most_focused(result: Overview, i: int) -> int | None:
     """Number of the head with the lowest entropy in layer number `i`, None where no query has a key."""
-    entropies = result.entropy.values[i]
+    entropies = result.main.values[i]
     return None if np.isnan(entropies).all() else int(np.nanargmin(entropies))
 
 
 def link_table(result: Overview, width: int) -> RenderableType:
     """Entropy and strongest link of every head where they are few, else of each layer's most focused one."""
-    if result.entropy.values.size <= _FEW_HEADS:
+    if result.main.values.size <= _FEW_HEADS:
         title = "strongest link of each head"
         listed = [(i, j) for i in range(len(result.layers)) for j in range(len(result.heads))]
     else:
@@ -47,7 +47,7 @@ def link_table(result: Overview, width: int) -> RenderableType:
 
 def _row(result: Overview, i: int, j: int, room: int) -> Text:
     name = f"L{result.layers[i]} H{result.heads[j]}"
-    entropy, weight = result.entropy.values[i, j], float(result.strongest_weight[i, j])
+    entropy, weight = result.main.values[i, j], float(result.strongest_weight[i, j])
     numbers = f"  {entropy:>7.2f}  {weight_text(weight):>6}  "
     return line((f"{name:<8}", HEADING), numbers, _positioned(result, i, j, room))
 

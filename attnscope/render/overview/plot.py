@@ -50,7 +50,7 @@ def overview_frame(result: Overview) -> Frame:
 
 def draw_overview(result: Overview, axes: Axes) -> QuadMesh:
     """Dark heads look at one key, light ones at all alike. Heads that are not certified are outlined."""
-    values = result.entropy.values
+    values = result.main.values
     most = math.log(len(result.key_tokens)) or 1.0
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(values), cmap="Blues_r", vmin=0.0, vmax=most, edgecolors="white", linewidth=0.6
@@ -91,7 +91,7 @@ def _mark(result: Overview, axes: Axes, i: int, j: int) -> None:
 
 def _words(result: Overview, axes: Axes, i: int, j: int, colour: str) -> None:
     """Entropy, and under it the strongest link with its weight where the cell is wide enough."""
-    entropy = result.entropy.values[i, j]
+    entropy = result.main.values[i, j]
     number = "-" if math.isnan(entropy) else f"{entropy:.2f}"
     if len(result.heads) > _MOST_LINKS:
         axes.text(j + 0.5, i + 0.5, number, ha="center", va="center", size=5.5, color=colour)

@@ -27,7 +27,7 @@ def overview(result: Overview, width: int) -> RenderableType:
     `MOST_LINES` lines is left out, and said to be.
     """
     room = (width - _margin(result)) // len(result.heads)
-    many = result.entropy.values.size > _FEW_HEADS
+    many = result.main.values.size > _FEW_HEADS
     if many and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
         body = _with_links(result, min(room, _WIDEST_CELL))
     else:
@@ -75,7 +75,7 @@ def _heading(head: int, cells: int, links: bool) -> str:
 
 def _cell(result: Overview, i: int, j: int, cells: int, links: bool) -> list[tuple[str, Style] | str]:
     """Entropy with the mark of its verdict; with `links` also the weight of the strongest link."""
-    entropy = float(result.entropy.values[i, j])
+    entropy = float(result.main.values[i, j])
     most = math.log(len(result.key_tokens))
     style = palette.sequential(most - entropy, most) if most > 0 else Style.null()
     number = right(f"{entropy:.2f}", 5) if not math.isnan(entropy) else right("-", 5)
@@ -110,7 +110,7 @@ def _legend(result: Overview) -> list[Text]:
 def _next_step(result: Overview) -> Text:
     """How to open one head: the most focused of all."""
     focused = [(i, j) for i in range(len(result.layers)) if (j := most_focused(result, i)) is not None]
-    i, j = min(focused, key=lambda place: result.entropy.values[place], default=(0, 0))
+    i, j = min(focused, key=lambda place: result.main.values[place], default=(0, 0))
     layer, head = result.layers[i], result.heads[j]
     words = " --words" if result.words else ""
     special = "" if result.special is Special.SHOW else f" --special {result.special.value}"
