@@ -1,23 +1,106 @@
 """A result as a matplotlib figure, and a figure as the same bytes every time.
 
-Figures are made without pyplot, on a light page that is as large as its labels need. The `plot` modules of
-the rooms draw the same on any Axes.
+`figure_of` is the door for every result that has a picture, `pages` for its PDF. Figures are made without
+pyplot, on a light page that is as large as its labels need. The `plot` modules of the rooms draw the same on
+any Axes.
 """
 
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.kit.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.map.figure import map_figure
+from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
+from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
+from attnscope.render.report.page import report_figure, report_pages
+from attnscope.render.saving import NO_PICTURE
+from attnscope.render.terms.figure import terms_figure
+from attnscope.render.worked.figure import worked_figure
+from attnscope.results import (
+    Comparison,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Projection,
+    Report,
+    Result,
+    ScaleStudy,
+    SoundAttention,
+    SoundHeads,
+    Worked,
+)
+
+
+def figure_of(result: Result, focus: Focus = WHOLE) -> Figure:
+    """The picture of a result on one page; `InputError` for a result that has none."""
+    if (reason := NO_PICTURE.get(type(result))) is not None:
+        raise InputError(reason)
+    return _drawn(result, focus)
+
+
+def pages(result: Result, focus: Focus = WHOLE) -> list[Figure]:
+    """The pages of a result's PDF: a panel a page of a report, else its one picture."""
+    return report_pages(result) if isinstance(result, Report) else [figure_of(result, focus)]
+
+
+@singledispatch
+def _drawn(result: Any, focus: Focus) -> Figure:
+    raise TypeError(f"nothing is drawn of {type(result).__name__}")
+
+
+def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
+    return heatmap(result, focus.stage)
+
+
+def _map(result: Projection, focus: Focus) -> Figure:
+    return map_figure(result, focus.queries, focus.key)
+
+
+def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
+    """`draw` for a picture that is always of the whole result."""
+    return lambda result, focus: draw(result)
+
+
+# a new kind of picture is its figure in a room and one line here
+_FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
+    HeadWeights: _head,
+    HeadView: _head,
+    Projection: _map,
+    HeadTerms: _alone(terms_figure),
+    Overview: _alone(overview_figure),
+    Report: _alone(report_figure),
+    Comparison: _alone(comparison_figure),
+    Worked: _alone(worked_figure),
+    ScaleStudy: _alone(worked_figure),
+    PictureAttention: _alone(picture_figure),
+    PictureHeads: _alone(picture_heads_figure),
+    SoundAttention: _alone(sound_figure),
+    SoundHeads: _alone(sound_heads_figure),
+}
+for _kind, _of_kind in _FIGURES.items():
+    _drawn.register(_kind, _of_kind)
 
 __all__ = [
     "FORMATS",
     "Format",
     "comparison_figure",
     "figure_bytes",
+    "figure_of",
     "heatmap",
     "map_figure",
     "missing_glyphs",
     "overview_figure",
+    "pages",
 ]

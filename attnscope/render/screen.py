@@ -1,21 +1,164 @@
 """What a console shows of a result: rich renderables, for any width, with and without colour.
 
-No function here makes a console or prints. Text of the model or the user never passes through markup.
+`screen` is the door for every result; the rooms have its parts. No function here makes a console or prints.
+Text of the model or the user never passes through markup.
 """
 
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from rich.console import RenderableType
+
 from attnscope.render.comparison.terminal import comparison, comparison_header
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
 from attnscope.render.kit.certificate import certificate_line, verdict_words
 from attnscope.render.kit.header import header
 from attnscope.render.kit.stage import SHOWS, Show
+from attnscope.render.kit.weights_words import head_of
 from attnscope.render.map.terminal import projection
+from attnscope.render.media.picture_terminal import picture_heads, picture_patches
+from attnscope.render.media.sound_terminal import sound_frames, sound_heads
+from attnscope.render.media.words import medium_line
 from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.verification.terminal import verification
+from attnscope.render.worked.scale import scale_table
+from attnscope.render.worked.terminal import worked
+from attnscope.results import (
+    Comparison,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Outline,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Prediction,
+    Projection,
+    Report,
+    Result,
+    ScaleStudy,
+    SoundAttention,
+    SoundHeads,
+    Verification,
+    Worked,
+)
+
+Lines = list[RenderableType]
+
+
+def screen(result: Result, width: int, focus: Focus = WHOLE) -> Lines:
+    """All that a terminal of `width` cells shows of a result, part by part from the top."""
+    return _shown(result, width, focus)
+
+
+@singledispatch
+def _shown(result: Any, width: int, focus: Focus) -> Lines:
+    raise TypeError(f"nothing is shown of {type(result).__name__}")
+
+
+def _introduced(head: HeadWeights, *body: RenderableType) -> Lines:
+    """What is shown of a head below its header and its certificate."""
+    return [header(head), certificate_line(head.certificate), "", *body]
+
+
+def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
+    if focus.query is None:
+        return _introduced(head_of(result), matrix(result, focus.stage, width))
+    return _introduced(head_of(result), query_bars(result, focus.query, width))
+
+
+def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
+    if focus.query is None:
+        return _introduced(result.head, terms(result))
+    return _introduced(result.head, query_terms(result, focus.query, focus.key, width))
+
+
+def _map(result: Projection, width: int, focus: Focus) -> Lines:
+    return _introduced(result.head, projection(result, focus.queries, focus.key, width))
+
+
+def _report(result: Report, width: int, focus: Focus) -> Lines:
+    predicted = [] if result.prediction is None else [prediction(result.prediction, width), ""]
+    return _introduced(result.head, *predicted, report_lines(result, width))
+
+
+def _overview(result: Overview, width: int, focus: Focus) -> Lines:
+    return [header(result), "", overview(result, width)]
+
+
+def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
+    return [comparison_header(result), "", comparison(result, width)]
+
+
+def _prediction(result: Prediction, width: int, focus: Focus) -> Lines:
+    return [prediction_header(result), "", prediction(result, width)]
+
+
+def _verification(result: Verification, width: int, focus: Focus) -> Lines:
+    return [header(result), verification(result, width)]
+
+
+def _outline(result: Outline, width: int, focus: Focus) -> Lines:
+    return [outline(result, width)]
+
+
+def _worked(result: Worked, width: int, focus: Focus) -> Lines:
+    return [worked(result, width, focus.decimals)]
+
+
+def _scale_study(result: ScaleStudy, width: int, focus: Focus) -> Lines:
+    return [scale_table(result, width)]
+
+
+def _laid_over(result: PictureAttention | SoundAttention, body: RenderableType) -> Lines:
+    """One head over a picture or a sound, which has a line of its own above the certificate."""
+    return [header(result.head), medium_line(result), certificate_line(result.head.certificate), "", body]
+
+
+def _picture(result: PictureAttention, width: int, focus: Focus) -> Lines:
+    return _laid_over(result, picture_patches(result, width))
+
+
+def _sound(result: SoundAttention, width: int, focus: Focus) -> Lines:
+    return _laid_over(result, sound_frames(result, width))
+
+
+def _picture_heads(result: PictureHeads, width: int, focus: Focus) -> Lines:
+    return [header(result.overview), medium_line(result), "", picture_heads(result, width)]
+
+
+def _sound_heads(result: SoundHeads, width: int, focus: Focus) -> Lines:
+    return [header(result.overview), medium_line(result), "", sound_heads(result, width)]
+
+
+# a new kind of result is one function above and one line here
+_SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
+    HeadWeights: _head,
+    HeadView: _head,
+    HeadTerms: _terms,
+    Overview: _overview,
+    Verification: _verification,
+    Projection: _map,
+    Prediction: _prediction,
+    Report: _report,
+    Comparison: _comparison,
+    Worked: _worked,
+    ScaleStudy: _scale_study,
+    PictureAttention: _picture,
+    PictureHeads: _picture_heads,
+    SoundAttention: _sound,
+    SoundHeads: _sound_heads,
+    Outline: _outline,
+}
+for _kind, _of_kind in _SCREENS.items():
+    _shown.register(_kind, _of_kind)
 
 __all__ = [
     "SHOWS",
@@ -33,6 +176,7 @@ __all__ = [
     "query_bars",
     "query_terms",
     "report_lines",
+    "screen",
     "terms",
     "verdict_words",
     "verification",

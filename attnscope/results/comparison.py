@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from attnscope.results.heads import HeadAttention
 from attnscope.results.origin import Certificate, Verdict
+from attnscope.results.presented import Presented
 
 
 class Between(StrEnum):
@@ -70,8 +71,8 @@ class Divergence:
     total_variation: Float[np.ndarray, "layer head"]
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Presented):
     """Two sides, one head of each in full, and how alike they are in every compared layer and head.
 
     `layers[i]` holds the layer of side a and the layer of side b behind entry `i` of every layer axis.

@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.results.measure import MeasureDescription
-from attnscope.results.origin import Certificate, Kind, Provenance
+from attnscope.results.origin import Certificate, Kind, Provenance, Verdict, worst
+from attnscope.results.presented import Presented
 from attnscope.results.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HeadWeights:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class HeadWeights(Presented):
     """The weights of one head on one input: all that there is where a model was only asked what it returns.
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
@@ -39,6 +40,11 @@ class HeadWeights:
     notes: tuple[str, ...] = ()
 
     @property
+    def verdict(self) -> Verdict:
+        """The verdict of its certificate."""
+        return self.certificate.verdict
+
+    @property
     def name(self) -> str:
         return f"L{self.layer} H{self.head}"
 
@@ -59,7 +65,7 @@ class HeadWeights:
         return special_mass([self.weights], self.key_tokens)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadAttention(HeadWeights):
     """One head on one input, every stage of it.
 
@@ -111,8 +117,8 @@ class HeadScores:
         return self.description.unit
 
 
-@dataclass(frozen=True, eq=False)
-class Overview:
+@dataclass(frozen=True, eq=False, repr=False)
+class Overview(Presented):
     """Several heads of one model on one input.
 
     `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
@@ -139,6 +145,11 @@ class Overview:
     tower: str = ""
     notes: tuple[str, ...] = ()
     sharing: tuple[int, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(certificate.verdict for layer in self.certificates for certificate in layer)
 
     @property
     def special_mass(self) -> SpecialMass | None:

@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.heads import HeadAttention, Overview
+from attnscope.results.origin import Verdict
+from attnscope.results.presented import Presented
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +69,8 @@ class Gaze:
     keys: Int[np.ndarray, "..."]
 
 
-@dataclass(frozen=True, eq=False)
-class PictureAttention:
+@dataclass(frozen=True, eq=False, repr=False)
+class PictureAttention(Presented):
     """One head over a picture: `weights` on every patch, and by name what lies `elsewhere`."""
 
     head: HeadAttention
@@ -77,9 +79,14 @@ class PictureAttention:
     weights: Float[np.ndarray, "row column"]
     elsewhere: dict[str, float]
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
-@dataclass(frozen=True, eq=False)
-class PictureHeads:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PictureHeads(Presented):
     """Several heads over a picture, all for the same query."""
 
     overview: Overview
@@ -87,9 +94,14 @@ class PictureHeads:
     gaze: Gaze
     weights: Float[np.ndarray, "layer head row column"]
 
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return self.overview.verdict
 
-@dataclass(frozen=True, eq=False)
-class SoundAttention:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SoundAttention(Presented):
     """One head over a sound: `weights` on every frame, each `seconds` later than the one before."""
 
     head: HeadAttention
@@ -100,9 +112,14 @@ class SoundAttention:
     seconds: float
     elsewhere: dict[str, float]
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
-@dataclass(frozen=True, eq=False)
-class SoundHeads:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SoundHeads(Presented):
     """Several heads over a sound, all for the same query."""
 
     overview: Overview
@@ -111,3 +128,8 @@ class SoundHeads:
     gaze: Gaze
     weights: Float[np.ndarray, "layer head frame"]
     seconds: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return self.overview.verdict

@@ -1,24 +1,12 @@
 """What every result carries: which attention, where the numbers come from, and what is proved of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from attnscope.vocabulary import Kind, Route
 
-class Kind(StrEnum):
-    """Which attention of a model: within the encoder, within the decoder, or from decoder to encoder."""
-
-    ENCODER = "encoder"
-    DECODER = "decoder"
-    CROSS = "cross"
-
-
-class Route(StrEnum):
-    """How a layer's attention was read, best first (see `attnscope.capture`)."""
-
-    TAKEOVER = "takeover"
-    CUSTOM = "custom name"
-    TRACED = "traced operations"
-    RETURNED = "returned weights"
+__all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -34,6 +22,11 @@ class Verdict(StrEnum):
     def rank(self) -> int:
         """0 for the best verdict; the larger, the less it proves."""
         return list(Verdict).index(self)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that proves least; `uncertified` where there is none at all."""
+    return max(verdicts, key=lambda verdict: verdict.rank, default=Verdict.UNCERTIFIED)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ what the attention module says of itself. None stands for what neither tells.
 from dataclasses import dataclass
 
 from attnscope.results.origin import Kind, Route
+from attnscope.results.presented import Presented
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,8 @@ class Cost:
         return self.forward_flops / self.rate_float32 + self.repeats * self.head_flops / self.rate_float64
 
 
-@dataclass(frozen=True)
-class Outline:
+@dataclass(frozen=True, repr=False)
+class Outline(Presented):
     """A model from outside.
 
     `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
@@ -154,3 +155,8 @@ class Outline:
     run: str
     cost: Cost | None
     unlisted: str = ""
+
+    @property
+    def verdict(self) -> None:
+        """None: nothing was computed."""
+        return None

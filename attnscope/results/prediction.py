@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attnscope.results.origin import Provenance
+from attnscope.results.presented import Presented
 from attnscope.tokens import Tokens
 
 
@@ -51,8 +52,8 @@ class NextSentence:
     order: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Presented):
     """A model's own answer to one input. `task` is `masked`, `next` or `generated`."""
 
     task: str
@@ -61,3 +62,8 @@ class Prediction:
     generated: Generated | None
     next_sentence: NextSentence | None
     provenance: Provenance
+
+    @property
+    def verdict(self) -> None:
+        """None: the model was run untouched, there is nothing to certify."""
+        return None

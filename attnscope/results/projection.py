@@ -7,6 +7,8 @@ from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.heads import HeadAttention
+from attnscope.results.origin import Verdict
+from attnscope.results.presented import Presented
 
 METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
 MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
@@ -33,8 +35,8 @@ class MapSettings:
             raise InputError(f"max-iter is {self.max_iter}: it must be from 250 to {MAX_ITER}")
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection(Presented):
     """A t-SNE map of the queries and keys of `head` (van der Maaten and Hinton 2008).
 
     `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query
@@ -64,6 +66,11 @@ class Projection:
     trustworthiness: float
     neighbours: int
     correlation: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
     def ranked_keys(self, query: int) -> Int[np.ndarray, " key"]:
         """Positions of the keys that `query` may look at, the largest weight first, ties by position."""

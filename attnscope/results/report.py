@@ -6,13 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.heads import HeadAttention, HeadScores
+from attnscope.results.origin import Verdict
 from attnscope.results.prediction import Prediction
+from attnscope.results.presented import Presented
 from attnscope.results.projection import Projection
 from attnscope.results.view import HeadView
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Presented):
     """One head, its map, one query of it and what the model predicts (None: it has no such head).
 
     `contributions` split the query's output vector among the keys: the weighted value of each key, projected
@@ -27,6 +29,11 @@ class Report:
     statistics: tuple[HeadScores, ...]
     prediction: Prediction | None
     view: HeadView | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
     @property
     def weights(self) -> HeadAttention | HeadView:

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.heads import HeadAttention
+from attnscope.results.origin import Verdict
+from attnscope.results.presented import Presented
 
 CONTENT, CAP, MASK, SINK = "q·k x scale", "soft cap", "mask", "sink"
 
@@ -29,8 +31,8 @@ class Influence:
     moved_most: float
 
 
-@dataclass(frozen=True, eq=False)
-class HeadTerms:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadTerms(Presented):
     """One head, its scores taken apart: `scaled` is q.k times the scale, `capped` the same after a soft cap.
 
     With what `head.terms` adds, `capped` is what enters the softmax (`head.scaled`). A weight is
@@ -44,6 +46,11 @@ class HeadTerms:
     sinks: Float[np.ndarray, " query"] | None
     normaliser: Float[np.ndarray, " query"]
     influences: tuple[Influence, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
     @property
     def sink_weights(self) -> Float[np.ndarray, " query"] | None:

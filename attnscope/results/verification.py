@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from attnscope.results.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.presented import Presented
 from attnscope.tokens import Tokens
 
 
@@ -28,8 +29,8 @@ class LayerCheck:
     block: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Verification:
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Presented):
     """Every layer and head of one model on one input, and the model's final results."""
 
     tokens: Tokens

@@ -6,14 +6,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.heads import HeadWeights
+from attnscope.results.origin import Verdict
+from attnscope.results.presented import Presented
 from attnscope.results.special import Special
 from attnscope.tokens import Tokens
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class HeadView:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadView(Presented):
     """The weights of `head` with its tokens grouped, and special tokens treated as `special` says.
 
     Entry i of `query_groups` holds the positions of the head's own tokens behind row i, which `query_tokens`
@@ -33,6 +35,11 @@ class HeadView:
     key_groups: Groups
     weights: Float[np.ndarray, "query key"]
     allowed: Bool[np.ndarray, "query key"]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:

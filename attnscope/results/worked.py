@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.origin import Certificate, Provenance, Verdict
+from attnscope.results.presented import Presented
 
 
 class Scoring(StrEnum):
@@ -123,8 +124,8 @@ class Check:
         return self.difference <= self.tolerance
 
 
-@dataclass(frozen=True, eq=False)
-class Worked:
+@dataclass(frozen=True, eq=False, repr=False)
+class Worked(Presented):
     """A worked example. `proofs` are certificates with what each was held against; empty for a dictionary.
 
     `warnings` are about what may have been meant otherwise, `notes` belong to the example.
@@ -155,8 +156,8 @@ class Worked:
         return {step.key: step for step in self.steps}[key]
 
 
-@dataclass(frozen=True, eq=False)
-class ScaleStudy:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaleStudy(Presented):
     """What dividing by sqrt(d) does to random queries and keys, per size `dims` and with/without scale.
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,

@@ -1,0 +1,76 @@
+"""What of a result is looked at: a stage of its head, some of its queries, a key.
+
+The same for a terminal, a picture and a notebook. Positions are rows and columns of what is shown, which of a
+head by words are words.
+"""
+
+from dataclasses import dataclass
+
+from attnscope.errors import InputError
+from attnscope.render.kit.stage import SHOWS, Show
+from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Projection, Result
+from attnscope.tokens import Tokens, printable
+
+
+@dataclass(frozen=True)
+class Focus:
+    """By default the result as a whole, a head by its weights.
+
+    `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
+    `decimals` is how many a number of a worked example has at most.
+    """
+
+    stage: Show = "weights"
+    queries: tuple[int, ...] = ()
+    key: int | None = None
+    decimals: int = 4
+
+    @property
+    def query(self) -> int | None:
+        """The first of the queries."""
+        return self.queries[0] if self.queries else None
+
+
+WHOLE = Focus()
+
+
+def focus_on(
+    result: Result, show: str | None = None, query: str | int | None = None, key: str | int | None = None
+) -> Focus:
+    """What is meant by a stage, and by a query and a key that are named by their text or position.
+
+    Raises `InputError` for what the result does not have, and for a name that fits no token or several.
+    """
+    stage = _stage(result, show)
+    if query is None and key is None:
+        return Focus(stage)
+    if not isinstance(result, HeadWeights | HeadView | HeadTerms | Projection):
+        raise InputError("a query and a key need one head: its weights, its terms or its map")
+    if query is None:
+        raise InputError("a key goes with a query: name a query")
+    if key is not None and isinstance(result, HeadWeights | HeadView):
+        raise InputError("a key goes with the terms or the map of a head: leave key out")
+    if stage != "weights":
+        raise InputError("a query shows the weights and scaled scores of one token: leave show out")
+    queries, keys = _tokens(result)
+    return Focus(stage, (queries.position(str(query)),), None if key is None else keys.position(str(key)))
+
+
+def _stage(result: Result, wanted: str | None) -> Show:
+    """The stage that is called so; a result that is not a head in full has its weights and no other."""
+    stage = next((each for each in SHOWS if each == (wanted or "weights")), None)
+    if stage is None:
+        raise InputError(f"nothing of a head is called '{printable(str(wanted))}': {', '.join(SHOWS)}")
+    if stage == "weights" or isinstance(result, HeadAttention):
+        return stage
+    if isinstance(result, HeadView):
+        raise InputError(f"words and special tokens are about weights: {stage} belongs to single tokens")
+    if isinstance(result, HeadWeights):
+        raise InputError(f"{result.provenance.model} returns weights alone here: leave show {stage} out")
+    raise InputError("show needs one head: its stages are " + ", ".join(SHOWS))
+
+
+def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[Tokens, Tokens]:
+    """The tokens that ask and those that are asked."""
+    shown = result.head if isinstance(result, HeadTerms | Projection) else result
+    return shown.query_tokens, shown.key_tokens

@@ -1,0 +1,143 @@
+"""A result in one line, as its `repr`: what it is, of which model, and what is proved of it."""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from attnscope.render.comparison import words
+from attnscope.render.kit.certificate import verdict_words
+from attnscope.render.kit.header import model_words, where_words
+from attnscope.render.kit.labels import fit
+from attnscope.render.kit.numbers import counted
+from attnscope.render.media.words import medium_words
+from attnscope.results import (
+    Comparison,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Outline,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Prediction,
+    Projection,
+    Provenance,
+    Report,
+    Result,
+    ScaleStudy,
+    SoundAttention,
+    SoundHeads,
+    Verification,
+    Worked,
+)
+from attnscope.tokens import printable
+
+_MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in it
+
+
+def summary(result: Result) -> str:
+    """`<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ certified>`."""
+    proved = [] if result.verdict is None else [verdict_words(result.verdict)]
+    told = fit(" · ".join(part for part in _told(result) if part), _MOST)
+    return f"<{type(result).__name__} {' · '.join([told, *proved])}>"
+
+
+@singledispatch
+def _told(result: Any) -> list[str]:
+    raise TypeError(f"nothing is said of {type(result).__name__}")
+
+
+def _model(provenance: Provenance) -> str:
+    return fit(model_words(provenance), _MOST_NAME)
+
+
+def _weights(head: HeadWeights, shape: tuple[int, ...]) -> list[str]:
+    size = f"{counted(shape[0], 'query')} x {counted(shape[1], 'key')}"
+    return [head.name, where_words(head), size, _model(head.provenance)]
+
+
+def _head(result: HeadWeights) -> list[str]:
+    return _weights(result, result.weights.shape)
+
+
+def _view(result: HeadView) -> list[str]:
+    how = "words" if result.words else f"special tokens: {result.special.value}"
+    name, *rest = _weights(result.head, result.weights.shape)
+    return [f"{name} by {how}" if result.words else f"{name}, {how}", *rest]
+
+
+def _of_head(result: HeadTerms | Projection) -> list[str]:
+    return _head(result.head)
+
+
+def _report(result: Report) -> list[str]:
+    name, *rest = _head(result.head)
+    return [f"{name}, query {fit(result.head.query_tokens.labels[result.query], _MOST_NAME)}", *rest]
+
+
+def _overview(result: Overview) -> list[str]:
+    size = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
+    return [size, where_words(result), ", ".join(result.scores), _model(result.provenance)]
+
+
+def _comparison(result: Comparison) -> list[str]:
+    return [
+        fit(words.subject(result), _MOST_NAME),
+        words.heads(result),
+        fit(words.models(result), _MOST_NAME),
+    ]
+
+
+def _verification(result: Verification) -> list[str]:
+    heads = counted(sum(len(each.certificates) for each in result.layers), "head")
+    return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
+
+
+def _prediction(result: Prediction) -> list[str]:
+    guesses = [each.guesses[0].text for each in result.blanks if each.guesses]
+    likeliest = f"likeliest {', '.join(f'“{printable(text)}”' for text in guesses)}" if guesses else ""
+    return [result.task, fit(likeliest, _MOST_NAME), _model(result.provenance)]
+
+
+def _worked(result: Worked) -> list[str]:
+    return [fit(printable(result.title or result.name), _MOST_NAME), counted(len(result.steps), "step")]
+
+
+def _scale_study(result: ScaleStudy) -> list[str]:
+    return ["dimensions " + ", ".join(map(str, result.dims))]
+
+
+def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
+    return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
+
+
+def _heads_over_medium(result: PictureHeads | SoundHeads) -> list[str]:
+    size = f"{counted(len(result.overview.layers), 'layer')} x {counted(len(result.overview.heads), 'head')}"
+    return [size, fit(medium_words(result), _MOST_NAME), _model(result.overview.provenance)]
+
+
+def _outline(result: Outline) -> list[str]:
+    layers = counted(sum(len(each.layers) for each in result.towers), "attention layer")
+    return [fit(printable(result.model), _MOST_NAME), printable(result.architecture), layers]
+
+
+_SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
+    HeadWeights: _head,
+    HeadView: _view,
+    HeadTerms: _of_head,
+    Overview: _overview,
+    Verification: _verification,
+    Projection: _of_head,
+    Prediction: _prediction,
+    Report: _report,
+    Comparison: _comparison,
+    Worked: _worked,
+    ScaleStudy: _scale_study,
+    PictureAttention: _over_medium,
+    PictureHeads: _heads_over_medium,
+    SoundAttention: _over_medium,
+    SoundHeads: _heads_over_medium,
+    Outline: _outline,
+}
+for _kind, _of_kind in _SUMMARIES.items():
+    _told.register(_kind, _of_kind)

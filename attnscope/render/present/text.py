@@ -1,0 +1,25 @@
+"""A result as plain text: what a terminal shows, without colour."""
+
+import io
+import shutil
+
+from rich.console import Console
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.screen import screen
+from attnscope.results import Result
+
+NARROWEST, USUAL = 40, 80  # cells
+
+
+def text(result: Result, focus: Focus = WHOLE, width: int | None = None) -> str:
+    """What a terminal of `width` cells shows; as wide as the one there is, or 80 where there is none."""
+    wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
+    wide = max(wide, NARROWEST)
+    paper = Console(
+        file=io.StringIO(), width=wide, color_system=None, emoji=False, markup=False, highlight=False
+    )
+    with paper.capture() as written:
+        for part in screen(result, wide, focus):
+            paper.print(part)
+    return written.get().rstrip("\n")

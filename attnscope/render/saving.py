@@ -1,0 +1,96 @@
+"""A result at a path, as its suffix says: complete or not at all, refused before any work where it can be.
+
+Importing this loads no matplotlib: that happens when a picture is drawn.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from attnscope.errors import InputError
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.results import Outline, Prediction, Result, Verification
+
+Notice = Callable[[str], None]
+PICTURES = (".png", ".svg", ".pdf")
+NUMBERS = (".npz", ".csv", ".json")
+NO_PICTURE: dict[type, str] = {
+    Prediction: "a prediction has no picture: it is words and numbers",
+    Verification: "a verification has no picture: it is a table of certificates",
+    Outline: "an outline of a model has no picture: it is a table of layers",
+}
+
+
+def picture_suffixes(kind: type) -> tuple[str, ...]:
+    """The suffixes of the pictures that there are of one kind of result; empty where there are none."""
+    return () if kind in NO_PICTURE else PICTURES
+
+
+def suffixes(kind: type) -> tuple[str, ...]:
+    """Every suffix under which one kind of result can be saved."""
+    return picture_suffixes(kind) + NUMBERS
+
+
+def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
+    """Refuse a target that could not be written, before any work is done."""
+    for target in targets:
+        if target.suffix.lower() not in suffixes:
+            raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
+        if os.path.isdir(target):
+            raise InputError(f"cannot write '{target}': it is a folder")
+        try:
+            nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        except OSError as error:
+            raise InputError(f"cannot write '{target}': {error.strerror}") from error
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
+
+
+def write(target: Path, content: bytes) -> None:
+    """`content` at `target`, complete or not at all; folders are made as needed."""
+    part = target.with_name(f".{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        os.replace(part, target)
+    except OSError as error:
+        raise InputError(f"cannot write '{target}': {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def silent(notice: str) -> None:
+    """Where nobody listens to notices."""
+
+
+def content(result: Result, suffix: str, focus: Focus = WHOLE, notice: Notice = silent) -> bytes:
+    """The file of a result: a picture of what `focus` says, or all of its numbers.
+
+    `notice` hears of what no installed font can draw.
+    """
+    if suffix in PICTURES:
+        return _picture(result, suffix, focus, notice)
+    from attnscope.render import files
+
+    if suffix == ".npz":
+        return files.as_npz(result)
+    return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
+
+
+def _picture(result: Result, suffix: str, focus: Focus, notice: Notice) -> bytes:
+    from attnscope.render import figure
+
+    # one page but of a PDF, which may have several
+    drawn = figure.pages(result, focus) if suffix == ".pdf" else [figure.figure_of(result, focus)]
+    if missing := next(filter(None, map(figure.missing_glyphs, drawn)), ""):
+        notice(f"no installed font has {missing}: drawn as boxes")
+    format = figure.FORMATS[PICTURES.index(suffix)]
+    return figure.figure_bytes(drawn if len(drawn) > 1 else drawn[0], format)
+
+
+def save(result: Result, target: Path, focus: Focus = WHOLE, notice: Notice = silent) -> None:
+    """`result` at `target`, as its suffix says."""
+    write(target, content(result, target.suffix.lower(), focus, notice))
+    notice(f"wrote {target}")

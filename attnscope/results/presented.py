@@ -1,0 +1,80 @@
+"""How a result shows itself: in a console, in a notebook, in a picture, in a table and in a file."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+
+class Presented:
+    """What every result can do for somebody who looks at it; `repr` is one line, `print` the whole.
+
+    All of it is done in `attnscope.render.present`; matplotlib and pandas are loaded when they are needed.
+    """
+
+    def __repr__(self) -> str:
+        return str(_presenter().summary(self))
+
+    def __str__(self) -> str:
+        return str(_presenter().text(self))
+
+    def _repr_html_(self) -> str:
+        """Certificate and picture, or else the text, as HTML that needs nothing from elsewhere."""
+        return str(_presenter().html(self))
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture; None for a result that has none."""
+        png: bytes | None = _presenter().png(self)
+        return png
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        show: str | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+    ) -> "Axes | Figure":
+        """Draw it on `ax`, which is returned, or without one on a page of its own, a finished Figure.
+
+        `show` is the stage of a head (`weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`), `query` and
+        `key` are tokens by text or position. Raises `InputError` for what has no such picture.
+        """
+        drawn: Axes | Figure = _presenter().plot(self, ax, show=show, query=query, key=key)
+        return drawn
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        show: str | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+    ) -> Path:
+        """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
+
+        Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
+        written. A picture is that of `plot`; numbers are always all of them.
+        """
+        written: Path = _presenter().save(self, path, show=show, query=query, key=key)
+        return written
+
+    def to_pandas(self) -> "DataFrame":
+        """The numbers with their names: a row a query, layer, head, point or guess, as the result has them.
+
+        Raises `InputError` where pandas is not installed: it comes with `pip install attnscope[pandas]`.
+        """
+        frame: DataFrame = _presenter().to_pandas(self)
+        return frame
+
+
+def _presenter() -> Any:
+    """`attnscope.render.present`, found by its name when something is shown.
+
+    Results may not import rendering: they are what is read and computed with where nothing is shown.
+    """
+    return import_module("attnscope.render.present")
