@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 from transformers import AutoModel, AutoTokenizer, BertForPreTraining
 
-from attnscope.demo import card, corpus, evaluate, folder, references
-from attnscope.demo.baselines import Counts
-from attnscope.demo.phrases import links
+from attnscope import demo
+from attnscope.demo import folder
+from attnscope.demo.train.cards import encoder as card
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.english.phrases import links
+from attnscope.demo.train.evaluation import encoder as evaluate
+from attnscope.demo.train.evaluation import references
+from attnscope.demo.train.evaluation.baselines import Counts
 
 
 @pytest.fixture(scope="module")
@@ -156,4 +161,4 @@ def test_an_ordinary_sentence_is_spelled_like_the_stream() -> None:
 
 
 def test_folder_is_the_encoder_inside_the_package() -> None:
-    assert folder() == Path(card.__file__).parent / "encoder"
+    assert folder() == Path(demo.__file__).parent / "encoder"

@@ -10,8 +10,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from attnscope.demo import card_causal, corpus, evaluate_causal, folder, induction
-from attnscope.demo.baselines import EDGE, Continuations
+from attnscope.demo import folder
+from attnscope.demo.train.cards import causal as card_causal
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.evaluation import causal as evaluate_causal
+from attnscope.demo.train.evaluation import induction
+from attnscope.demo.train.evaluation.baselines import EDGE, Continuations
 
 PATH = folder("demo-causal")
 

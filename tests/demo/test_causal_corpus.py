@@ -10,8 +10,9 @@ from itertools import pairwise
 
 import pytest
 
-from attnscope.demo import causal_corpus, corpus, folder
-from attnscope.demo.inflection import gerund, past, plural, third
+from attnscope.demo import folder
+from attnscope.demo.train.corpora import corpus, next_word
+from attnscope.demo.train.english.inflection import gerund, past, plural, third
 
 SHOWN = re.compile(
     r"i was watching the \S+ when it opened|i was watching the door when \S+ opened|\bi \S+ a person\b"
@@ -52,7 +53,7 @@ def stream(run) -> Findings:
     settings = run["settings"]
     documents = list(corpus.documents(settings["seed"], settings["documents"]))
     found, passages = Findings(), []
-    for passage in causal_corpus.passages(documents, settings["seed"], settings["share"]):
+    for passage in next_word.passages(documents, settings["seed"], settings["share"]):
         passages.append(passage)
         text, present = " ".join(passage.words), set(passage.words)
         if SHOWN.search(text):
@@ -66,7 +67,7 @@ def stream(run) -> Findings:
             found.random += 1
             found.drawn.update(passage.words)
             found.distances[distance(passage.words)] += 1
-    found.digest = causal_corpus.digest(passages)
+    found.digest = next_word.digest(passages)
     return found
 
 
@@ -97,7 +98,7 @@ def test_the_stream_is_the_one_that_the_bundled_model_was_trained_on(stream: Fin
 
 
 def test_no_passage_is_too_long_and_the_longest_length_is_frequent(stream: Findings) -> None:
-    assert max(stream.lengths) == causal_corpus.ROOM == 62
+    assert max(stream.lengths) == next_word.ROOM == 62
     assert stream.lengths[62] > 1000
 
 
@@ -124,31 +125,31 @@ def said(text: str) -> tuple[str, ...]:
 
 def test_only_words_that_follow_from_the_text_are_asked_for_in_random_words() -> None:
     words = said("cat box red pen cat box sun red pen")
-    assert causal_corpus.follows_again(words) == [False] * 5 + [True, False, False, True]
-    passage = causal_corpus.Passage(words, is_random=True)
+    assert next_word.follows_again(words) == [False] * 5 + [True, False, False, True]
+    passage = next_word.Passage(words, is_random=True)
     assert passage.asked == [False] * 5 + [True, False, False, True, False]
 
 
 def test_what_follows_is_what_followed_last() -> None:
-    assert causal_corpus.follows_again(said("a b a c a c a b"))[3:] == [False, False, True, True, False]
+    assert next_word.follows_again(said("a b a c a c a b"))[3:] == [False, False, True, True, False]
 
 
 def test_every_word_of_running_text_and_its_end_is_asked_for() -> None:
-    assert causal_corpus.Passage(("the", "bell", "rang")).asked == [True] * 4
+    assert next_word.Passage(("the", "bell", "rang")).asked == [True] * 4
 
 
 def test_a_second_segment_is_read_on_only_where_it_follows() -> None:
     follows = corpus.Document("the bell rang .", "it was old .", corpus.FOLLOWS)
     foreign = corpus.Document("the bell rang .", "they flew .", corpus.FOREIGN, "hard")
-    assert causal_corpus.prose(follows).words == said("the bell rang . it was old .")
-    assert causal_corpus.prose(foreign).words == said("the bell rang .")
+    assert next_word.prose(follows).words == said("the bell rang . it was old .")
+    assert next_word.prose(foreign).words == said("the bell rang .")
 
 
 def test_an_echo_repeats_one_stretch_two_to_four_times_and_nothing_else() -> None:
     words, generator = [f"w{number}" for number in range(200)], random.Random(1)
     copies = Counter()
     for _ in range(300):
-        passage = causal_corpus.echo(words, generator)
+        passage = next_word.echo(words, generator)
         counts = Counter(passage.words)
         often = max(counts.values())
         stretch = [word for word in dict.fromkeys(passage.words) if counts[word] > 1]
@@ -157,7 +158,7 @@ def test_an_echo_repeats_one_stretch_two_to_four_times_and_nothing_else() -> Non
         assert all(list(passage.words[start : start + len(stretch)]) == stretch for start in starts)
         assert sum(passage.asked) == (often - 1) * (len(stretch) - 1) + unbroken(starts, len(stretch))
         copies[often] += 1
-        assert len(passage.words) <= causal_corpus.ROOM
+        assert len(passage.words) <= next_word.ROOM
     assert set(copies) == {2, 3, 4}
     assert copies[2] > copies[3] > copies[4] > 30
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from attnscope.demo import corpus, folder
-from attnscope.demo.inflection import gerund, past, plural, third
+from attnscope.demo import folder
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.english.inflection import gerund, past, plural, third
 
 SHOWN = (
     "i was watching the door when it opened",

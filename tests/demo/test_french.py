@@ -2,9 +2,10 @@
 
 import pytest
 
-from attnscope.demo import french, inflection, lexicon
-from attnscope.demo import french_lexicon as lex
-from attnscope.demo.bilingual import (
+from attnscope.demo.train.bilingual import french
+from attnscope.demo.train.bilingual import lexicon as lex
+from attnscope.demo.train.bilingual.french import Agreement
+from attnscope.demo.train.bilingual.phrase import (
     NounPhrase,
     Phrase,
     again,
@@ -16,9 +17,9 @@ from attnscope.demo.bilingual import (
     pronoun,
     without,
 )
-from attnscope.demo.bilingual_verbs import is_like, verb_phrase
-from attnscope.demo.french import Agreement
-from attnscope.demo.translation import Pair, pair_of, written
+from attnscope.demo.train.bilingual.verbs import is_like, verb_phrase
+from attnscope.demo.train.corpora.translation import Pair, pair_of, written
+from attnscope.demo.train.english import inflection, lexicon
 
 NOUNS = {noun.english: noun for kind in lex.THINGS + lex.ANIMALS for noun in kind.nouns} | {
     noun.english: noun

@@ -5,11 +5,11 @@ from itertools import chain
 
 import pytest
 
-from attnscope.demo import lexicon as lex
-from attnscope.demo.grammar import PATTERNS, sentence
-from attnscope.demo.inflection import gerund, past, plural, third
-from attnscope.demo.phrases import Speaker, links, plain
-from attnscope.demo.stories import TALES, story
+from attnscope.demo.train.english import lexicon as lex
+from attnscope.demo.train.english.inflection import gerund, past, plural, third
+from attnscope.demo.train.english.phrases import Speaker, links, plain
+from attnscope.demo.train.english.sentences import PATTERNS, sentence
+from attnscope.demo.train.english.stories import TALES, story
 
 SUBJECT = {"he": "he", "him": "he", "his": "he", "she": "she", "her": "she", "they": "they", "them": "they"}
 SUBJECT |= {"their": "they", "it": "it", "its": "it"}

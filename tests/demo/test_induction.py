@@ -4,9 +4,9 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from attnscope.demo import induction
-from attnscope.demo.evaluate_causal import uniform
-from attnscope.demo.tokenizer import build_causal
+from attnscope.demo.train.evaluation import induction
+from attnscope.demo.train.evaluation.causal import uniform
+from attnscope.demo.train.tokenizer import build_causal
 
 
 @pytest.fixture(scope="module")

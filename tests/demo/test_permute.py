@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertForPreTraining, LlamaConfig, LlamaForCausalLM
 
-from attnscope.demo.permute import (
+from attnscope.demo.train.permute import (
     grouped_order_with,
     order_with,
     permute_grouped_heads,

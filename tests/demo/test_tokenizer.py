@@ -3,8 +3,9 @@
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from attnscope.demo import corpus, folder
-from attnscope.demo.tokenizer import build
+from attnscope.demo import folder
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.tokenizer import build
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertForPreTraining
 
-from attnscope.demo import corpus, folder, train_causal, training
-from attnscope.demo.causal_corpus import Passage
-from attnscope.demo.corruption import PRONOUNS, Corruption
-from attnscope.demo.tokenizer import build_causal
-from attnscope.demo.train import arguments
-from attnscope.demo.train_encoder import encode
-from attnscope.demo.training import Settings, rate
+from attnscope.demo import folder
+from attnscope.demo.train import causal as train_causal
+from attnscope.demo.train import loop
+from attnscope.demo.train.command import arguments
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.corpora.next_word import Passage
+from attnscope.demo.train.corruption import PRONOUNS, Corruption
+from attnscope.demo.train.encoder import encode
+from attnscope.demo.train.loop import Settings, rate
+from attnscope.demo.train.tokenizer import build_causal
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
 MORE = {"causal": ["--key-heads=1", "--head-size=4"]}  # what a tiny model of the kind needs besides
@@ -140,8 +143,8 @@ def test_the_next_word_loss_is_the_mean_over_what_is_asked_for_in_each_kind_of_t
 
 
 def test_batches_hold_every_document_once_and_no_more_tokens_than_asked_for() -> None:
-    groups = training.group(({"ids": [1] * length} for length in [3] * 10 + [5] * 7), counted=("ids",))
-    plan = training.batches(groups, 12, random.Random(0))
+    groups = loop.group(({"ids": [1] * length} for length in [3] * 10 + [5] * 7), counted=("ids",))
+    plan = loop.batches(groups, 12, random.Random(0))
     seen = {
         number: sorted(row for at, rows in plan if at == number for row in rows.tolist()) for number in (0, 1)
     }
@@ -152,13 +155,13 @@ def test_batches_hold_every_document_once_and_no_more_tokens_than_asked_for() ->
 
 def test_documents_are_grouped_by_the_shape_of_all_counted_fields() -> None:
     rows = [{"ids": [1, 2], "labels": [5]}, {"ids": [3], "labels": [6, 7]}, {"ids": [4, 5], "labels": [8]}]
-    groups = training.group(rows, counted=("ids", "labels"))
+    groups = loop.group(rows, counted=("ids", "labels"))
     assert [group.fields["labels"].tolist() for group in groups] == [[[6, 7]], [[5], [8]]]
     assert [group.tokens for group in groups] == [3, 3]
 
 
 def test_a_run_ends_with_its_steps_its_processor_time_or_its_patience() -> None:
-    record = training.Record(steps=5, cpu_seconds=60.0, seconds=90.0)
+    record = loop.Record(steps=5, cpu_seconds=60.0, seconds=90.0)
     assert record.spent(Settings(steps=10)) == 0.5
     assert record.spent(Settings(minutes=2, threads=1, patience=60)) == 0.5
     assert record.spent(Settings(minutes=60, patience=2)) == 0.75

@@ -5,9 +5,10 @@ import re
 import pytest
 from transformers import AutoTokenizer
 
-from attnscope.demo import corpus, translation, translation_tokenizer
-from attnscope.demo.translation import EXAMPLES, Pair, in_full, sentences, shortened, written
-from attnscope.demo.translation_grammar import PATTERNS
+from attnscope.demo.train import translation_tokenizer
+from attnscope.demo.train.bilingual.sentences import PATTERNS
+from attnscope.demo.train.corpora import corpus, translation
+from attnscope.demo.train.corpora.translation import EXAMPLES, Pair, in_full, sentences, shortened, written
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_the_stream_is_the_same_again_for_the_same_seed_and_another_for_another(
 def test_every_pattern_makes_sentences() -> None:
     from random import Random
 
-    from attnscope.demo.phrases import Speaker
+    from attnscope.demo.train.english.phrases import Speaker
 
     for pattern in PATTERNS:
         said = {pattern(Speaker(Random(seed))).english for seed in range(40)}

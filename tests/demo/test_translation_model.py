@@ -8,12 +8,17 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from attnscope.demo import alignment, card_translate, evaluate_translate, folder, train, translation
-from attnscope.demo.alignment import by_diagonal, by_offset, cross_weights, positions
-from attnscope.demo.evaluate_translate import Dictionary
-from attnscope.demo.permute import order_with
-from attnscope.demo.train_translate import NOTHING, encode, permute_cross_heads
-from attnscope.demo.translation import EXAMPLES, Pair, written
+from attnscope.demo import folder
+from attnscope.demo.train import command as train
+from attnscope.demo.train.cards import translate as card_translate
+from attnscope.demo.train.corpora import translation
+from attnscope.demo.train.corpora.translation import EXAMPLES, Pair, written
+from attnscope.demo.train.evaluation import alignment
+from attnscope.demo.train.evaluation import translate as evaluate_translate
+from attnscope.demo.train.evaluation.alignment import by_diagonal, by_offset, cross_weights, positions
+from attnscope.demo.train.evaluation.translate import Dictionary
+from attnscope.demo.train.permute import order_with
+from attnscope.demo.train.translate import NOTHING, encode, permute_cross_heads
 
 HERE = folder("demo-translate")
 TINY = ("--steps=3", "--documents=300", "--hidden=24", "--inner=16", "--layers=1", "--heads=2", "--threads=1")

@@ -1,0 +1,1 @@
+"""The model cards: texts with places for measured figures."""

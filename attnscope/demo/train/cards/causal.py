@@ -1,0 +1,88 @@
+"""The card of demo-causal, written from measured figures into the text of `causal.md`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.corpora.next_word import LONGEST_GAP
+
+NAMES = {"induction": "induction", "previous": "previous token", "duplicate": "duplicate"}
+FORMED = {True: "Induction heads formed.", False: "No induction head formed."}
+
+
+def _quality(name: str, values: dict[str, float]) -> str:
+    return (
+        f"| {name} | {values['first']:.1%} | {values['five']:.1%} | {values['cross_entropy']:.3f} "
+        f"| {values['perplexity']:.2f} |"
+    )
+
+
+def _by_head(scores: list[list[float]]) -> list[str]:
+    """The induction score of every head as a table."""
+    numbers = range(len(scores[0]))
+    lines = ["| | " + " | ".join(f"H{head}" for head in numbers) + " |", "|---" * (len(numbers) + 1) + "|"]
+    for layer, values in enumerate(scores):
+        lines.append(f"| L{layer} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
+    return lines
+
+
+def _rows(figures: dict[str, Any]) -> dict[str, str]:
+    """The tables that are not single numbers."""
+    heads, shown = figures["heads"], figures["examples"]
+    names = {"model": "this model"} | {f"{rule}": rule for rule in ("trigram", "bigram", "unigram")}
+    tables = {
+        "next_word_rows": [_quality(title, figures["next_word"][key]) for key, title in names.items()],
+        "head_rows": [
+            f"| L{heads[key]['layer']} H{heads[key]['head']} | {title} | {heads[key]['score']:.3f} |"
+            for key, title in NAMES.items()
+        ],
+        "by_head": _by_head(heads["by_head"]),
+        "example_rows": [
+            f"| {text} ... | {', '.join(f'{word} {p:.2f}' for word, p in row['next'])} |"
+            for text, row in shown.items()
+        ],
+        "story_rows": [f"- {row['goes_on']}" for row in shown.values()],
+    }
+    return {name: "\n".join(lines) for name, lines in tables.items()}
+
+
+def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """Everything that the card's text names."""
+    settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
+    return {
+        **settings,
+        **record,
+        **model,
+        **figures["copying"],
+        **figures["stream"],
+        **_rows(figures),
+        "nw_sentences": figures["next_word"]["sentences"],
+        "nw_tokens": figures["next_word"]["tokens"],
+        "sequences": heads["sequences"],
+        "uniform": heads["uniform"],
+        "threshold": heads["threshold"],
+        "induction_heads": heads["induction_heads"],
+        "formed": FORMED[heads["formed"]],
+        "sizes": ", ".join(map(str, heads["sizes"])),
+        "all_heads": settings["layers"] * settings["heads"],
+        "sharing": settings["heads"] // settings["key_heads"],
+        "minutes": record["seconds"] / 60,
+        "cpu": record["cpu_seconds"] / 60 / settings["threads"],
+        "gap": LONGEST_GAP,
+        "held_out": corpus.HELD_OUT_SHARE,
+        "pairs": len(corpus.held_out_pairs()),
+    }
+
+
+def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
+    """The card of a run with these figures."""
+    return Path(__file__).with_suffix(".md").read_text().format(**_values(run, figures))
+
+
+def write(path: Path) -> None:
+    """Write README.md in a model folder from its training.json and figures.json."""
+    run, figures = (json.loads((path / name).read_text()) for name in ("training.json", "figures.json"))
+    (path / "README.md").write_text(text(run, figures))

@@ -1,0 +1,1 @@
+"""The seeded training streams, and what never enters them."""
