@@ -111,7 +111,7 @@ def _stretch(tokens: Tokens, kind: type[Stretch]) -> Stretch:
 
 def _of_heads(overview: Overview, gaze: Gaze) -> Float[np.ndarray, "layer head ..."]:
     return np.array(
-        [[_at(query_row(each, gaze.query), gaze) for each in layer] for layer in overview.weights]
+        [[_at(query_row(each, gaze.query), gaze) for each in layer] for layer in overview.dense_weights]
     )
 
 

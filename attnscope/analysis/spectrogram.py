@@ -18,8 +18,8 @@ def spectrogram(sound: Sound) -> Spectrogram:
     """
     hop, length = round(_HOP * sound.rate), round(_WINDOW * sound.rate)
     size = 1 << (length - 1).bit_length()
-    padded = np.pad(sound.samples, (size // 2, size))
-    count = 1 + len(sound.samples) // hop
+    padded = np.pad(sound.wave, (size // 2, size))
+    count = 1 + sound.count // hop
     starts = hop * np.arange(count)[:, None] + np.arange(size)
     window = np.zeros(size)
     window[(size - length) // 2 : (size - length) // 2 + length] = np.hanning(length)

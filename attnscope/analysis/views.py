@@ -74,7 +74,7 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
     scaled = special is Special.RENORMALISE
     weights = [
         [torch.from_numpy(regrouped(each, queries, keys, renormalise=scaled)) for each in row]
-        for row in overview.weights
+        for row in overview.dense_weights
     ]
     links = [[strongest(each) for each in row] for row in weights]
     measured = scores(

@@ -1,35 +1,62 @@
 """What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each.
 
-Numbers that are no numbers are null in JSON and `nan` elsewhere. The same result gives the same bytes.
-The dense weights of an overview stand in its npz only.
+`FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
+`attnscope.results.stored`; CSV in the `csv` module of each room. A further format is a function from a
+result to bytes and a line in the table, which may name the only results that it is for.
 """
 
-from attnscope.render import (
-    file_comparison,
-    file_media,
-    file_outline,
-    file_prediction,
-    file_projection,
-    file_report,
-    file_terms,
-    file_view,
-)
-from attnscope.render.file_csv import as_csv
-from attnscope.render.file_json import as_json
-from attnscope.render.file_npz import as_npz
-from attnscope.render.worked import files as worked_files
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-# modules whose import registers their result with `document`, `rows` and `arrays_of`
-REGISTERED = (
-    file_comparison,
-    file_outline,
-    file_media,
-    file_prediction,
-    file_projection,
-    file_report,
-    file_terms,
-    file_view,
-    worked_files,
+from attnscope.errors import InputError
+from attnscope.render.comparison import csv as comparison
+from attnscope.render.head import csv as head
+from attnscope.render.kit.csv import as_csv
+from attnscope.render.map import csv as map_
+from attnscope.render.media import csv as media
+from attnscope.render.outline import csv as outline
+from attnscope.render.overview import csv as overview
+from attnscope.render.prediction import csv as prediction
+from attnscope.render.report import csv as report
+from attnscope.render.terms import csv as terms
+from attnscope.render.verification import csv as verification
+from attnscope.render.worked import csv as worked
+from attnscope.results import Result
+from attnscope.results.stored.write import as_json, as_npz
+
+# modules whose import registers the rows of their results
+ROWS = (comparison, head, map_, media, outline, overview, prediction, report, terms, verification, worked)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file of numbers: its suffix, what writes it, and for which results (all, where none are named)."""
+
+    suffix: str
+    write: Callable[[Any], str | bytes]
+    of: tuple[type, ...] = (object,)
+
+
+FORMATS = (
+    Format(".npz", as_npz),
+    Format(".csv", as_csv),
+    Format(".json", as_json),
 )
 
-__all__ = ["as_csv", "as_json", "as_npz"]
+
+def suffixes(kind: type) -> tuple[str, ...]:
+    """The suffixes of the files of numbers that there are of one kind of result."""
+    return tuple(each.suffix for each in FORMATS if issubclass(kind, each.of))
+
+
+def numbers(result: Result, suffix: str) -> bytes:
+    """The file of a result that `suffix` names; `InputError` where there is none of this kind of result."""
+    for each in FORMATS:
+        if each.suffix == suffix and isinstance(result, each.of):
+            content = each.write(result)
+            return content.encode() if isinstance(content, str) else content
+    raise InputError(f"no '{suffix}' of this result: {', '.join(suffixes(type(result)))}")
+
+
+__all__ = ["FORMATS", "Format", "as_csv", "as_json", "as_npz", "numbers", "suffixes"]

@@ -4,7 +4,7 @@ A result can be rendered, or written and read again, on a machine without torch.
 project's own: layer, head, query, key, dim. Numbers are float64 as the reference arithmetic made them.
 """
 
-from typing import TypeAlias
+from pathlib import Path
 
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
@@ -24,31 +24,25 @@ from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
+from attnscope.results.result import Result
 from attnscope.results.special import Special, SpecialMass
 from attnscope.results.terms import HeadTerms, Influence
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
 from attnscope.results.view import HeadView
 from attnscope.results.worked import ScaleStudy, Worked
 
-Result: TypeAlias = (
-    HeadAttention
-    | HeadWeights
-    | HeadView
-    | HeadTerms
-    | Overview
-    | Verification
-    | Projection
-    | Prediction
-    | Report
-    | Comparison
-    | Worked
-    | ScaleStudy
-    | PictureAttention
-    | PictureHeads
-    | SoundAttention
-    | SoundHeads
-    | Outline
-)
+
+def load(path: str | Path) -> Result:
+    """The result in a .npz or .json file that attnscope wrote, as it was; its content tells which it is.
+
+    Raises `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope,
+    or no result. What JSON leaves out is None in the result: the dense weights of an overview, the pixels of
+    a picture, the samples of a sound. Pictures and CSV cannot be read again.
+    """
+    from attnscope.results.stored.load import load as load_stored
+
+    return load_stored(path)
+
 
 __all__ = [
     "Between",
@@ -101,4 +95,5 @@ __all__ = [
     "Verdict",
     "Verification",
     "Worked",
+    "load",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attnscope.errors import InputError
 from attnscope.results.measure import MeasureDescription
 from attnscope.results.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.presented import Presented
@@ -19,7 +20,8 @@ class HeadWeights(Presented):
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
     "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
-    say what is odd about the weights.
+    say what is odd about the weights. `told_mass` is what an old file says of special tokens that does not
+    hold the weights themselves.
     """
 
     layer: int
@@ -38,6 +40,7 @@ class HeadWeights(Presented):
     block: int = 0
     blocks: int = 1
     notes: tuple[str, ...] = ()
+    told_mass: SpecialMass | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -62,7 +65,7 @@ class HeadWeights(Presented):
     @property
     def special_mass(self) -> SpecialMass | None:
         """How much of the weight lies on special tokens; None where there are none."""
-        return special_mass([self.weights], self.key_tokens)
+        return self.told_mass or special_mass([self.weights], self.key_tokens)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -127,7 +130,8 @@ class Overview(Presented):
 
     Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
-    where each has its own; it is empty where that is not known.
+    where each has its own; it is empty where that is not known. `weights` are None in what was read from
+    JSON, which leaves them out; `told_mass` is what it says of special tokens.
     """
 
     kind: Kind
@@ -136,7 +140,7 @@ class Overview(Presented):
     scores: Mapping[str, HeadScores]
     strongest: Int[np.ndarray, "layer head 2"]
     strongest_weight: Float[np.ndarray, "layer head"]
-    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...]
+    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...] | None
     certificates: tuple[tuple[Certificate, ...], ...]
     provenance: Provenance
     words: bool = False
@@ -145,6 +149,16 @@ class Overview(Presented):
     tower: str = ""
     notes: tuple[str, ...] = ()
     sharing: tuple[int, ...] = ()
+    told_mass: SpecialMass | None = None
+
+    @property
+    def dense_weights(self) -> tuple[tuple[Float[np.ndarray, "query key"], ...], ...]:
+        """The weights by layer and head; `InputError` where they were not stored."""
+        if self.weights is None:
+            raise InputError(
+                "this overview was read from JSON, which leaves the weights of its heads out: read its npz"
+            )
+        return self.weights
 
     @property
     def verdict(self) -> Verdict:
@@ -155,6 +169,8 @@ class Overview(Presented):
     def special_mass(self) -> SpecialMass | None:
         """How much of the weight lies on special tokens, by tokens, mean over the heads; None without any."""
         by_tokens = self.tokens or self
+        if by_tokens.weights is None:
+            return by_tokens.told_mass
         return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
 
     @property

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnscope.errors import InputError
 from attnscope.results.heads import HeadAttention, Overview
 from attnscope.results.origin import Verdict
 from attnscope.results.presented import Presented
+from attnscope.tokens import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,32 +17,68 @@ class Picture:
     """A picture as the model saw it: cropped and resized by its processor, colours from 0 to 1.
 
     `covered` is the height and width, in pixels from the top left, that the model cuts into patches;
-    `digest` the SHA-256 of the file.
+    `digest` the SHA-256 of the file. `pixels` are None in what was read from JSON, which leaves them out and
+    says of them only `told_size`.
     """
 
     name: str
     digest: str
-    pixels: Float[np.ndarray, "height width 3"]
+    pixels: Float[np.ndarray, "height width 3"] | None
     covered: tuple[int, int]
+    told_size: tuple[int, int] = (0, 0)
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width in pixels."""
-        return self.pixels.shape[0], self.pixels.shape[1]
+        return self.told_size if self.pixels is None else (self.pixels.shape[0], self.pixels.shape[1])
+
+    @property
+    def image(self) -> Float[np.ndarray, "height width 3"]:
+        """The pixels; `InputError` where they were not stored."""
+        if self.pixels is None:
+            raise InputError("this picture was read from JSON, which leaves its pixels out: read the npz")
+        return self.pixels
+
+    @property
+    def described(self) -> str:
+        """Name of the file, and how much of it was read."""
+        height, width = self.size
+        return f"{printable(self.name)}, read as {height} x {width} pixels"
 
 
 @dataclass(frozen=True, eq=False)
 class Sound:
-    """A sound as the model heard it: one channel, `rate` samples a second; `digest` of the file, SHA-256."""
+    """A sound as the model heard it: one channel, `rate` samples a second; `digest` of the file, SHA-256.
+
+    `samples` are None in what was read from JSON, which leaves them out and says only `told_count`.
+    """
 
     name: str
     digest: str
-    samples: Float[np.ndarray, " sample"]
+    samples: Float[np.ndarray, " sample"] | None
     rate: int
+    told_count: int = 0
 
     @property
     def seconds(self) -> float:
-        return len(self.samples) / self.rate
+        return self.count / self.rate
+
+    @property
+    def count(self) -> int:
+        """How many samples there are."""
+        return self.told_count if self.samples is None else len(self.samples)
+
+    @property
+    def wave(self) -> Float[np.ndarray, " sample"]:
+        """The samples; `InputError` where they were not stored."""
+        if self.samples is None:
+            raise InputError("this sound was read from JSON, which leaves its samples out: read the npz")
+        return self.samples
+
+    @property
+    def described(self) -> str:
+        """Name of the file, and how much of it was read."""
+        return f"{printable(self.name)}, {self.seconds:.2f} s at {self.rate} Hz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +91,12 @@ class Spectrogram:
     levels: Float[np.ndarray, "band frame"]
     centres: Float[np.ndarray, " band"]
     seconds: float
+
+
+def _stored(spectrogram: Spectrogram | None) -> Spectrogram:
+    if spectrogram is None:
+        raise InputError("this sound was read without its spectrogram, which only an npz of this version has")
+    return spectrogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +150,16 @@ class SoundAttention(Presented):
 
     head: HeadAttention
     sound: Sound
-    spectrogram: Spectrogram
+    spectrogram: Spectrogram | None
     gaze: Gaze
     weights: Float[np.ndarray, " frame"]
     seconds: float
     elsewhere: dict[str, float]
+
+    @property
+    def heard(self) -> Spectrogram:
+        """The spectrogram; `InputError` where it was not stored."""
+        return _stored(self.spectrogram)
 
     @property
     def verdict(self) -> Verdict:
@@ -124,10 +173,15 @@ class SoundHeads(Presented):
 
     overview: Overview
     sound: Sound
-    spectrogram: Spectrogram
+    spectrogram: Spectrogram | None
     gaze: Gaze
     weights: Float[np.ndarray, "layer head frame"]
     seconds: float
+
+    @property
+    def heard(self) -> Spectrogram:
+        """The spectrogram; `InputError` where it was not stored."""
+        return _stored(self.spectrogram)
 
     @property
     def verdict(self) -> Verdict:

@@ -48,7 +48,7 @@ def picture_frame(picture: Picture, top: float = 0.25) -> Frame:
 
 def draw_plain(picture: Picture, axes: Axes) -> None:
     """The picture as the model saw it."""
-    axes.imshow(picture.pixels, interpolation="nearest", aspect="auto")
+    axes.imshow(picture.image, interpolation="nearest", aspect="auto")
     _bare(axes)
 
 
@@ -59,7 +59,7 @@ def draw_picture(result: PictureAttention, axes: Axes) -> ScalarMappable:
     """
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
-    drawn = _overlay(result.picture, faded(result.picture.pixels), result.weights, axes, place)
+    drawn = _overlay(result.picture, faded(result.picture.image), result.weights, axes, place)
     if result.gaze.cell is not None:
         _outline(result.picture, result.weights.shape, result.gaze.cell, axes, place, 2.0)
     axes.set_xlim(0, width)
@@ -142,7 +142,7 @@ def draw_heads(result: PictureHeads, axes: Axes) -> None:
     query's attention that lies on the picture. Heads that are not certified are outlined.
     """
     high, wide = _small(result)
-    grey = _thinned(faded(result.picture.pixels))
+    grey = _thinned(faded(result.picture.image))
     size = min(6.5, 7.0 * (wide + _GAP) / max(text_width(".000 · 100 %", 7.0), 0.01))
     down, across = high + _CAPTION + _GAP, wide + _GAP
     for i, j in np.ndindex(result.weights.shape[:2]):

@@ -81,7 +81,7 @@ def _stacked(
     beside.set_axis_off()
     above = host.inset_axes((0.0, 1 - _SPECTROGRAM / height, 1.0, _SPECTROGRAM / height))
     under = host.inset_axes((0.0, 0.0, 1.0, below / height))
-    draw_spectrogram(result.spectrogram, result.sound.seconds, above)
+    draw_spectrogram(result.heard, result.sound.seconds, above)
     return figure, beside, above, under
 
 

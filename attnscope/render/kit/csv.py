@@ -4,12 +4,11 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import singledispatch
-from itertools import product
 
-from attnscope.render.file_json import document
 from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.weights_words import special_words
-from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verification
+from attnscope.results import HeadWeights, Overview, Result, Verification
+from attnscope.results.stored.codec.registry import document
 from attnscope.tokens import Tokens, printable
 
 Row = tuple[object, ...]
@@ -59,60 +58,9 @@ def rows(result: Result) -> Iterator[Row]:
     raise NotImplementedError(type(result))
 
 
-@rows.register
-def _(result: HeadAttention) -> Iterator[Row]:
-    terms = tuple(result.terms)
-    yield "query", "query_token", "key", "key_token", "allowed", "score", *terms, "scaled", "weight"
-    queries, keys = result.query_tokens.labels, result.key_tokens.labels
-    for query, key in product(range(len(queries)), range(len(keys))):
-        stages = (result.scores, *result.terms.values(), result.scaled, result.weights)
-        values = (exact(stage[query, key]) for stage in stages)
-        yield query, queries[query], key, keys[key], int(result.allowed[query, key]), *values
-
-
-@rows.register
-def _(result: HeadWeights) -> Iterator[Row]:
-    yield "query", "query_token", "key", "key_token", "weight"
-    queries, keys = result.query_tokens.labels, result.key_tokens.labels
-    for query, key in product(range(len(queries)), range(len(keys))):
-        yield query, queries[query], key, keys[key], exact(result.weights[query, key])
-
-
-@rows.register
-def _(result: Overview) -> Iterator[Row]:
-    link_names = "query", "query_token", "key", "key_token", "weight"
-    yield "layer", "head", *result.scores, *link_names, "verdict"
-    for (i, layer), (j, head) in product(enumerate(result.layers), enumerate(result.heads)):
-        query, key = (int(position) for position in result.strongest[i, j])
-        link = (*place(result.query_tokens, query), *place(result.key_tokens, key))
-        weight = exact(result.strongest_weight[i, j])
-        verdict = result.certificates[i][j].verdict.value
-        values = (exact(each.values[i, j]) for each in result.scores.values())
-        yield layer, head, *values, *link, weight, verdict
-
-
 def place(tokens: Tokens, position: int) -> Row:
     """Position and label, both empty where there is none."""
     return ("", "") if position < 0 else (position, tokens.labels[position])
-
-
-@rows.register
-def _(result: Verification) -> Iterator[Row]:
-    errors = ("weight_error", "weight_tolerance", "output_error", "output_tolerance")
-    places = ("tower", "route", "layer", "kind", "block", "head")
-    yield *places, *errors, "power", "hardest_fault", "verdict"
-    for layer in result.layers:
-        for head, certificate in enumerate(layer.certificates):
-            values = (exact(getattr(certificate, name)) for name in errors)
-            hardest = _hardest(certificate)
-            verdict = certificate.verdict.value
-            place = (layer.tower, layer.route, layer.layer, layer.kind.value, layer.block, head)
-            yield *place, *values, exact(certificate.power), hardest, verdict
-
-
-def _hardest(certificate: Certificate) -> str:
-    fault = min(certificate.faults, key=lambda fault: fault.power, default=None)
-    return fault.name if fault else ""
 
 
 def exact(value: float) -> str:

@@ -1,0 +1,27 @@
+"""A map as CSV: a row per point; above it the figures that say how far to trust it."""
+
+from collections.abc import Iterator
+
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.results import Projection
+from attnscope.results.stored.projection import FIGURES, SETTINGS
+
+
+@rows.register
+def _(result: Projection) -> Iterator[Row]:
+    yield "side", "position", "token", "x", "y"
+    for side, tokens, places in (
+        ("query", result.head.query_tokens, result.queries),
+        ("key", result.head.key_tokens, result.keys),
+    ):
+        for position, (label, (x, y)) in enumerate(zip(tokens.labels, places, strict=True)):
+            yield side, position, label, exact(x), exact(y)
+
+
+@comments.register
+def _(result: Projection) -> Iterator[tuple[str, object]]:
+    """The comments that any result has, then certificate, settings and honesty figures."""
+    yield from comments.dispatch(object)(result)
+    yield "certificate", certificate_words(result.head.certificate)
+    yield from ((name, getattr(result, name)) for name in SETTINGS + FIGURES)

@@ -1,0 +1,20 @@
+"""Several heads as CSV: a row per head with its measures, its strongest link and its verdict."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from attnscope.render.kit.csv import Row, exact, place, rows
+from attnscope.results import Overview
+
+
+@rows.register
+def _(result: Overview) -> Iterator[Row]:
+    link_names = "query", "query_token", "key", "key_token", "weight"
+    yield "layer", "head", *result.scores, *link_names, "verdict"
+    for (i, layer), (j, head) in product(enumerate(result.layers), enumerate(result.heads)):
+        query, key = (int(position) for position in result.strongest[i, j])
+        link = (*place(result.query_tokens, query), *place(result.key_tokens, key))
+        weight = exact(result.strongest_weight[i, j])
+        verdict = result.certificates[i][j].verdict.value
+        values = (exact(each.values[i, j]) for each in result.scores.values())
+        yield layer, head, *values, *link, weight, verdict

@@ -1,0 +1,51 @@
+"""Worked examples as CSV: a row per number of every step, or per size of a study."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.worked.terminal import check_words, source
+from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.worked import MEASURES
+from attnscope.results.worked import ScaleStudy, Worked
+
+
+@comments.register
+def _(result: Worked) -> Iterator[tuple[str, object]]:
+    told = document(result, arrays=False)
+    yield from ((key, told[key]) for key in ("schema", "name", "title", "formula", "scoring", "causal"))
+    yield from (("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula)
+    for against, one in result.proofs:
+        yield "certificate", f"{certificate_words(one)} · against {against}"
+    yield from (("check", check_words(check)) for check in result.checks)
+    yield from (("note", note) for note in result.notes + result.warnings)
+    if result.provenance:
+        yield "model", result.provenance.model
+        yield "source", source(result.provenance)
+
+
+@comments.register
+def _(result: ScaleStudy) -> Iterator[tuple[str, object]]:
+    told = document(result, arrays=False)
+    yield from ((key, told[key]) for key in ("schema", "keys", "queries", "seed"))
+    yield from (("check", check_words(check)) for check in result.checks)
+
+
+@rows.register
+def _(result: Worked) -> Iterator[Row]:
+    yield "step", "row", "row_name", "column", "column_name", "value"
+    for step in result.steps:
+        names, columns = step.matrix.rows.names, step.matrix.columns.names
+        for (row, column), value in np.ndenumerate(step.matrix.values):
+            yield step.key, row, names[row], column, columns[column], exact(value)
+
+
+@rows.register
+def _(result: ScaleStudy) -> Iterator[Row]:
+    measured = list(product(MEASURES, enumerate(("unscaled", "scaled"))))
+    yield "d", *(f"{measure}_{scale}" for measure, (_, scale) in measured)
+    for column, dim in enumerate(result.dims):
+        yield dim, *(exact(getattr(result, measure)[row, column]) for measure, (row, _) in measured)

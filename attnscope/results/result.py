@@ -1,0 +1,35 @@
+"""Which results there are."""
+
+from typing import TypeAlias
+
+from attnscope.results.comparison import Comparison
+from attnscope.results.heads import HeadAttention, HeadWeights, Overview
+from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
+from attnscope.results.outline import Outline
+from attnscope.results.prediction import Prediction
+from attnscope.results.projection import Projection
+from attnscope.results.report import Report
+from attnscope.results.terms import HeadTerms
+from attnscope.results.verification import Verification
+from attnscope.results.view import HeadView
+from attnscope.results.worked import ScaleStudy, Worked
+
+Result: TypeAlias = (
+    HeadAttention
+    | HeadWeights
+    | HeadView
+    | HeadTerms
+    | Overview
+    | Verification
+    | Projection
+    | Prediction
+    | Report
+    | Comparison
+    | Worked
+    | ScaleStudy
+    | PictureAttention
+    | PictureHeads
+    | SoundAttention
+    | SoundHeads
+    | Outline
+)

@@ -1,0 +1,113 @@
+"""Plain values as strict JSON and back: nothing is lost to what JSON has no way to write.
+
+Numbers that are not finite are written as null, half characters as their escapes, so that any reader of
+JSON takes the document. What a null or an escape stood for where it cannot be told, is listed under `exact`
+by JSON Pointer (RFC 6901): `inf` and `-inf` where a number was infinite and not NaN, `nan` where null would
+mean that there is none, `text` with the code points of a text that holds half characters.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from attnscope.results.stored.codec.damage import Damaged
+
+Value = Any  # anything that json writes, and arrays of numbers before it does
+LAYOUT = 2  # 1 (not written) lacked what only reading the file again needs
+
+
+class OrNone(float):
+    """A number in a place where null means that there is none: a NaN there has to be told from that."""
+
+
+def or_none(value: float | None) -> float | None:
+    """`value` for a place where there may be none."""
+    return None if value is None else OrNone(value)
+
+
+@dataclass
+class _Exact:
+    """What strict JSON does not tell, by kind and pointer."""
+
+    numbers: dict[str, list[str]] = field(default_factory=dict)
+    texts: dict[str, list[int]] = field(default_factory=dict)
+
+    def number(self, value: float, pointer: str) -> float | None:
+        if math.isfinite(value):
+            return float(value)
+        if not math.isnan(value) or isinstance(value, OrNone):
+            self.numbers.setdefault(repr(float(value)), []).append(pointer)
+        return None
+
+    def text(self, value: str, pointer: str) -> str:
+        written = value.encode("utf-8", "backslashreplace").decode("utf-8")
+        if written != value:
+            self.texts[pointer] = [ord(character) for character in value]
+        return written
+
+    def array(self, values: Shaped[np.ndarray, "..."], pointer: str) -> Value:
+        if values.dtype.kind != "f":
+            return values.tolist()
+        for place in np.argwhere(np.isinf(values)).tolist():
+            self.number(float(values[tuple(place)]), "/".join([pointer, *map(str, place)]))
+        return _with_nulls(values)
+
+    def plain(self, value: Value, pointer: str) -> Value:
+        if isinstance(value, np.ndarray):
+            return self.array(value, pointer)
+        if isinstance(value, float):
+            return self.number(value, pointer)
+        if isinstance(value, str):
+            return self.text(value, pointer)
+        if isinstance(value, Mapping):
+            return {key: self.plain(each, f"{pointer}/{_escaped(key)}") for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.plain(each, f"{pointer}/{i}") for i, each in enumerate(value)]
+        return value
+
+
+def _with_nulls(values: Float[np.ndarray, "..."]) -> Value:
+    """Nested lists of floats, outermost axis first, None for what is not finite."""
+    objects = values.astype(object)
+    objects[~np.isfinite(values)] = None
+    return objects.tolist()
+
+
+def strict(document: dict[str, Value]) -> dict[str, Value]:
+    """The document with nothing in it but what strict JSON can hold, and `exact` where that is not all."""
+    exact = _Exact()
+    plain: dict[str, Value] = exact.plain(document, "")
+    told = {**exact.numbers, **({"text": exact.texts} if exact.texts else {})}
+    return plain | {"layout": LAYOUT} | ({"exact": told} if told else {})
+
+
+def exactly(plain: dict[str, Value]) -> dict[str, Value]:
+    """The document as it was before `strict`, but for NaN, which stays None; `Damaged` where that fails."""
+    exact = plain.pop("exact", {})
+    try:
+        for name in ("inf", "-inf", "nan"):
+            for pointer in exact.get(name, []):
+                _put(plain, pointer, float(name))
+        for pointer, codes in exact.get("text", {}).items():
+            _put(plain, pointer, "".join(map(chr, codes)))
+    except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise Damaged("'exact' does not fit the rest") from error
+    return plain
+
+
+def _put(document: Value, pointer: str, value: Value) -> None:
+    *path, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    for part in path:
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    place: Any = int(last) if isinstance(document, list) else last
+    if isinstance(document[place], dict | list):
+        raise ValueError(pointer)
+    document[place] = value
+
+
+def _escaped(key: str) -> str:
+    return str(key).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,31 @@
+"""The modules whose import registers how each result is written and read."""
+
+from attnscope.results.stored import (
+    comparison,
+    head,
+    media,
+    outline,
+    overview,
+    prediction,
+    projection,
+    report,
+    terms,
+    verification,
+    view,
+    worked,
+)
+
+KINDS = (
+    comparison,
+    head,
+    media,
+    outline,
+    overview,
+    prediction,
+    projection,
+    report,
+    terms,
+    verification,
+    view,
+    worked,
+)

@@ -1,0 +1,47 @@
+"""A result as one JSON document, or as an npz archive: the two files that can be read again.
+
+Both have a versioned schema and keys named by the words of the axes. Numbers that are no numbers are null
+in JSON and `nan` in npz. The same result gives the same bytes. The dense weights of an overview, the pixels
+of a picture and the samples and the spectrogram of a sound stand in their npz only.
+"""
+
+import io
+import json
+
+import numpy as np
+
+from attnscope.results.result import Result
+from attnscope.results.stored.codec.registry import arrays_of, document
+from attnscope.results.stored.codec.strict import Value, strict
+from attnscope.results.stored.kinds import KINDS
+
+assert KINDS, "importing the modules of the results registers them"
+
+
+def as_json(result: Result) -> str:
+    """Strict JSON; one key a line, one row of a matrix or one token a line."""
+    plain = strict(document(result))
+    entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in plain.items()]
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def as_npz(result: Result) -> bytes:
+    """An archive that `np.load` reads without pickles: the arrays bit by bit, the rest as JSON in `meta`.
+
+    Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
+    """
+    arrays = arrays_of(result)
+    meta = _written(strict(document(result, arrays=False)))
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays)
+    return buffer.getvalue()
+
+
+def _laid_out(value: Value) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return "[\n    " + ",\n    ".join(map(_written, value)) + "\n  ]"
+    return _written(value)
+
+
+def _written(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
