@@ -68,7 +68,7 @@ def distance(tile: Tile) -> Rows:
     return (tile.weights * tile.offsets.abs()).sum(-1)
 
 
-def on_offset(offset: int) -> "Callable[[Tile], Rows]":
+def on_offset(offset: int) -> Callable[[Tile], Rows]:
     """The weight on the key `offset` tokens behind the query, 0 where there is none (Clark et al. 2019)."""
 
     def mass(tile: Tile) -> Rows:
@@ -78,7 +78,7 @@ def on_offset(offset: int) -> "Callable[[Tile], Rows]":
 
 
 def on_first(tile: Tile) -> Rows:
-    """The weight on the key at position 0, by the first query too (Xiao et al. 2023 leave that one out)."""
+    """The weight on the first key, of the first query too (Xiao et al. 2023 leave that one out)."""
     return (tile.weights * (tile.keys == 0)).sum(-1)
 
 
@@ -113,20 +113,23 @@ class Measure:
         return float(reduce(self.combine, map(self.contribution, tiles)).nanmean())
 
 
-def mass_on(name: str, on: str, contribution: Callable[[Tile], Rows], paper: str) -> Measure:
-    """A positional measure of the mean weight on one key of every query."""
+def mass_on(
+    on: str, name: str, contribution: Callable[[Tile], Rows], paper: str, *, positional: bool = False
+) -> Measure:
+    """A measure of the mean weight on one key of every query."""
     described = MeasureDescription(
         name=name,
         unit="weight",
-        meaning=f"Mean weight of a query on {on}.",
+        meaning=f"Mean weight of a query on {on}{', 0 where it has none' if positional else ''}.",
         paper=paper,
-        strongest=f"strongest on {on}",
-        label=f"on {on}",
+        label=f"weight on {on}",
+        strongest=f"head of each layer strongest on {on}",
     )
-    return Measure(described, contribution, positional=True)
+    return Measure(described, contribution, positional=positional)
 
 
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
+_XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
 MEASURES = {
     measure.name: measure
     for measure in (
@@ -140,8 +143,7 @@ MEASURES = {
                 low="looks at one key",
                 high="at all alike",
                 strong="low",
-                strongest="most focused",
-                per_head="nats",
+                strongest="most focused head of each layer",
             ),
             entropy,
             lambda keys: (0.0, math.log(keys)),
@@ -152,10 +154,10 @@ MEASURES = {
                 unit="weight",
                 meaning="Mean of the largest weight of each query.",
                 paper="Voita et al. 2019, Analyzing Multi-Head Self-Attention",
-                low="spread over very many keys",
-                high="all on one key",
-                strongest="most confident",
                 label="largest weight",
+                low="spread thin",
+                high="all on one key",
+                strongest="most confident head of each layer",
             ),
             confidence,
             combine=larger,
@@ -169,17 +171,16 @@ MEASURES = {
                 most="keys - 1",
                 low="on the query itself",
                 high="from end to end",
-                strongest="farthest looking",
-                per_head="tokens from query to key",
+                strongest="head of each layer that looks farthest",
             ),
             distance,
             lambda keys: (0.0, keys - 1.0),
             positional=True,
         ),
-        mass_on("self", "itself", on_offset(0), _CLARK),
-        mass_on("previous", "the previous token", on_offset(-1), _CLARK),
-        mass_on("next", "the next token", on_offset(1), _CLARK),
-        mass_on("first", "the first token", on_first, "Xiao et al. 2023, Attention Sinks"),
+        mass_on("itself", "self", on_offset(0), _CLARK, positional=True),
+        mass_on("the previous token", "previous", on_offset(-1), _CLARK, positional=True),
+        mass_on("the next token", "next", on_offset(1), _CLARK, positional=True),
+        mass_on("the first key", "first", on_first, _XIAO),
     )
 }
 

@@ -24,7 +24,7 @@ _ON_SPECIAL = MeasureDescription(
     name="special tokens",
     unit="weight",
     meaning="Mean weight of a query on special tokens.",
-    label="on special tokens",
+    label="weight on special tokens",
 )
 
 

@@ -39,7 +39,7 @@ def scores(
     """
     if unplaced and all(MEASURES[name].positional for name in names):
         others = ", ".join(name for name, measure in MEASURES.items() if not measure.positional)
-        raise InputError(f"{' and '.join(names)} cannot be measured here: {unplaced} (there is {others})")
+        raise InputError(f"no {', '.join(names)} here: {unplaced}; what can be measured is {others}")
     return {
         name: _scores(name, weights, layers, heads, unplaced if MEASURES[name].positional else "", words)
         for name in names
@@ -63,9 +63,7 @@ def _scores(
     return HeadScores(described, layers, heads, np.array(values), measure.limits(keys), absent=absent)
 
 
-def evenly_spread(
-    allowed: Bool[np.ndarray, "query key"],
-) -> Float[np.ndarray, "query key"]:
+def evenly_spread(allowed: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:
     """The same weight on each key that a query may look at; NaN where it may look at none."""
     counts = allowed.sum(axis=1, keepdims=True)
     even: Float[np.ndarray, "query key"] = np.where(counts > 0, allowed / np.maximum(counts, 1), np.nan)

@@ -8,26 +8,34 @@ from typing import Literal
 class MeasureDescription:
     """The words of one measure. They travel with its numbers, so that these can be shown without it.
 
-    `least` and `most` name the ends of its range, `most` perhaps by the number of `keys`; `low` and `high`
-    say what a head at these ends does. `strong` is the end that is shaded dark and looked for: a head is
-    `strongest` when it lies nearest to it. `label` is the name on the page of one head, `per_head` what
-    stands behind its value there.
+    `label` names it where its name alone does not tell. `least` and `most` are the ends of its range, `most`
+    perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
+    that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it.
     """
 
     name: str
     unit: str
     meaning: str
     paper: str = ""
+    label: str = ""
     least: str = "0"
     most: str = "1"
-    low: str = "none of a query's weight"
+    low: str = "none"
     high: str = "all of it"
     strong: Literal["low", "high"] = "high"
-    strongest: str = "strongest"
-    label: str = ""
-    per_head: str = "of the weight of a query"
+    strongest: str = "strongest head of each layer"
 
     @property
     def range(self) -> str:
         """`0 to ln keys`."""
         return f"{self.least} to {self.most}"
+
+    @property
+    def title(self) -> str:
+        """`entropy in nats`, `confidence, largest weight`."""
+        return f"{self.name}, {self.label}" if self.label else f"{self.name} in {self.unit}"
+
+    @property
+    def scale(self) -> str:
+        """The same in few words, for beside a colour bar."""
+        return self.name if self.label else self.title

@@ -68,7 +68,7 @@ def report(
 
 def statistic(measure: str, value: float, even: float = math.nan, absent: str = "") -> HeadScores:
     """One number of head 11 in layer 3, `absent` where it has no meaning."""
-    special = MeasureDescription(name=measure, unit="weight", meaning="", label=f"on {measure}")
+    special = MeasureDescription(name=measure, unit="weight", meaning="", label=f"weight on {measure}")
     description = MEASURES[measure].description if measure in MEASURES else special
     values, evens = (np.array([[each]]) for each in (value, even))
     return HeadScores(description, (3,), (11,), values, even=evens, absent=absent)

@@ -9,22 +9,29 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import Words, colour_bar, page
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.weights_words import overview_view_words
+from attnscope.render.overview.panels import panels_figure
 from attnscope.render.overview.plot import draw_overview, legend, overview_frame
+from attnscope.render.overview.words import absent_words, heading_words, shown
 from attnscope.results import Overview, Verdict
 from attnscope.tokens import printable
 
 
 def overview_figure(result: Overview) -> Figure:
-    """The entropy of every head, layers by heads, with the strongest link of each where legible."""
+    """The measure of every head, layers by heads, with the strongest link of each where legible.
+
+    Several measures have a panel each, without links.
+    """
     with drawing():
+        if len(shown(result)) > 1:
+            return panels_figure(result, _overview_words(result))
         made = page(overview_frame(result), _overview_words(result))
         drawn = draw_overview(result, made.axes)
-        colour_bar(made, drawn, "entropy in nats")
+        colour_bar(made, drawn, result.main.description.scale)
     return made.figure
 
 
 def _overview_words(result: Overview) -> Words:
-    heading = f"{model_words(result.provenance)} · {where_words(result)} · entropy by head"
+    heading = f"{model_words(result.provenance)} · {where_words(result)} · {heading_words(shown(result))}"
     every = [certificate.verdict for layer in result.certificates for certificate in layer]
     found = [verdict for verdict in Verdict if verdict in every]
     counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]
@@ -32,5 +39,6 @@ def _overview_words(result: Overview) -> Words:
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
     sentence = f"“{printable(result.query_tokens.sentence)}”"
-    told = " · ".join((legend(result), *overview_view_words(result), *feature_words(result)))
+    legends = () if len(shown(result)) > 1 else (legend(result),)
+    told = " · ".join((*legends, *absent_words(result), *overview_view_words(result), *feature_words(result)))
     return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))

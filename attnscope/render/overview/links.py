@@ -11,7 +11,7 @@ from attnscope.render.kit.numbers import weight_text
 from attnscope.results import Overview
 
 _FEW_HEADS = 16
-_NUMBERS = 32
+_NUMBERS, _LEAST_MEASURE = 32, 7
 
 
 def link_words(result: Overview, i: int, j: int, cells: int) -> str:
@@ -25,30 +25,35 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
     return f"{fit(names[0], first)}→{fit(names[1], room - first)}"
 
 
-def most_focused(result: Overview, i: int) -> int | None:
-    """Number of the head with the lowest entropy in layer number `i`, None where no query has a key."""
-    entropies = result.main.values[i]
-    return None if np.isnan(entropies).all() else int(np.nanargmin(entropies))
+def strongest_head(result: Overview, i: int) -> int | None:
+    """Number of the head of layer number `i` whose main measure is strongest, None where it has none."""
+    values = result.main.values[i]
+    if np.isnan(values).all():
+        return None
+    return int(np.nanargmin(values) if result.main.description.strong == "low" else np.nanargmax(values))
 
 
 def link_table(result: Overview, width: int) -> RenderableType:
-    """Entropy and strongest link of every head where they are few, else of each layer's most focused one."""
+    """Measure and strongest link of every head where they are few, else of each layer's strongest one."""
+    measure = result.main.measure
+    cells = max(len(measure), _LEAST_MEASURE)
     if result.main.values.size <= _FEW_HEADS:
         title = "strongest link of each head"
         listed = [(i, j) for i in range(len(result.layers)) for j in range(len(result.heads))]
     else:
-        title = "most focused head of each layer, and its strongest link"
-        found = [(i, most_focused(result, i)) for i in range(len(result.layers))]
+        title = f"{result.main.description.strongest}, and its strongest link"
+        found = [(i, strongest_head(result, i)) for i in range(len(result.layers))]
         listed = [(i, j) for i, j in found if j is not None]
-    heading = f"{'head':<8}  {'entropy':>7}  {'weight':>6}  query → key"
-    rows = [_row(result, i, j, width - _NUMBERS) for i, j in listed]
+    heading = f"{'head':<8}  {measure:>{cells}}  {'weight':>6}  query → key"
+    rows = [_row(result, i, j, width, cells) for i, j in listed]
     return Group(line((title, DIM)), line((heading, DIM)), *rows)
 
 
-def _row(result: Overview, i: int, j: int, room: int) -> Text:
+def _row(result: Overview, i: int, j: int, width: int, cells: int) -> Text:
     name = f"L{result.layers[i]} H{result.heads[j]}"
-    entropy, weight = result.main.values[i, j], float(result.strongest_weight[i, j])
-    numbers = f"  {entropy:>7.2f}  {weight_text(weight):>6}  "
+    value, weight = float(result.main.values[i, j]), float(result.strongest_weight[i, j])
+    numbers = f"  {value:>{cells}.2f}  {weight_text(weight):>6}  "
+    room = width - _NUMBERS - (cells - _LEAST_MEASURE)
     return line((f"{name:<8}", HEADING), numbers, _positioned(result, i, j, room))
 
 

@@ -1,4 +1,4 @@
-"""Layers by heads drawn on an Axes: the entropy of each head and, where legible, its strongest link."""
+"""Layers by heads drawn on an Axes: a measure of each head and, where legible, its strongest link."""
 
 import math
 
@@ -12,7 +12,8 @@ from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.page import INK, Frame, ink_on
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.overview.links import link_words
-from attnscope.results import Overview, Verdict
+from attnscope.render.overview.words import number, shades_words
+from attnscope.results import HeadScores, Overview, Verdict
 
 _MOST_LINKS, _MOST_NUMBERS = 16, 40
 OUTLINES = {
@@ -23,19 +24,19 @@ OUTLINES = {
 }
 
 
-def _cell(result: Overview) -> tuple[float, float]:
-    """Width and height of a cell in inches."""
+def cell_size(result: Overview, links: bool = True) -> tuple[float, float]:
+    """Width and height of a cell in inches; `links` where it is to hold one if it can."""
     heads = len(result.heads)
     if heads <= _MOST_LINKS:
-        return 0.78, 0.42
+        return (0.78, 0.42) if links else (0.36, 0.26)
     return (0.3, 0.24) if heads <= _MOST_NUMBERS else (11.5 / heads, 11.5 / heads)
 
 
 def legend(result: Overview) -> str:
     """What the colours mean, and the writing in the cells where there is any."""
-    told = "dark looks at one key, light at all alike"
+    told = shades_words(result.main)
     if len(result.heads) <= _MOST_NUMBERS:
-        told += "; number: entropy in nats"
+        told += f"; number: {result.main.description.title}"
     if len(result.heads) <= _MOST_LINKS:
         told += "; below it: strongest link, query→key, and its weight"
     return told
@@ -43,31 +44,40 @@ def legend(result: Overview) -> str:
 
 def overview_frame(result: Overview) -> Frame:
     """The size of the axes and the room for `L11` and `H11` beside them."""
-    wide, high = _cell(result)
+    wide, high = cell_size(result)
     label = text_width(f"L{max(result.layers)}", 8.0)
     return Frame(wide * len(result.heads), high * len(result.layers), left=label + 0.4, top=0.5)
 
 
-def draw_overview(result: Overview, axes: Axes) -> QuadMesh:
-    """Dark heads look at one key, light ones at all alike. Heads that are not certified are outlined."""
-    values = result.main.values
-    most = math.log(len(result.key_tokens)) or 1.0
+def draw_overview(
+    result: Overview, axes: Axes, scores: HeadScores | None = None, *, links: bool = True
+) -> QuadMesh:
+    """Layers by heads for one measure, by default the main one, its strong end dark.
+
+    Heads that are not certified are outlined. `links` leaves room for the strongest link of each head.
+    """
+    scores = scores or result.main
+    values, (least, most) = scores.values, scores.limits
+    colours = "Blues_r" if scores.description.strong == "low" else "Blues"
+    span = least, most if most > least else least + 1
+    masked = np.ma.masked_invalid(values)
     mesh = axes.pcolormesh(
-        np.ma.masked_invalid(values), cmap="Blues_r", vmin=0.0, vmax=most, edgecolors="white", linewidth=0.6
+        masked, cmap=colours, vmin=span[0], vmax=span[1], edgecolors="white", linewidth=0.6
     )
     axes.set_xlim(0, values.shape[1])
     axes.set_ylim(values.shape[0], 0)
-    _ticks(result, axes)
+    _ticks(result, axes, cell_size(result, links))
+    with_links = links and len(result.heads) <= _MOST_LINKS
     for i, j in np.ndindex(values.shape):
         _mark(result, axes, i, j)
         if len(result.heads) <= _MOST_NUMBERS:
-            _words(result, axes, i, j, ink_on(mesh, float(values[i, j])))
+            _words(result, axes, (i, j), float(values[i, j]), ink_on(mesh, float(values[i, j])), with_links)
     return mesh
 
 
-def _ticks(result: Overview, axes: Axes) -> None:
+def _ticks(result: Overview, axes: Axes, cell: tuple[float, float]) -> None:
     axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=3, colors=INK)
-    wide, high = _cell(result)
+    wide, high = cell
     step = max(1, math.ceil(0.24 / wide)), max(1, math.ceil(0.13 / high))
     heads = range(0, len(result.heads), step[0])
     layers = range(0, len(result.layers), step[1])
@@ -89,19 +99,26 @@ def _mark(result: Overview, axes: Axes, i: int, j: int) -> None:
         axes.add_patch(outline)
 
 
-def _words(result: Overview, axes: Axes, i: int, j: int, colour: str) -> None:
-    """Entropy, and under it the strongest link with its weight where the cell is wide enough."""
-    entropy = result.main.values[i, j]
-    number = "-" if math.isnan(entropy) else f"{entropy:.2f}"
-    if len(result.heads) > _MOST_LINKS:
-        axes.text(j + 0.5, i + 0.5, number, ha="center", va="center", size=5.5, color=colour)
-        return
+def _words(
+    result: Overview, axes: Axes, place: tuple[int, int], value: float, colour: str, with_links: bool
+) -> None:
+    """The number, and under it the strongest link with its weight where the cell is wide enough."""
+    i, j = place
     verdict = result.certificates[i][j].verdict
-    if verdict is not Verdict.CERTIFIED:
-        number += f" {GLYPHS[verdict]}"
-    axes.text(j + 0.5, i + 0.3, number, ha="center", va="center", size=7.5, color=colour)
+    mark = "" if verdict is Verdict.CERTIFIED else f" {GLYPHS[verdict]}"
+    if not with_links:
+        axes.text(
+            j + 0.5, i + 0.5, number(value), ha="center", va="center", size=_small(result), color=colour
+        )
+        return
+    axes.text(j + 0.5, i + 0.3, number(value, 6) + mark, ha="center", va="center", size=7.5, color=colour)
     link = _link(result, i, j, 0.72)
     axes.text(j + 0.5, i + 0.72, link, ha="center", va="center", size=5, color=colour, parse_math=False)
+
+
+def _small(result: Overview) -> float:
+    """Points of a number that stands alone in its cell."""
+    return 5.5 if len(result.heads) > _MOST_LINKS else 6.5
 
 
 def _link(result: Overview, i: int, j: int, width: float) -> str:

@@ -13,12 +13,6 @@ from attnscope.render.prediction.terminal import verdict_words
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
 from attnscope.tokens import printable
 
-_NAMES = {"confidence": "largest weight", "special tokens": "on special tokens"}
-_MEANINGS = {
-    "confidence": "of a query, on average",
-    "special tokens": "of the weight of a query, on average",
-}
-
 
 @dataclass(frozen=True)
 class Share:
@@ -132,7 +126,7 @@ def percent(share: float) -> str:
 
 def facts(result: Report) -> list[Fact]:
     """The statistics of the head, then how far its map can be trusted."""
-    found = [_statistic(result, one) for one in result.statistics]
+    found = _statistics(result)
     made = result.projection
     over = f"of the map, over {counted(made.neighbours, 'neighbour')}"
     trust = "of the map: too few points, or all in one place" if math.isnan(made.trustworthiness) else over
@@ -144,23 +138,37 @@ def facts(result: Report) -> list[Fact]:
     return found
 
 
-def _statistic(result: Report, one: HeadScores) -> Fact:
-    value = float(one.values[0, 0])
-    meaning = (
-        _entropy_words(result, value) if one.measure == "entropy" else _MEANINGS.get(one.measure, one.unit)
-    )
-    return Fact(_NAMES.get(one.measure, one.measure), _two_decimals(value), meaning)
+def _statistics(result: Report) -> list[Fact]:
+    """One fact a measure; of several without a meaning here only the first says why."""
+    told: set[str] = set()
+    listed = []
+    for one in result.statistics:
+        described = one.description
+        meaning = "likewise" if one.absent in told else one.absent or _measured_words(result, one)
+        told |= {one.absent} - {""}
+        value = _two_decimals(float(one.values[0, 0]))
+        listed.append(Fact(described.label or described.name, value, meaning))
+    return listed
 
 
-def _entropy_words(result: Report, entropy: float) -> str:
-    """Entropy beside its largest value: every query with the same weight on each key it may look at."""
-    head = result.head
-    if not head.answered.any():
+def _measured_words(result: Report, one: HeadScores) -> str:
+    """The unit where the name does not tell it, and what even weights would have.
+
+    A measure that is looked for where it is small is told as a share of that.
+    """
+    described = one.description
+    unit = "" if described.label else described.unit
+    if not result.head.answered.any():
         return "no query has a valid key"
-    most = float(np.log(head.allowed[head.answered].sum(axis=1)).mean())
-    if most == 0:
-        return "nats; no query has a choice"
-    return f"nats, {100 * entropy / most:.0f} % of the {most:.2f} of even weights"
+    if one.even is None:
+        return unit
+    even = float(one.even[0, 0])
+    if described.strong == "high":
+        compared = f"even weights give {even:.2f}"
+        return f"{unit}; {compared}" if unit else compared
+    if even == 0:
+        return f"{unit}; no query has a choice"
+    return f"{unit}, {100 * float(one.values[0, 0]) / even:.0f} % of the {even:.2f} of even weights"
 
 
 def answer(result: Report) -> Answer | None:

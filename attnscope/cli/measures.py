@@ -1,0 +1,19 @@
+"""`attnscope measures`: what can be measured of a head, from the registry."""
+
+import sys
+
+from attnscope.cli import options
+from attnscope.cli.output import Output
+
+
+def measures(json: options.Json = False, *, output: Output) -> None:
+    """List the measures of a head: name, unit, range, meaning and paper."""
+    from attnscope.measures import MEASURES
+    from attnscope.render.measures.terminal import measures_json, measures_table
+
+    listed = [measure.description for measure in MEASURES.values()]
+    if json:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(measures_json(listed).encode())
+    else:
+        output.show(measures_table(listed, output.width))

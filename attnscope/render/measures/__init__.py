@@ -1,0 +1,1 @@
+"""What measures there are."""

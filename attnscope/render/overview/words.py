@@ -1,0 +1,59 @@
+"""What is said of a measure beside its grid, the same for a terminal and for a picture."""
+
+import math
+from collections.abc import Sequence
+
+from attnscope.results import HeadScores, Overview
+
+
+def number(value: float, cells: int = 4) -> str:
+    """Two decimals, fewer where `cells` have no room for them; `-` for NaN."""
+    if math.isnan(value):
+        return "-"
+    texts = (f"{value:.{decimals}f}" for decimals in (2, 1, 0))
+    return next((text for text in texts if len(text) <= cells), f"{value:.0f}")
+
+
+def darkness(scores: HeadScores, value: float) -> tuple[float, float]:
+    """How strong `value` is, from 0, and how strong it could be."""
+    low, high = scores.limits
+    return (high - value if scores.description.strong == "low" else value - low), high - low
+
+
+def shades_words(scores: HeadScores) -> str:
+    """`dark looks at one key, light at all alike`."""
+    told, (first, last) = scores.description, ends(scores)
+    return f"{first} {told.low}, {last} {told.high}"
+
+
+def ends(scores: HeadScores) -> tuple[str, str]:
+    """The shades of the least and of the largest value."""
+    return ("dark", "light") if scores.description.strong == "low" else ("light", "dark")
+
+
+def shown(result: Overview) -> list[HeadScores]:
+    """The measures that have a grid, the main one first."""
+    return [each for each in result.scores.values() if not each.absent] or [result.main]
+
+
+def absent_words(result: Overview) -> list[str]:
+    """For each reason the measures that have no meaning here for it."""
+    reasons = dict.fromkeys(each.absent for each in result.scores.values() if each.absent)
+    return [
+        f"{', '.join(n for n, each in result.scores.items() if each.absent == reason)}: - ({reason})"
+        for reason in reasons
+    ]
+
+
+def heading_words(listed: Sequence[HeadScores]) -> str:
+    """What a picture of these shows."""
+    what = listed[0].measure if len(listed) == 1 else f"{len(listed)} measures"
+    return f"{what} by head"
+
+
+def range_words(scores: HeadScores, keys: int) -> str:
+    """The ends of the range in this grid, what they mean, and how they are shaded."""
+    told, (low, high), (first, last) = scores.description, scores.limits, ends(scores)
+    formula = told.most.replace("keys", str(keys))
+    most = f"{formula} = {high:.2f}" if any(map(str.isalpha, formula)) else f"{high:.2f}"
+    return f"{low:.2f} {told.low} ({first}), {most} {told.high} ({last})"
