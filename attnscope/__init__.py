@@ -1,7 +1,48 @@
-"""attnscope: what a pretrained transformer attends to, shown in the terminal and proved.
+"""attnscope: what a pretrained transformer attends to, shown and proved.
 
-Importing this package loads nothing heavy: torch, transformers, matplotlib and scikit-learn each sit
-behind one door (see docs/design.md) and are imported by the modules that need them.
+    import attnscope as at
+
+    head = at.load("bert-base-uncased").read("I was watching the [MASK] when it opened.").head(3, 11)
+
+Importing this imports nothing heavy: each public name is loaded when it is first used.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+_HOMES = {
+    "load": "attnscope.session.library",
+    "wrap": "attnscope.session.library",
+    "compare": "attnscope.session.library",
+    "outline": "attnscope.session.library",
+    "Model": "attnscope.session.library",
+    "Reading": "attnscope.session.library",
+    "open": "attnscope.results",
+    "AttnscopeError": "attnscope.errors",
+}
+_NAMES = {"open": "load"}  # where a name is another one at home
+
+if TYPE_CHECKING:
+    from attnscope.errors import AttnscopeError as AttnscopeError
+    from attnscope.results import load as open
+    from attnscope.session.library import Model as Model
+    from attnscope.session.library import Reading as Reading
+    from attnscope.session.library import compare as compare
+    from attnscope.session.library import load as load
+    from attnscope.session.library import outline as outline
+    from attnscope.session.library import wrap as wrap
+
+__all__ = ["AttnscopeError", "Model", "Reading", "__version__", "compare", "load", "open", "outline", "wrap"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'attnscope' has no attribute '{name}'")
+    found = getattr(import_module(_HOMES[name]), _NAMES.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

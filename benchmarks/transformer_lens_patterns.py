@@ -17,7 +17,7 @@ from transformer_lens import TransformerBridge
 
 from attnscope import demo
 from attnscope.analysis import head_attention
-from attnscope.capture import capture
+from attnscope.capture import record
 
 TOLERATED = 2e-6  # float32 against our float64
 SIZES = {"num_hidden_layers": 3, "num_attention_heads": 6, "hidden_size": 48, "vocab_size": 1200}
@@ -61,7 +61,7 @@ def main() -> int:
         model = sharp(make())
         model.set_attn_implementation("eager")
         theirs = patterns(model, ids)
-        captured = capture(model, {"input_ids": ids})
+        captured = record(model, {"input_ids": ids})
         off = 0.0
         for layer, pattern in enumerate(theirs):
             for head in range(6):

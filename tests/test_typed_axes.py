@@ -7,20 +7,21 @@ from families import ids, sharp
 from jaxtyping import TypeCheckError
 
 from attnscope.analysis import overview
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.capture.takeover import weights_by_identity
 from attnscope.measures import Tile
 from attnscope.model.anatomy.sites import layers_of
-from attnscope.results import HeadScores
+from attnscope.results import HeadScores, MeasureDescription
 from attnscope.sdpa import for_each_query_head
 from attnscope.tokens import printable
 from attnscope.verify import certify
 
 
 def test_a_result_whose_axes_do_not_fit_is_refused():
-    HeadScores("entropy", "nats", (0, 1), (0, 1, 2), np.zeros((2, 3)))
+    told = MeasureDescription(name="entropy", unit="nats", meaning="")
+    HeadScores(told, (0, 1), (0, 1, 2), np.zeros((2, 3)))
     with pytest.raises(TypeCheckError):
-        HeadScores("entropy", "nats", (0, 1), (0, 1, 2), np.zeros((2, 3, 1)))
+        HeadScores(told, (0, 1), (0, 1, 2), np.zeros((2, 3, 1)))
 
 
 def test_a_tile_with_more_positions_than_rows_is_refused():
@@ -30,7 +31,7 @@ def test_a_tile_with_more_positions_than_rows_is_refused():
 
 
 def test_a_call_whose_keys_are_narrower_than_its_queries_is_refused():
-    (call,) = capture(sharp("llama"), ids(), layers=[0]).calls
+    (call,) = record(sharp("llama"), ids(), Selection(layers=[0])).calls
     fields = {name: getattr(call, name) for name in call.__dataclass_fields__}
     type(call)(**fields)
     with pytest.raises(TypeCheckError):

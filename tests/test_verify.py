@@ -27,7 +27,7 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.verify import FAULTS, certify
@@ -37,7 +37,7 @@ ALWAYS = {"scale off by sqrt 2", "wrong key head", "wrong value head", "query an
 
 @cache
 def calls(family: str) -> tuple[AttentionCall, ...]:
-    return capture(sharp(family), ids()).calls
+    return record(sharp(family), ids()).calls
 
 
 def certificates(of: tuple[AttentionCall, ...]) -> list[Certificate]:
@@ -66,13 +66,13 @@ def test_every_head_of_a_sharp_model_is_certified(family):
 
 @pytest.mark.parametrize("family", FUSABLE)
 def test_every_head_is_certified_under_the_fused_kernel(family):
-    assert_certified(certificates(capture(twin(sharp(family), "sdpa"), ids()).calls))
+    assert_certified(certificates(record(twin(sharp(family), "sdpa"), ids()).calls))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_no_head_of_a_padded_row_fails(family, side):
-    found = certificates(capture(sharp(family), padded(side), row=1).calls)
+    found = certificates(record(sharp(family), padded(side), Selection(row=1)).calls)
     assert {each.verdict for each in found} <= {Verdict.CERTIFIED, Verdict.INCONCLUSIVE}
     assert max(map(ratio, found)) < 0.7
     assert all("mask dropped" in {fault.name for fault in each.faults} for each in found)
@@ -121,7 +121,8 @@ def test_every_fault_applies_somewhere():
 
 def test_a_window_as_long_as_the_input_is_no_fault():
     short, longer = (
-        capture(sharp("mistral"), ids(length), layers=[0]).calls[0] for length in (WINDOW, WINDOW + 1)
+        record(sharp("mistral"), ids(length), Selection(layers=[0])).calls[0]
+        for length in (WINDOW, WINDOW + 1)
     )
     assert "window dropped" not in names(short)
     assert "window dropped" in names(longer)
@@ -129,14 +130,14 @@ def test_a_window_as_long_as_the_input_is_no_fault():
 
 def test_a_window_that_only_padding_fills_is_no_fault():
     inputs = padded("left", length=WINDOW + 2, padding=2)
-    (call,) = capture(sharp("mistral"), inputs, row=1, layers=[0]).calls
+    (call,) = record(sharp("mistral"), inputs, Selection(row=1, layers=[0])).calls
     assert call.window == WINDOW
     assert "window dropped" not in names(call)
 
 
 def test_a_dropped_window_shows_what_lies_further_back_and_neither_padding_nor_the_future():
     inputs = padded("right")
-    (call,) = capture(sharp("mistral"), inputs, row=1, layers=[0]).calls
+    (call,) = record(sharp("mistral"), inputs, Selection(row=1, layers=[0])).calls
     distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)[None, :]
     expected = (distance >= 0) & inputs["attention_mask"][1].bool()[None, :]
     faulty = FAULTS["window dropped"](call, 0, call.operands(0))
@@ -146,7 +147,7 @@ def test_a_dropped_window_shows_what_lies_further_back_and_neither_padding_nor_t
 
 def test_a_dropped_window_of_an_encoder_shows_what_lies_further_off_on_both_sides():
     inputs = padded("right")
-    (call,) = capture(sharp("modernbert"), inputs, row=1, layers=[1]).calls
+    (call,) = record(sharp("modernbert"), inputs, Selection(row=1, layers=[1])).calls
     faulty = FAULTS["window dropped"](call, 0, call.operands(0))
     rows = call.allowed_matrix(0).any(-1)
     expected = inputs["attention_mask"][1].bool().expand(TOKENS, TOKENS)
@@ -167,7 +168,9 @@ def test_axes_of_different_lengths_cannot_be_exchanged():
 
 
 def test_a_key_that_position_does_not_change_is_not_rotated():
-    assert "key rotation left out" not in names(capture(sharp("llama"), ids(1), layers=[0]).calls[0])
+    assert "key rotation left out" not in names(
+        record(sharp("llama"), ids(1), Selection(layers=[0])).calls[0]
+    )
     assert "key rotation left out" not in names(replace(calls("llama")[0], unrotated_k=None))
 
 
@@ -298,7 +301,7 @@ TAMPERINGS: dict[str, tuple[str, Callable[[AttentionCall], dict[str, object]]]] 
 
 def honest(subject: str) -> AttentionCall:
     if subject == "padded bert":
-        return capture(sharp("bert"), padded("right"), row=1, layers=[1]).calls[0]
+        return record(sharp("bert"), padded("right"), Selection(row=1, layers=[1])).calls[0]
     return calls(subject)[2 if subject in ("gemma2", "gpt_oss") else 1]
 
 
@@ -349,7 +352,7 @@ def test_a_model_whose_kernel_computes_something_else_fails(wrong, registries):
 
     for function, verdict in ((faithful, Verdict.CERTIFIED), (attention, Verdict.FAILED)):
         AttentionInterface.register("eager", function)
-        found = certificates(capture(sharp("llama"), ids(), layers=[0]).calls)
+        found = certificates(record(sharp("llama"), ids(), Selection(layers=[0])).calls)
         assert {each.verdict for each in found} == {verdict}
 
 
@@ -361,22 +364,22 @@ def test_near_uniform_attention_is_inconclusive_and_names_what_it_would_not_have
     with torch.no_grad():
         for layer in model.encoder.layer:
             layer.attention.self.query.weight.mul_(1e-6)
-    for certificate in certificates(capture(model, ids()).calls):
+    for certificate in certificates(record(model, ids()).calls):
         assert certificate.verdict is Verdict.INCONCLUSIVE
         assert set(certificate.unseen) == ALWAYS - {"wrong value head"}
         assert all(name in certificate.reason for name in certificate.unseen)
 
 
 def test_small_scores_in_bfloat16_are_inconclusive_where_float32_sees():
-    assert {each.verdict for each in certificates(capture(plain("bert"), ids()).calls)} == {Verdict.CERTIFIED}
-    for certificate in certificates(capture(plain("bert").to(torch.bfloat16), ids()).calls):
+    assert {each.verdict for each in certificates(record(plain("bert"), ids()).calls)} == {Verdict.CERTIFIED}
+    for certificate in certificates(record(plain("bert").to(torch.bfloat16), ids()).calls):
         assert certificate.verdict is Verdict.INCONCLUSIVE
         assert "scale off by sqrt 2" in certificate.unseen
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_a_single_token_proves_nothing(family):
-    for certificate in certificates(capture(sharp(family), ids(1)).calls):
+    for certificate in certificates(record(sharp(family), ids(1)).calls):
         assert certificate.weight_error == 0
         assert certificate.verdict is Verdict.INCONCLUSIVE
         assert certificate.power == 0
@@ -387,7 +390,7 @@ def test_a_single_token_proves_nothing(family):
     ("dtype", "step"), [(torch.float32, 2**-23), (torch.float16, 2**-10), (torch.bfloat16, 2**-7)], ids=str
 )
 def test_the_tolerance_is_that_of_the_kernels_own_numbers(dtype, step):
-    (call,) = capture(sharp("qwen3").to(dtype), ids(), layers=[0]).calls
+    (call,) = record(sharp("qwen3").to(dtype), ids(), Selection(layers=[0])).calls
     certificate = certify(call, 3)
     largest = 0.0  # of the sums of absolute products that make up one allowed score
     for query in range(TOKENS):
@@ -403,7 +406,7 @@ def test_the_tolerance_is_that_of_the_kernels_own_numbers(dtype, step):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_half_precision_never_fails_and_is_still_caught_when_tampered_with(family, dtype):
-    captured = capture(sharp(family).to(dtype), ids()).calls
+    captured = record(sharp(family).to(dtype), ids()).calls
     assert {each.verdict for each in certificates(captured)} <= {Verdict.CERTIFIED, Verdict.INCONCLUSIVE}
     assert max(map(ratio, certificates(captured))) < 0.7
     call = captured[0]
@@ -411,7 +414,7 @@ def test_half_precision_never_fails_and_is_still_caught_when_tampered_with(famil
 
 
 def test_the_tolerance_counts_the_bias_and_only_pairs_that_are_allowed():
-    (call,) = capture(sharp("t5"), padded("right"), row=1, layers=[0]).calls
+    (call,) = record(sharp("t5"), padded("right"), Selection(row=1, layers=[0])).calls
     elsewhere = []
     for head in range(HEADS):
         sums = torch.zeros(TOKENS, TOKENS)
@@ -426,7 +429,7 @@ def test_the_tolerance_counts_the_bias_and_only_pairs_that_are_allowed():
 
 
 def test_rows_without_any_allowed_key_do_not_count():
-    (call,) = capture(sharp("llama"), padded("left"), row=1, layers=[0]).calls
+    (call,) = record(sharp("llama"), padded("left"), Selection(row=1, layers=[0])).calls
     rows = call.allowed_matrix(0).any(-1)
     assert not rows[:3].any()
     assert rows[3:].all()
@@ -438,7 +441,7 @@ def test_rows_without_any_allowed_key_do_not_count():
 
 
 def test_a_head_whose_weights_were_not_captured_has_no_certificate():
-    (call,) = capture(sharp("llama"), ids(), layers=[1], heads=[2]).calls
+    (call,) = record(sharp("llama"), ids(), Selection(layers=[1], heads=[2])).calls
     assert certify(call, 2).verdict is Verdict.CERTIFIED
     with pytest.raises(InputError, match=r"head 3 of layer 1 was not captured: captured are \[2\]"):
         certify(call, 3)
@@ -478,7 +481,7 @@ def test_what_adding_up_many_alike_values_loses_is_no_fault() -> None:
 
 def test_what_a_mask_of_minus_a_billion_loses_in_rounding_does_not_widen_the_tolerance() -> None:
     """Some models forbid by adding -1e9, which stays a number: no rounding of it can give it weight."""
-    (call,) = capture(sharp("bert"), ids(), layers=[1]).calls
+    (call,) = record(sharp("bert"), ids(), Selection(layers=[1])).calls
     forbidding = torch.zeros(1, TOKENS, TOKENS)
     forbidding[..., 4] = -1e9
     logits = (call.q[2] @ call.k[2].T) * call.scale + forbidding[0]

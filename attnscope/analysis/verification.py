@@ -10,12 +10,15 @@ from torch import Tensor, nn
 
 from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
-from attnscope.capture.run import can_be_traced, evaluating, forced, run_watched
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.routes import traced_instead
+from attnscope.capture.run import run_watched
+from attnscope.capture.selection import Labels
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, sites
 from attnscope.model.anatomy.towers import Tower, towers
 from attnscope.model.anatomy.without import without_attention
-from attnscope.results import LayerCheck, OutputCheck, Provenance, Route, Verification
+from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
 
@@ -48,14 +51,12 @@ def verification(
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 
-    every = [site for tower in found for site in tower.sites]
+    every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
     with final_hidden_states(model) as after, running(every) as ran:
-        watched = run_watched(model, inputs, every, None, keep, tokens=tokens, target=target)
+        watched = run_watched(model, inputs, every, keep, labels)
         outputs = compared({**before, **untouched}, {**after, **watched})
         if mute := _could_have_asked(every, ran, checks):
-            again = run_watched(
-                model, inputs, forced(mute, Route.TRACED), None, keep, tokens=tokens, target=target
-            )
+            again = run_watched(model, inputs, mute, keep, labels)
             outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
     silent = [check for tower in found for check in _unread(tower, ran, checks)]
     idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
@@ -83,12 +84,10 @@ def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
 
 def _could_have_asked(
     every: Sequence[Site], ran: Container[nn.Module], checks: Sequence[LayerCheck]
-) -> list[Site]:
-    """The modules whose code asks for a kernel, but which made their attention without one."""
+) -> tuple[Site, ...]:
+    """The modules whose code asks for a kernel, but which made their attention without one, to be traced."""
     seen = {check.module for check in checks}
-    mute = [site for site in every if site.module in ran and site.path not in seen]
-    mute = [site for site in mute if site.route is not Route.TRACED]
-    return mute if can_be_traced(mute) else []
+    return traced_instead([site for site in every if site.module in ran and site.path not in seen])
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:

@@ -1,7 +1,7 @@
 """Provenance and tokens of a run on a model object whose origin nobody told us."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -9,9 +9,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope import __version__
+from attnscope.attention import AttentionCall
 from attnscope.capture.takeover import kernel_name
 from attnscope.model.anatomy.sites import Site, sites
-from attnscope.model.anatomy.towers import named_after_senses
+from attnscope.model.anatomy.towers import Tower, named_after_senses
 from attnscope.model.inputs.text import tokens_from_encoding
 from attnscope.model.media.patches import reader_of
 from attnscope.results import Kind, Provenance, Route
@@ -29,28 +30,46 @@ def kernel_of(site: Site) -> str:
 
 
 def provenance_of(
-    model: nn.Module, tokens: Tokens | None, known: Mapping[str, Any] | None = None
+    model: nn.Module,
+    tokens: Tokens | None,
+    known: Mapping[str, Any] | None = None,
+    watched: Sequence[Site] | None = None,
 ) -> Provenance:
-    """What the model object itself tells; fields that are `known` better take its place."""
+    """What the model object itself tells; fields that are `known` better take its place.
+
+    `watched` are the modules that the attention was read from, all that there are where none are given.
+    """
     config = model.config
     name = getattr(config, "_name_or_path", "") or type(model).__name__
     parameter = next(model.parameters())
-    found = sites(model)
-    told: dict[str, Any] = {
+    there = sites(model) if watched is None else watched
+    itself: dict[str, Any] = {
         "requested": name,
         "model": name,
         "architecture": type(model).__name__,
         "revision": getattr(config, "_commit_hash", None),
         "digest": None,
         "demo": False,
-        "kernel": ", ".join(sorted({kernel_of(site) for site in found})),
-        "route": ", ".join(sorted({str(site.route) for site in found})) or str(Route.RETURNED),
+        "kernel": ", ".join(sorted({kernel_of(site) for site in there})),
+        "route": ", ".join(sorted({str(site.route) for site in there})) or str(Route.RETURNED),
         "device": str(parameter.device),
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "versions": versions(),
         "token_ids": () if tokens is None else tokens.ids,
     }
-    return Provenance(**{**told, **(known or {})})
+    return Provenance(**{**itself, **(known or {})})
+
+
+def as_read(
+    model: nn.Module,
+    tower: Tower,
+    calls: Sequence[AttentionCall],
+    tokens: Tokens | None,
+    known: Mapping[str, Any] | None,
+) -> Provenance:
+    """The provenance with the route of what was read; without calls, of what the model returned."""
+    route = ", ".join(dict.fromkeys(str(call.route) for call in calls)) or str(Route.RETURNED)
+    return replace(provenance_of(model, tokens, known, tower.sites), route=route)
 
 
 def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens | None:

@@ -7,17 +7,20 @@ from the model empties its column.
 
 import inspect
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.describe import kernel_of, numbered, provenance_of, sides_of, tokens_of
-from attnscope.capture.run import batch_size, chosen_layer, chosen_row, evaluating, tower_of
+from attnscope.capture.describe import as_read, kernel_of, numbered, sides_of, tokens_of
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.routes import tower_of, wanted_layers
+from attnscope.capture.run import batch_size, chosen_row
+from attnscope.capture.selection import Labels, Selection
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, Provenance, Route
@@ -56,30 +59,24 @@ class Returned:
         return next(each for each in self.layers if each.layer == number)
 
 
-def returned(
+def ask_for_weights(
     model: nn.Module,
     inputs: Mapping[str, Any],
+    selection: Selection = Selection(),  # noqa: B008 - frozen
+    labels: Labels = Labels(),  # noqa: B008
     *,
-    layers: Sequence[int] | None = None,
-    kind: Kind | None = None,
-    tower: str | None = None,
-    tokens: Tokens | None = None,
-    target: Tokens | None = None,
-    provenance: Provenance | None = None,
-    row: int = 0,
     reason: str = SPARSE,
 ) -> Returned:
-    """The weights that `model` returns for `inputs` when it is asked for its attentions; as `capture` else.
+    """The weights that `model` returns for `inputs` when it is asked for its attentions; as `record` else.
 
     Raises `InputError` where it returns none, or what it returns is not weights by head, query and key.
     """
-    chosen, row = tower_of(model, kind, tower), chosen_row(row, inputs)
-    depth = chosen.layers
-    wanted = sorted({chosen_layer(each, depth) for each in layers}) if layers is not None else list(depth)
-    tokens = tokens or tokens_of(inputs, row)
-    sides = sides_of(model, inputs, tokens, target, row)
+    chosen, row = tower_of(model, selection.kind, selection.tower), chosen_row(selection.row, inputs)
+    wanted = sorted(wanted_layers(chosen, selection.layers))
+    tokens = labels.tokens or tokens_of(inputs, row)
+    sides = sides_of(model, inputs, tokens, labels.target, row)
     made = _made(model, inputs, chosen)
-    found = []
+    layers = []
     for layer in wanted:
         weights = _checked(made.get(layer), chosen, layer, batch_size(inputs))[row]
         queries, keys = sides.of(chosen.kind, weights.shape[1], weights.shape[2], chosen.pattern)
@@ -87,12 +84,10 @@ def returned(
             keys = numbered(weights.shape[2])
         notes = (_NUMBERED,) if keys.names == numbered(len(keys)).names else ()
         path = next(site.path for site in chosen.sites if layer in site.layers)
-        found.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
-    origin = provenance or provenance_of(model, tokens)
-    kernel = ", ".join(sorted({kernel_of(site) for site in chosen.sites}))
-    origin = replace(origin, route=str(Route.RETURNED), kernel=kernel)
+        layers.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
+    origin = as_read(model, chosen, [], tokens if labels.read is None else labels.read, labels.source)
     place = "" if chosen.alone else chosen.name
-    return Returned(tuple(found), chosen.kind, len(depth), reason, origin, place)
+    return Returned(tuple(layers), chosen.kind, len(chosen.layers), reason, origin, place)
 
 
 def _made(model: nn.Module, inputs: Mapping[str, Any], tower: Tower) -> dict[int, Tensor]:
@@ -138,15 +133,14 @@ def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
     """While open, keeps what the modules of each layer return, beside their output."""
     seen: dict[int, list[Tensor]] = defaultdict(list)
     calls: Counter[nn.Module] = Counter()
-    layers = {site.module: site.layers for site in tower.sites}
+    site_of = {site.module: site for site in tower.sites}
 
     def keep(module: nn.Module, _inputs: Any, output: Any) -> None:
-        mine = layers[module]
-        layer = mine[min(calls[module], len(mine) - 1)]
+        layer = site_of[module].layer_of(calls[module])
         calls[module] += 1
         seen[layer] += list(_tensors(output))[1:]
 
-    handles = [module.register_forward_hook(keep) for module in layers]
+    handles = [module.register_forward_hook(keep) for module in site_of]
     try:
         yield seen
     finally:

@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import compare, heads, model, options, predict, report, sdpa, tsne, verify
+    from attnscope.cli import compare, heads, model, options, predict, report, sdpa, show, tsne, verify
 
     for command in (
         heads.heads,
@@ -100,6 +100,7 @@ def _register() -> None:
         report.report,
         verify.verify,
         model.model,
+        show.show,
     ):
         app.command(command.__name__, cls=Panelled)(options.grouped(command))
 

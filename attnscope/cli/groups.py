@@ -1,40 +1,25 @@
-"""Options that belong together, as the commands get them: which model, which texts, which heads."""
+"""Options that belong together, as the commands get them: which model, what it reads, which heads.
+
+Each is the session's own request with an option for every field, so that it is checked there.
+"""
 
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
+from attnscope.session import request
 
 if TYPE_CHECKING:
-    from attnscope.model.loaded import Model
-    from attnscope.results import HeadView, HeadWeights, MapSettings, Special
-
-MASKED = "I was watching the door when [MASK] opened."
-WHOLE = "I was watching the door when it opened."  # for a model that has no mask
-SPECIAL = {name: name for name in ("show", "hide", "renormalise")} | {"renormalize": "renormalise"}
-KINDS = ("encoder", "decoder", "cross")
-KERNELS = (
-    "eager",
-    "sdpa",
-    "flex_attention",
-    "flash_attention_2",
-    "flash_attention_3",
-    "flash_attention_4",
-)
-ROUTES = {
-    "takeover": "takeover",
-    "custom": "custom name",
-    "traced": "traced operations",
-    "returned": "returned weights",
-}  # as they are called in results
-DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
+    from attnscope.model.inputs.generation import Settings
+    from attnscope.results import MapSettings
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(request.ModelRequest):
     """Which model to load, and how."""
 
     PANEL = "Which model, and how it runs"
@@ -47,59 +32,83 @@ class Request:
     allow_pickle: options.AllowPickle = False
     attention: options.Attention = "eager"
 
-    @property
-    def loading(self) -> dict[str, Any]:
-        """What loading a checkpoint that was found needs to know."""
-        return {
-            "device": self.device,
-            "dtype": self.dtype,
-            "remote_code": self.trust_remote_code,
-            "attention": self.attention,
-        }
+
+@dataclass(frozen=True)
+class Writing:
+    """How far the model goes on with the text, and how."""
+
+    PANEL = "Text that the model writes"
+
+    generate: options.Generate = None
+    sample: options.Sample = None
+    temperature: options.Temperature = None
+    top_p: options.TopP = None
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
-        if self.attention not in KERNELS:
-            raise InputError(f"unknown attention kernel '{self.attention}': {', '.join(KERNELS)}")
+        drawn = self.temperature is not None or self.top_p is not None
+        if self.generate is None and (drawn or self.sample is not None):
+            raise InputError("--sample, --temperature and --top-p go with --generate: say how many tokens")
+        if drawn and self.sample is None:
+            raise InputError("--temperature and --top-p go with --sample: give a seed")
+        if self.generate is not None and self.generate < 1:
+            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            raise InputError(f"--temperature is {self.temperature:g}: it lies above 0")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InputError(f"--top-p is {self.top_p:g}: it lies above 0, at most at 1")
+
+    @property
+    def settings(self) -> "Settings | None":
+        """The same for the model, None where it is not to write."""
+        if self.generate is None:
+            return None
+        from attnscope.model.inputs.generation import Settings
+
+        return Settings(self.generate, self.sample, self.temperature, self.top_p)
 
 
 @dataclass(frozen=True)
-class Texts:
-    """What the model reads: one text or a pair, and for an encoder-decoder what its decoder reads."""
+class Read:
+    """What the model reads: a text or a pair, a picture or a sound, and what its decoder reads."""
 
     PANEL = "What is read"
 
-    text: options.Text
+    text: options.SparedText = None
     pair: options.Pair = None
     target: options.Target = None
     truncate: options.Truncate = False
+    image: options.Image = None
+    audio: options.Audio = None
 
-    def read(self) -> tuple[str, ...]:
-        """The text or the two of a pair, `-` from standard input; `InputError` for what is not UTF-8."""
-        text = _standard_input() if self.text == "-" else self.text
-        return tuple(decoded(each) for each in (text, self.pair) if each is not None)
+    def __post_init__(self) -> None:
+        if self.text is None and self.image is None and self.audio is None:
+            raise InputError("give a text to read, or a file with --image or --audio")
 
-    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
-        """The texts as this model can read them."""
-        return read
-
-
-@dataclass(frozen=True)
-class ArticleTexts(Texts):
-    """Texts where none need be given: then the sentence of the articles."""
-
-    text: options.ArticleText = None  # type: ignore[assignment]
-
-    def read(self) -> tuple[str, ...]:
-        return super().read() if self.text is not None else replace(self, text=MASKED).read()
-
-    def suited(self, read: tuple[str, ...], model: "Model") -> tuple[str, ...]:
-        return (WHOLE,) if self.text is None and model.tokenizer.mask_token is None else read
+    def inputs(self, writing: Writing = Writing()) -> request.Inputs:
+        """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8."""
+        return request.Inputs(
+            text=given(self.text),
+            pair=None if self.pair is None else decoded(self.pair),
+            target=None if self.target is None else decoded(self.target),
+            image=self.image,
+            audio=self.audio,
+            generation=writing.settings,
+            truncate=self.truncate,
+        )
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ArticleRead(Read):
+    """The same where none need be given: then the sentence of the articles."""
+
+    text: options.ArticleText = None
+
+    def __post_init__(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Wanted(request.Wanted):
     """Which layers and heads of which kind of attention, as the user wrote them."""
 
     PANEL = "Which attention"
@@ -111,12 +120,6 @@ class Wanted:
     block: options.Block = 0
     route: options.Route = None
 
-    def __post_init__(self) -> None:
-        if self.kind not in (None, *KINDS):
-            raise InputError(f"no kind of attention '{self.kind}': {', '.join(KINDS)}")
-        if self.route not in (None, *ROUTES):
-            raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
-
 
 @dataclass(frozen=True)
 class ArticleHead(Wanted):
@@ -127,38 +130,17 @@ class ArticleHead(Wanted):
 
 
 @dataclass(frozen=True)
-class Looking:
+class Looking(request.Looking):
     """How to look at weights: by words instead of tokens, with special tokens or without."""
 
     PANEL = SHOWN
 
     words: options.Words = False
-    special_tokens: options.SpecialTokens = "show"
-
-    def __post_init__(self) -> None:
-        if self.special_tokens.casefold() not in SPECIAL:
-            raise InputError(f"--special is '{self.special_tokens}': {', '.join(list(SPECIAL)[:3])}")
-
-    @property
-    def changes(self) -> bool:
-        """Whether weights are looked at in another way than by all tokens."""
-        return self.words or self.special is not self.special.SHOW
-
-    def at(self, head: "HeadWeights") -> "HeadView | None":
-        """The weights of `head` looked at so; None where that is as they are."""
-        from attnscope.analysis.views import viewed
-
-        return viewed(head, words=self.words, special=self.special) if self.changes else None
-
-    @property
-    def special(self) -> "Special":
-        from attnscope.results import Special
-
-        return Special(SPECIAL[self.special_tokens.casefold()])
+    special: options.SpecialTokens = "show"
 
 
 @dataclass(frozen=True)
-class Mapping:
+class MapOptions:
     """How to draw a map."""
 
     PANEL = "The map"
@@ -174,6 +156,41 @@ class Mapping:
         from attnscope.results import MapSettings
 
         return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter, self.center_keys)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a result goes: files, and one JSON document in place of the screen."""
+
+    PANEL = SHOWN
+
+    out: options.Out = None
+    json: options.Json = False
+
+    @property
+    def targets(self) -> list[Path]:
+        return list(self.out or [])
+
+
+@dataclass(frozen=True)
+class NumbersDelivery(Delivery):
+    """The same for a result that has no picture."""
+
+    out: options.Numbers = None
+
+
+@dataclass(frozen=True)
+class PictureDelivery(Delivery):
+    """The same for a result that is a picture first."""
+
+    out: options.Picture = None
+
+
+def given(text: str | None) -> str | None:
+    """A text argument as it was meant, `-` standing for standard input."""
+    if text is None:
+        return None
+    return decoded(_standard_input() if text == "-" else text)
 
 
 def _standard_input() -> str:

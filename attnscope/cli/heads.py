@@ -1,58 +1,101 @@
-"""`attnscope heads`: one head in full, or an overview of several."""
+"""`attnscope heads`: one head in full, an overview of several, or either over a picture or a sound."""
 
-from enum import StrEnum
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import Looking, Request, Wanted
-from attnscope.cli.media import Media, SparedTexts, check_media, show_media
-from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.reading import one_head, several_heads
-from attnscope.cli.session import Session, open_session
-from attnscope.cli.terms import Terms, check_terms, show_terms
-from attnscope.cli.writing import Writing
+from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
+from attnscope.vocabulary import Stage
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from attnscope.results import HeadView, HeadWeights, Overview
-
-
-class Show(StrEnum):
-    """What of a head is tabulated."""
-
-    WEIGHTS = "weights"
-    SCORES = "scores"
-    SCALED = "scaled"
-    Q = "q"
-    K = "k"
-    V = "v"
-    OUTPUT = "output"
-
+    from attnscope.render.focus import Focus
+    from attnscope.results import Result
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
 
 Shown = Annotated[
-    Show,
+    Stage,
     typer.Option(
         "--show",
         help="What to tabulate; scores are q.k, scaled is what enters the softmax.",
     ),
 ]
+Terms = Annotated[
+    bool,
+    typer.Option(
+        "--terms",
+        help="Take the scores of one head apart: product, scale, cap, positions, mask; with --query for "
+        "every key of one query, and with --key for one pair.",
+        show_default=False,
+    ),
+]
+Measures = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME[,NAME...]|all",
+        help="What the grid of several heads shows, as `attnscope measures` lists it. Default: entropy.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is shown of the heads. Raises `InputError` for options that do not go together."""
+
+    PANEL = SHOWN
+
+    query: options.QueryOverFile = None
+    show: Shown = Stage.WEIGHTS
+    terms: Terms = False
+    key: options.Key = None
+    measure: Measures = None
+
+    def check(self, looking: Looking, read: Read, writing: Writing) -> None:
+        if self.query is not None and self.show is not Stage.WEIGHTS:
+            raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
+        if looking.changes and self.show is not Stage.WEIGHTS:
+            raise InputError(
+                f"--words and --special are about weights: --show {self.show} belongs to single tokens"
+            )
+        others = [f"--show {self.show}"] if self.show is not Stage.WEIGHTS else []
+        others += ["--words and --special"] if looking.changes else []
+        if self.key is not None and (self.query is None or not self.terms):
+            raise InputError("--key needs --terms and --query: the score of one pair is taken apart")
+        if self.terms and others:
+            raise InputError(
+                f"--terms is about the scores of single tokens: leave {' and '.join(others)} out"
+            )
+        if read.image is None and read.audio is None:
+            return
+        others += ["--terms"] if self.terms else []
+        others += ["--generate"] if writing.generate else []
+        others += ["--measure"] if self.measure is not None else []
+        if others:
+            raise InputError(
+                f"--image and --audio show the weights of one query: leave {' and '.join(others)} out"
+            )
+
+    @property
+    def measures(self) -> tuple[str, ...] | None:
+        """The measures that are asked for by name, None where none are."""
+        if self.measure is None:
+            return None
+        from attnscope.measures import parse_measures
+
+        return parse_measures(self.measure)
 
 
 def heads(
-    texts: SparedTexts,
-    media: Media,
+    read: Read,
     wanted: Wanted,
-    query: options.QueryOverFile = None,
-    show: Shown = Show.WEIGHTS,
-    terms: Terms = False,
-    key: options.Key = None,
-    out: options.Out = None,
-    json: options.Json = False,
+    asked: Asked,
+    delivery: Delivery,
     *,
     looking: Looking,
     writing: Writing,
@@ -63,87 +106,43 @@ def heads(
 
     With one --layer and one --head that head in full; otherwise an overview of the chosen heads.
     """
-    if query is not None and show is not Show.WEIGHTS:
-        raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
-    if looking.changes and show is not Show.WEIGHTS:
-        raise InputError(
-            f"--words and --special are about weights: --show {show.value} belongs to single tokens"
-        )
-    others = [f"--show {show.value}"] if show is not Show.WEIGHTS else []
-    others += ["--words and --special"] if looking.changes else []
-    check_terms(terms, key=key, query=query, others=others)
-    targets = list(out or [])
-    check_targets(targets, PICTURES + NUMBERS)
-    if media.given:
-        check_media([*others, *(["--terms"] if terms else []), *(["--generate"] if writing.generate else [])])
-        show_media(media, texts, wanted, request, output, targets, query=query, json=json)
-        return
-    session = open_session(request, texts, wanted, output, writing=writing)
-    if terms:
-        show_terms(session, output, targets, query=query, key=key, json=json)
-    elif len(session.layers) == len(session.heads) == 1:
-        _one(session, output, targets, looking, query=query, show=show, json=json)
+    asked.check(looking, read, writing)
+    check_delivery(delivery, "HeadWeights")
+    inputs, measures = read.inputs(writing), asked.measures
+    from attnscope.session.reading import open_chosen
+
+    reading, chosen = open_chosen(request, inputs, wanted, output)
+    if inputs.sensed:
+        from attnscope.session.sensing import lay_over
+
+        output.deliver(lay_over(reading, chosen, decoded(asked.query or "") or None), delivery)
+    elif chosen.one or asked.terms:
+        if measures is not None:
+            raise InputError("--measure is about several heads: leave --head out, or name several")
+        result, focus = _one(reading, chosen, asked, looking)
+        output.deliver(result, delivery, focus)
     else:
-        if query is not None or show is not Show.WEIGHTS:
+        if asked.query is not None or asked.show is not Stage.WEIGHTS:
             raise InputError("--query and --show need one head: give one --layer and one --head")
-        _several(session, output, targets, looking, json=json)
+        from attnscope.session.heads import ENTROPY, read_overview
+
+        output.deliver(read_overview(reading, chosen, measures or ENTROPY, looking), delivery)
 
 
-def _one(
-    session: Session,
-    output: Output,
-    targets: list[Path],
-    looking: Looking,
-    *,
-    query: str | None,
-    show: Show,
-    json: bool,
-) -> None:
-    with output.working("reading the attention"):
-        head = one_head(session, output, show=show.value)
-        result = looking.at(head) or head
-    position = None if query is None else result.query_tokens.position(query)
-    save(output, targets, result, lambda: _heatmap(result, show))
-    if json:
-        output.document(result)
+def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[Result, Focus]":
+    """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
+    from attnscope.render.focus import Focus
+    from attnscope.session.heads import look_at, read_terms, read_weights
+
+    if asked.terms:
+        terms = read_terms(reading, chosen)
+        queries, keys = terms.head.query_tokens, terms.head.key_tokens
+        result: Result = terms
     else:
-        from attnscope.render import screen as terminal
-
-        body = (
-            terminal.matrix(result, show.value, output.width)
-            if position is None
-            else terminal.query_bars(result, position, output.width)
-        )
-        output.show(terminal.header(head), terminal.certificate_line(head.certificate), "", body)
-    finish(head.certificate.verdict)
-
-
-def _several(session: Session, output: Output, targets: list[Path], looking: Looking, *, json: bool) -> None:
-    with output.working("reading the attention"):
-        result = several_heads(session, output)
-    if looking.changes:
-        from attnscope.analysis.views import viewed_overview
-
-        result = viewed_overview(result, words=looking.words, special=looking.special)
-    save(output, targets, result, lambda: _overview_figure(result))
-    if json:
-        output.document(result)
-    else:
-        from attnscope.render import screen as terminal
-
-        output.show(terminal.header(result), "", terminal.overview(result, output.width))
-    finish(
-        max((each.verdict for row in result.certificates for each in row), key=lambda verdict: verdict.rank)
-    )
-
-
-def _heatmap(result: "HeadWeights | HeadView", show: Show) -> "Figure":
-    from attnscope.render.figure import heatmap
-
-    return heatmap(result, show.value)
-
-
-def _overview_figure(result: "Overview") -> "Figure":
-    from attnscope.render.figure import overview_figure
-
-    return overview_figure(result)
+        head = read_weights(reading, chosen, asked.show)
+        shown = look_at(head, looking) or head
+        queries, keys = shown.query_tokens, shown.key_tokens
+        result = shown
+    query = () if asked.query is None else (queries.position(asked.query),)
+    key = None if asked.key is None else keys.position(asked.key)
+    return result, Focus(asked.show.value, query, key)

@@ -1,30 +1,28 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.errors import CertificateError, InputError
+from attnscope.errors import CertificateError
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from attnscope.cli.groups import Delivery, PictureDelivery
+    from attnscope.render.focus import Focus
     from attnscope.results import HeadAttention, Result, Verdict
 
 NARROWEST = 40
-PICTURES = (".png", ".svg", ".pdf")
-NUMBERS = (".npz", ".csv", ".json")
 
 
 class Output:
-    """The two streams of one run. `quiet` keeps progress and notices to itself."""
+    """The two streams of one run, and the listener of its session. `quiet` keeps notices to itself."""
 
     PANEL = "Besides"
 
@@ -42,11 +40,29 @@ class Output:
     def width(self) -> int:
         return self.screen.width
 
-    def show(self, *parts: "RenderableType") -> None:
+    def deliver(self, result: "Result", delivery: "Delivery", focus: "Focus | None" = None) -> None:
+        """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed."""
+        from attnscope.render.focus import WHOLE
+
+        focus = focus or WHOLE
+        if delivery.targets:
+            from attnscope.render.saving import save
+
+            for target in delivery.targets:
+                save(result, target, focus, self.notice)
+        if delivery.json:
+            self._document(result)
+        else:
+            from attnscope.render.screen import screen
+
+            self._show(*screen(result, self.width, focus))
+        finish(result.verdict)
+
+    def _show(self, *parts: "RenderableType") -> None:
         for part in parts:
             self.screen.print(part)
 
-    def document(self, result: "Result") -> None:
+    def _document(self, result: "Result") -> None:
         """The result as one JSON document in UTF-8, whatever the terminal speaks."""
         from attnscope.render import files
 
@@ -76,90 +92,34 @@ def _nobody_reads_on() -> None:
     raise BrokenPipeError
 
 
-def finish(verdict: "Verdict") -> None:
+def finish(verdict: "Verdict | None") -> None:
     """End with exit code 5 when the certificate failed; what there is has been shown and written by then."""
     if verdict == "failed":
         raise CertificateError("the certificate FAILED: do not trust these numbers")
 
 
-def check_targets(targets: list[Path], suffixes: tuple[str, ...]) -> None:
-    """Refuse a target that could not be written, before any work is done."""
-    for target in targets:
-        if target.suffix.lower() not in suffixes:
-            raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
-        if os.path.isdir(target):
-            raise InputError(f"cannot write '{target}': it is a folder")
-        try:
-            nearest = next(folder for folder in target.absolute().parents if folder.exists())
-        except OSError as error:
-            raise InputError(f"cannot write '{target}': {error.strerror}") from error
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
+def check_delivery(delivery: "Delivery", kind: str) -> None:
+    """Refuse a file that this kind of result has no form for, or that cannot be written, before any work."""
+    if delivery.targets:
+        from attnscope import results
+        from attnscope.render.saving import check_targets, suffixes
+
+        check_targets(delivery.targets, suffixes(getattr(results, kind)))
 
 
-def or_default(targets: list[Path], command: str, head: "HeadAttention", *, json: bool) -> list[Path]:
-    """`targets`, or where none is named the picture's own place; no picture where JSON was asked for.
+def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention") -> "PictureDelivery":
+    """Where no file is named, the picture's own place beside the screen; none where JSON was asked for.
 
     It is the same place for the same head of the same model, and refused at once where it cannot be written.
     """
-    if targets or json:
-        return targets
+    if delivery.targets or delivery.json:
+        return delivery
+    from dataclasses import replace
+
+    from attnscope.render.saving import PICTURES, check_targets
+
     model = re.sub(r"[^\w.-]+", "-", Path(head.provenance.model).name) or "model"
     kind = "" if head.kind == "encoder" else f"-{head.kind}"
-    own = [Path("outputs") / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"]
-    check_targets(own, PICTURES)
-    return own
-
-
-def write(target: Path, content: bytes) -> None:
-    """`content` at `target`, complete or not at all; folders are made as needed."""
-    part = target.with_name(f".{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        os.replace(part, target)
-    except OSError as error:
-        raise InputError(f"cannot write '{target}': {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def save(
-    output: Output,
-    targets: list[Path],
-    result: "Result",
-    picture: Callable[[], "Figure"] | None = None,
-    pages: Callable[[], "list[Figure]"] | None = None,
-) -> None:
-    """`result` into every target, as its suffix says; `picture` makes the figure where one is wanted.
-
-    `pages` makes the figures of a PDF that has several.
-    """
-    for target in targets:
-        suffix = target.suffix.lower()
-        draw = pages if pages is not None and suffix == ".pdf" else picture
-        content = _numbers(result, suffix) if suffix in NUMBERS else _picture(output, draw, suffix)
-        write(target, content)
-        output.notice(f"wrote {target}")
-
-
-def _numbers(result: "Result", suffix: str) -> bytes:
-    from attnscope.render import files
-
-    if suffix == ".npz":
-        return files.as_npz(result)
-    return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
-
-
-def _picture(output: Output, picture: "Callable[[], Figure | list[Figure]] | None", suffix: str) -> bytes:
-    os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
-    from attnscope.render import figure
-
-    assert picture is not None
-    drawn = picture()
-    for page in drawn if isinstance(drawn, list) else [drawn]:
-        if missing := figure.missing_glyphs(page):
-            output.notice(f"no installed font has {missing}: drawn as boxes")
-            break
-    return figure.figure_bytes(drawn, figure.FORMATS[PICTURES.index(suffix)])
+    own = Path("outputs") / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"
+    check_targets([own], PICTURES)
+    return replace(delivery, out=[own])

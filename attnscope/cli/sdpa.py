@@ -5,18 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli import options
 from attnscope.cli.arrays import Arrays
-from attnscope.cli.groups import Request, Texts, Wanted
-from attnscope.cli.output import NUMBERS, PICTURES, Output, check_targets, finish, save
-from attnscope.cli.session import open_session
+from attnscope.cli.groups import Delivery
+from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.typed_arrays import number
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from rich.console import RenderableType
-
     from attnscope.results import ScaleStudy, Worked
 
 
@@ -73,17 +68,18 @@ def sdpa(
     lookup: Lookup = None,
     head: Head = None,
     decimals: Decimals = 4,
-    out: options.Out = None,
-    json: options.Json = False,
     *,
+    delivery: Delivery,
     output: Output,
 ) -> None:
     """Work attention out on numbers you give, every step with its shape.
 
     attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"
     """
-    targets = list(out or [])
-    check_targets(targets, PICTURES + NUMBERS)
+    check_delivery(delivery, "Worked")
+    from attnscope.render.focus import Focus
+    from attnscope.session.working import work_through_theatre
+
     chosen = _scoring(scoring, no_scale)
     if arrays.any + (table is not None) + (example is not None) > 1:
         raise InputError("give one of these: arrays, --table or --example")
@@ -96,18 +92,12 @@ def sdpa(
     if table is not None or lookup:
         result: Worked | ScaleStudy = _dictionary(table, lookup)
     elif example == "theatre":
-        result = _theatre(head, output)
+        result = work_through_theatre(head, output)
     else:
         result = _worked(arrays, example, chosen, causal, output)
     for warning in result.warnings:
         output.notice(warning)
-    save(output, targets, result, lambda: _figure(result))
-    if json:
-        output.document(result)
-    else:
-        output.show(_text(result, output.width, decimals))
-    if result.verdict is not None:
-        finish(result.verdict)
+    output.deliver(result, delivery, Focus(decimals=decimals))
 
 
 def _scoring(scoring: Scoring | None, no_scale: bool) -> Scoring | None:
@@ -158,32 +148,3 @@ def _entries(table: str) -> dict[str, float]:
             raise InputError(f"--table has two values for '{key}'")
         entries[key] = number(value, f"--table, {key}")
     return entries
-
-
-def _theatre(head: str | None, output: Output) -> "Worked":
-    """The theatre sentence through one head of the bundled model, captured and certified."""
-    from attnscope.capture import provenance_of
-    from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
-
-    wanted = Wanted(layer=str(LAYER), head=str(HEAD) if head is None else head)
-    session = open_session(Request("demo"), Texts(SENTENCE), wanted, output)
-    if len(session.heads) != 1:
-        raise InputError("--head: the theatre needs one head")
-    with output.working("reading the attention"):
-        model, tokens = session.model, session.encoded.tokens
-        provenance = provenance_of(model.module, tokens, model.origin())
-        return theatre(model.module, session.inputs, tokens, provenance, session.heads[0])
-
-
-def _text(result: "Worked | ScaleStudy", width: int, decimals: int) -> "RenderableType":
-    from attnscope.render.worked.scale import scale_table
-    from attnscope.render.worked.terminal import worked
-    from attnscope.results import ScaleStudy
-
-    return scale_table(result, width) if isinstance(result, ScaleStudy) else worked(result, width, decimals)
-
-
-def _figure(result: "Worked | ScaleStudy") -> "Figure":
-    from attnscope.render.worked.figure import worked_figure
-
-    return worked_figure(result)

@@ -2,9 +2,13 @@
 
 import inspect
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.towers import Tower, towers
 from attnscope.model.inputs import target
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
@@ -17,22 +21,43 @@ _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "a
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A loaded model with its tokenizer, None where it reads no text and came without.
+    """A model in memory with its tokenizer, None where it reads no text and came without.
 
     `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks;
-    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read.
+    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. A model that
+    was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and sounds.
     """
 
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint | None
     module: Any
     tokenizer: Any
     layers: int | None
     missing: tuple[str, ...] = ()
     quantised: str | None = None
+    processor: Any = None
 
     @property
     def name(self) -> str:
-        return self.checkpoint.source.name
+        if self.checkpoint is not None:
+            return self.checkpoint.source.name
+        return getattr(self.module.config, "_name_or_path", "") or type(self.module).__name__
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie that it was loaded from; `InputError` where it was not."""
+        if self.checkpoint is None:
+            raise InputError(f"{self.name} was given without a processor: give one that reads the file")
+        return self.checkpoint.source.folder
+
+    @property
+    def skeleton(self) -> Any:
+        """Its modules, which for a `Plan` are without weights."""
+        return self.module
+
+    @cached_property
+    def towers(self) -> tuple[Tower, ...]:
+        """Where it has attention; some models put in other modules when they first run."""
+        return towers(sites(self.module))
 
     @property
     def writes(self) -> bool:
@@ -98,6 +123,8 @@ class Model:
 
     def origin(self) -> dict[str, Any]:
         """The provenance fields that only loading knows."""
+        if self.checkpoint is None:
+            return {}
         source = self.checkpoint.source
         return {
             "requested": source.requested,

@@ -2,20 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float
 
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Special
 
-
-class Special(StrEnum):
-    """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
-
-    SHOW = "show"
-    HIDE = "hide"
-    RENORMALISE = "renormalise"
+__all__ = ["Special", "SpecialMass", "special_mass"]
 
 
 @dataclass(frozen=True)

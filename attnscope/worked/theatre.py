@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from attnscope.analysis.head import head_attention
 from attnscope.attention import AttentionCall
-from attnscope.capture import capture
-from attnscope.capture.run import evaluating
-from attnscope.results import HeadAttention, Provenance
+from attnscope.capture import Labels, Selection, record
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.results import HeadAttention
 from attnscope.results.worked import Check, Given, Pair, Worked
 from attnscope.tokens import Tokens
 from attnscope.worked.attention import work_out
@@ -33,14 +33,20 @@ class _Seen:
 
 
 def theatre(
-    model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, head: int = HEAD
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    head: int = HEAD,
+    source: Mapping[str, Any] | None = None,
 ) -> Worked:
     """Head `head` of layer 0 of a BERT `model` as a worked example: X is what its attention really reads.
 
     The queries, keys and values made from X are held against the captured ones, the attention against the
     model's own (its certificate), and the outputs of all heads together against what the layer wrote.
+    `source` is as in `Labels`.
     """
-    captured = capture(model, inputs, layers=[LAYER], tokens=tokens, provenance=provenance)
+    captured = record(model, inputs, Selection(layers=[LAYER]), Labels(tokens, source=source))
+    provenance = captured.provenance
     call, real = captured.call(LAYER), head_attention(captured, LAYER, head)
     attention = model.get_submodule(call.module)
     projection = model.get_submodule(call.module.removesuffix("self") + "output.dense")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnscope.analysis.comparison import compare_layers, compare_models, compare_texts
 from attnscope.analysis.distances import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Between, Comparison, Kind, Verdict
 
@@ -32,7 +32,7 @@ A, B = reading(PLACES[0], 9, seed=3), reading(PLACES[1], 7, seed=4)
 
 def compared(family: str, **changed: object) -> Comparison:
     model = sharp(family)
-    return compare_texts(capture(model, A), capture(model, B), PLACES, **{**EVERY, **changed})
+    return compare_texts(record(model, A), record(model, B), PLACES, **{**EVERY, **changed})
 
 
 def slow_cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -143,7 +143,7 @@ def test_a_rotary_position_changes_query_and_key_and_the_unrotated_key_shows_by_
 
 def test_at_the_same_position_the_rotation_changes_no_cosine() -> None:
     model, other = sharp("llama"), reading(PLACES[0], 8, seed=5)
-    result = compare_texts(capture(model, A), capture(model, other), (PLACES[0],) * 2, **EVERY)
+    result = compare_texts(record(model, A), record(model, other), (PLACES[0],) * 2, **EVERY)
     key, unrotated = result.similarity("key"), result.similarity("unrotated key")
     np.testing.assert_allclose(key.heads, unrotated.heads, atol=1e-5)
     assert key.heads[-1].min() < 0.99
@@ -162,14 +162,14 @@ def test_where_only_some_layers_rotate_the_others_have_one_key_for_both() -> Non
     settings |= {"vocab_size": 97, "intermediate_size": 40, "initializer_range": 0.6, "pad_token_id": 0}
     config = SmolLM3Config(**settings, no_rope_layers=[1, 0, 1], bos_token_id=1, eos_token_id=2)
     model = SmolLM3Model._from_config(config, attn_implementation="eager").eval()
-    result = compare_texts(capture(model, A), capture(model, B), PLACES, **EVERY)
+    result = compare_texts(record(model, A), record(model, B), PLACES, **EVERY)
     difference = result.similarity("key").together - result.similarity("unrotated key").together
     assert difference[1] == 0
     assert (np.abs(difference[[0, 2]]) > 0.01).all()
 
 
 def test_the_same_text_twice_is_alike_to_the_last_digit() -> None:
-    captured = capture(sharp("llama"), A)
+    captured = record(sharp("llama"), A)
     result = compare_texts(captured, captured, (PLACES[0],) * 2, **EVERY)
     for similarity in result.similarities:
         np.testing.assert_allclose(similarity.heads, 1)
@@ -183,7 +183,7 @@ def test_rows_over_different_tokens_are_not_held_against_each_other() -> None:
 
 def test_two_layers_have_rows_but_no_cosines() -> None:
     model = sharp("bert")
-    result = compare_layers(capture(model, A), PLACES[0], (0, 2), heads=[1, 3, 4, 5])
+    result = compare_layers(record(model, A), PLACES[0], (0, 2), heads=[1, 3, 4, 5])
     assert (result.between, result.layers, result.similarities) == (Between.LAYERS, ((0, 2),), ())
     own = eager_weights(model, A)
     for j, head in enumerate(result.heads):
@@ -198,7 +198,7 @@ def test_two_layers_have_rows_but_no_cosines() -> None:
 
 def test_a_sink_counts_as_one_more_key() -> None:
     model = sharp("gpt_oss")
-    result = compare_layers(capture(model, A), PLACES[0], (1, 2), heads=range(HEADS))
+    result = compare_layers(record(model, A), PLACES[0], (1, 2), heads=range(HEADS))
     own, without = eager_weights(model, A), []
     for head in range(HEADS):
         rows = [own[layer][0, head, PLACES[0], : len(result.a.weights)].double().numpy() for layer in (1, 2)]
@@ -228,7 +228,7 @@ def under_two(first: Capture, second: Capture, **changed: object) -> Comparison:
 
 def test_a_model_and_its_further_training_have_cosines_and_rows() -> None:
     models = sharp("bert"), trained_further("bert")
-    result = under_two(*(capture(model, A) for model in models))
+    result = under_two(*(record(model, A) for model in models))
     assert result.between is Between.MODELS
     assert 0.5 < result.similarity("value").together[0] < 0.9999
     own = [eager_weights(model, A)[2][0, 5, PLACES[0]].double().numpy() for model in models]
@@ -238,7 +238,7 @@ def test_a_model_and_its_further_training_have_cosines_and_rows() -> None:
 
 
 def test_models_of_two_architectures_have_rows_but_no_cosines() -> None:
-    result = under_two(capture(sharp("bert"), A), capture(sharp("modernbert"), A))
+    result = under_two(record(sharp("bert"), A), record(sharp("modernbert"), A))
     assert result.similarities == ()
     assert result.divergence.jensen_shannon.shape == (LAYERS, HEADS)
     i, j = np.unravel_index(result.divergence.jensen_shannon.argmax(), (LAYERS, HEADS))
@@ -252,7 +252,7 @@ def shallow_bert() -> nn.Module:
 
 
 def test_models_of_two_depths_are_compared_in_the_one_head_that_is_named() -> None:
-    sides = capture(sharp("bert"), A), capture(shallow_bert(), A)
+    sides = record(sharp("bert"), A), record(shallow_bert(), A)
     with pytest.raises(InputError, match="3 layers x 6 heads and 2 layers x 6 heads: give one --layer and"):
         under_two(*sides)
     result = under_two(*sides, layers=[1], heads=[4])
@@ -261,7 +261,7 @@ def test_models_of_two_depths_are_compared_in_the_one_head_that_is_named() -> No
 
 
 def test_models_that_read_other_tokens_are_shown_beside_each_other_only() -> None:
-    sides = capture(sharp("bert"), A), capture(sharp("modernbert"), B)
+    sides = record(sharp("bert"), A), record(sharp("modernbert"), B)
     with pytest.raises(InputError, match="different tokens: give one --layer and one --head"):
         compare_models(*sides, PLACES, **EVERY)
     result = compare_models(*sides, PLACES, layers=[2], heads=[3])
@@ -281,7 +281,7 @@ def test_in_cross_attention_the_word_is_a_query_only() -> None:
     settings |= {"decoder_attention_heads": 6, "vocab_size": vocabulary_size(), "init_std": 0.7}
     model = BartModel._from_config(BartConfig(**settings), attn_implementation="eager").eval()
     sides = [
-        capture(model, {**source, "decoder_input_ids": target["input_ids"]}, kind=Kind.CROSS)
+        record(model, {**source, "decoder_input_ids": target["input_ids"]}, Selection(kind=Kind.CROSS))
         for source, target in ((A, ids(4, seed=8)), (B, ids(5, seed=9)))
     ]
     result = compare_texts(*sides, (3, 1), layers=range(3), heads=range(6))
@@ -330,7 +330,7 @@ def test_a_row_without_any_key_is_no_number() -> None:
 
 def test_a_word_that_may_look_at_nothing_has_vectors_but_no_output() -> None:
     model, inputs = sharp("llama"), padded("left")
-    sides = capture(model, inputs, row=1), capture(model, inputs, row=0)
+    sides = record(model, inputs, Selection(row=1)), record(model, inputs, Selection(row=0))
     result = compare_texts(*sides, (0, 5), **EVERY)
     assert np.isnan(result.similarity("output").heads).all()
     assert np.isfinite(result.similarity("value").heads).all()

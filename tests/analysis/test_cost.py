@@ -9,10 +9,10 @@ from families import DIM, HEADS, HIDDEN, KEY_HEADS
 from outlined import config, grown, inputs, outlined, planned
 from sharded import SHARDS, in_shards, llama, shard_name
 
-from attnscope.analysis import cost
-from attnscope.analysis.outline import outline
-from attnscope.capture import capture
-from attnscope.capture.dry_run.watch import Handed
+from attnscope.analysis.outline import cost
+from attnscope.analysis.outline.outline import outline_plan
+from attnscope.capture import Selection, record
+from attnscope.capture.dry_run.watch import DryCall
 from attnscope.model.loading.load import load, plan
 from attnscope.model.source.find import Source
 from attnscope.model.source.listing import listing
@@ -56,9 +56,9 @@ def test_of_a_mixture_only_the_chosen_experts_are_counted() -> None:
     assert costs[1] - costs[0] == per_expert
 
 
-def handed(softcap: float | None, biased: bool, sinks: bool) -> Handed:
+def dry_call(softcap: float | None, biased: bool, sinks: bool) -> DryCall:
     sizes = {"heads": 6, "key_heads": 2, "queries": 7, "keys": 5, "dim": 4, "value_dim": 3, "blocks": 1}
-    return Handed(
+    return DryCall(
         layer=0, scale=0.5, softcap=softcap, window=None, biased=biased, sinks=sinks, flops=0, **sizes
     )
 
@@ -85,7 +85,7 @@ def test_recomputing_a_head_takes_what_it_really_takes(
         sinks=made(1) if sinks else None,
     )
     storages = {each.data_ptr(): each.nbytes for each in vars(attend(real)).values()}
-    flops, size = cost.recomputation(handed(softcap, biased, sinks))
+    flops, size = cost.recomputation(dry_call(softcap, biased, sinks))
     assert size == sum(storages.values())
     assert flops == attention(7, 5, 1, 4, 3)
 
@@ -95,7 +95,7 @@ def test_memory_is_that_of_the_tensors_of_a_real_run() -> None:
         made = config(family)
         told = outlined(made, layer=layer, length=N).cost
         model = grown(made)
-        calls = capture(model, inputs(model, N), layers=[layer]).calls
+        calls = record(model, inputs(model, N), Selection(layers=[layer])).calls
         assert told.operands == sum(t.nbytes for c in calls for t in (c.q, c.k, c.v, c.output))
         assert told.kernel == 2 * sum(weights.nbytes for c in calls for weights in c.weights.values())
 
@@ -105,26 +105,26 @@ def test_the_weights_are_those_that_loading_up_to_the_layer_really_reads(tmp_pat
     source = Source(str(folder), "m", folder)
     files = listing(source)
     planned_here = plan(files.checkpoint)
-    told = outline(planned_here, files, layer=LAYER, length=N).cost
+    told = outline_plan(planned_here, files, layer=LAYER, length=N).cost
     model = load(planned_here, layers=LAYER + 1)
     assert told.layers_loaded == model.layers == LAYER + 1
     assert told.weights == sum(each.nbytes for each in model.module.parameters())
     assert told.shards == tuple(file.name for file in model.checkpoint.files)
     assert told.shards == tuple(shard_name(number) for number in range(LAYER + 2))
-    last = outline(planned_here, files, length=N).cost
+    last = outline_plan(planned_here, files, length=N).cost
     assert len(last.shards) == SHARDS - 1
 
 
 def test_a_single_file_has_no_shards_and_a_pair_of_stacks_is_loaded_whole(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
     files = listing(Source(str(folder), "m", folder))
-    assert outline(plan(files.checkpoint), files, length=N).cost.shards == ()
+    assert outline_plan(plan(files.checkpoint), files, length=N).cost.shards == ()
     assert outlined(config("bart"), length=N).cost.layers_loaded is None
 
 
 def test_cross_attention_is_reckoned_with_both_lengths() -> None:
     plan_here, files = planned(config("whisper"))
-    told = outline(plan_here, files, length=N).cost
+    told = outline_plan(plan_here, files, length=N).cost
     assert (told.kind, told.queries, told.keys) == (Kind.CROSS, N, 20)
     assert told.head_flops == attention(N, 20, 1, DIM)
     assert told.kernel == 2 * 4 * HEADS * N * 20

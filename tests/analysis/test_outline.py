@@ -11,13 +11,15 @@ from families import CONFIGS
 from outlined import ALL, config, grown, inputs, layers_of, outlined, planned
 from torch import nn
 
-from attnscope.analysis import cost
-from attnscope.analysis.outline import outline
+from attnscope.analysis.outline import cost
+from attnscope.analysis.outline.outline import outline_plan
 from attnscope.attention import AttentionCall
-from attnscope.capture.dry_run.run import run_empty
+from attnscope.capture.dry_run.run import run_dry
 from attnscope.capture.run import run_watched
+from attnscope.capture.takeover import STAND_INS
 from attnscope.errors import InputError
 from attnscope.model.anatomy import dimensions
+from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.sites import sites
 from attnscope.results import Gap, LayerOutline, Outline, Position, Route
 
@@ -32,7 +34,7 @@ def _no_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def captured(model: nn.Module, length: int = LENGTH) -> list[AttentionCall]:
     calls: list[AttentionCall] = []
-    run_watched(model, inputs(model, length), sites(model), None, calls.append)
+    run_watched(model, inputs(model, length), sites(model), calls.append)
     return calls
 
 
@@ -115,7 +117,7 @@ def test_modules_themselves_say_the_same_where_the_run_does_not_come(family: str
         module = plan.skeleton.get_submodule(call.module)
         own = dimensions.config_of(plan.skeleton, call.module)
         said = (
-            dimensions.heads(module),
+            head_count(module),
             dimensions.key_heads(module, own),
             dimensions.dim(module, own),
             dimensions.value_dim(module, own),
@@ -188,7 +190,7 @@ def test_a_table_of_places_that_nothing_reads_is_not_told() -> None:
     made = config("bert")
     plan, listing = planned(made)
     plan.skeleton.encoder.position_spare = nn.Embedding(5, 6, device="meta")
-    assert outline(plan, listing, length=LENGTH).towers[0].layers[0].positions == (
+    assert outline_plan(plan, listing, length=LENGTH).towers[0].layers[0].positions == (
         Position("learned", size=64),
     )
 
@@ -221,7 +223,7 @@ def test_a_run_without_weights_leaves_the_model_as_it_was(family: str) -> None:
     hooks = [
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in plan.skeleton.modules()
     ]
-    run = run_empty(plan.skeleton, sites(plan.skeleton), LENGTH)
+    run = run_dry(plan.skeleton, sites(plan.skeleton), LENGTH, STAND_INS)
     assert run.problem == ""
     assert all(parameter.is_meta for parameter in before.values())
     assert list(map(id, plan.skeleton.parameters())) == list(map(id, before.values()))

@@ -10,7 +10,7 @@ from families import ids, padded, sharp
 
 from attnscope.analysis.terms import head_terms
 from attnscope.attention import AttentionCall, Capture, Term
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.capture.describe import numbered
 from attnscope.results import HeadTerms, Kind
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
@@ -157,7 +157,7 @@ def test_a_term_that_is_not_the_model_s_is_seen_by_the_certificate_of_the_same_h
     ],
 )
 def test_real_models_have_the_parts_that_their_papers_say(family: str, parts: set[str]) -> None:
-    captured = capture(sharp(family), ids(), layers=[0])
+    captured = record(sharp(family), ids(), Selection(layers=[0]))
     result = head_terms(captured, 0, 4)
     assert {each.name for each in result.influences} == parts
     assert all(each.moved > 0 for each in result.influences)
@@ -167,7 +167,7 @@ def test_real_models_have_the_parts_that_their_papers_say(family: str, parts: se
 
 
 def test_padding_forbids_keys_and_adds_nothing() -> None:
-    result = head_terms(capture(sharp("bert"), padded("right"), layers=[1], row=1), 1, 2)
+    result = head_terms(record(sharp("bert"), padded("right"), Selection(layers=[1], row=1)), 1, 2)
     assert {each.name for each in result.influences} == {CONTENT, MASK}
     assert np.isneginf(result.columns["mask"][:, -3:]).all()
     assert not result.columns["mask"][:, :-3].any()

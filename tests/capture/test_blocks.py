@@ -6,7 +6,7 @@ import transformers as hf
 from families import CONFIGS, ids, sharp
 
 from attnscope.analysis import head_attention, overview
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.capture.describe import Sides, tokens_of
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
@@ -38,7 +38,7 @@ def pictures() -> dict[str, torch.Tensor]:
 def test_every_window_of_a_picture_is_a_block_and_belongs_to_its_picture(swin, pictures, row: int) -> None:
     with torch.no_grad():
         own = swin(**pictures, output_attentions=True).attentions
-    captured = capture(swin, pictures, row=row)
+    captured = record(swin, pictures, Selection(row=row))
     assert [captured.blocks(layer) for layer in (0, 1, 2)] == [16, 16, 4]
     last = captured.call(2, block=3)
     assert (last.q.shape, last.key_tokens.names) == ((4, 4, 6), ("0", "1", "2", "3"))
@@ -59,7 +59,7 @@ def test_two_attentions_over_halves_of_the_values_are_two_blocks() -> None:
     )  # fmt: skip
     torch.manual_seed(0)
     model = hf.DiffLlamaModel._from_config(config, attn_implementation="eager").eval()
-    captured = capture(model, ids(), layers=[1])
+    captured = record(model, ids(), Selection(layers=[1]))
     first, second = captured.calls
     assert (first.call, second.call, first.block, second.block) == (0, 1, 0, 1)
     assert torch.equal(first.weights[3], second.weights[3])
@@ -73,12 +73,12 @@ def test_a_module_of_several_layers_gives_each_layer_its_own_call() -> None:
     own: list[torch.Tensor] = []
     model.layers[0].self_attn.register_forward_hook(lambda _, args, out: own.append(out[1]))
     inputs = {**ids(), "use_cache": False}  # the library's cache takes the two for one layer
-    captured = capture(model, inputs)
+    captured = record(model, inputs)
     assert len(own) == 2
     assert [(call.layer, call.module) for call in captured.calls] == [
         (0, "layers.0.self_attn"), (1, "layers.1.self_attn"), (2, "layers.0.self_attn"),
     ]  # fmt: skip
-    (last,) = capture(model, inputs, layers=[2]).calls
+    (last,) = record(model, inputs, Selection(layers=[2])).calls
     assert torch.equal(last.weights[4], own[1][0, 4])
     assert not torch.equal(own[1], own[0])
 
@@ -90,7 +90,7 @@ def test_a_module_that_runs_more_often_than_it_has_layers_is_refused() -> None:
     again = torch.zeros(1, 4, 48), (torch.ones(1, 4, 8), torch.zeros(1, 4, 8)), None
     model.layers[1].register_forward_pre_hook(lambda *_: shared(*again) and None)
     with pytest.raises(InputError, match="runs more often than it has layers"):
-        run_watched(model, {**ids(), "use_cache": False}, sites(model), None, lambda call: None)
+        run_watched(model, {**ids(), "use_cache": False}, sites(model), lambda call: None)
 
 
 def test_merged_keys_are_the_decoders_own_and_then_the_encoders() -> None:
@@ -108,7 +108,7 @@ def test_albert_still_counts_its_layers(groups: int) -> None:
     config = CONFIGS["albert"]()
     config.num_hidden_layers, config.num_hidden_groups = 4, groups
     model = hf.AlbertModel._from_config(config, attn_implementation="eager").eval()
-    assert [call.layer for call in capture(model, ids(), layers=[1, 3]).calls] == [1, 3]
+    assert [call.layer for call in record(model, ids(), Selection(layers=[1, 3])).calls] == [1, 3]
 
 
 @pytest.mark.parametrize(("kind", "queries"), [("block_sparse", 4), ("original_full", 40)])
@@ -118,7 +118,7 @@ def test_blocks_that_leave_tokens_out_say_so(kind: str, queries: int) -> None:
         attention_type=kind, block_size=4, num_random_blocks=1, max_position_embeddings=64,
     )  # fmt: skip
     torch.manual_seed(0)
-    captured = capture(hf.BigBirdModel(config).eval(), {"input_ids": torch.randint(3, 97, (1, 40))})
+    captured = record(hf.BigBirdModel(config).eval(), {"input_ids": torch.randint(3, 97, (1, 40))})
     told = ("its 4 blocks hold 16 queries of 40 tokens: the others were not seen",)
     expected = told if kind == "block_sparse" else ()
     assert captured.call(1).q.shape[1] == queries

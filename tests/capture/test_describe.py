@@ -10,7 +10,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from attnscope.capture import capture
+from attnscope.capture import Labels, Selection, record
 from attnscope.capture.describe import Sides
 from attnscope.errors import InputError
 from attnscope.results import Kind
@@ -31,7 +31,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def test_tokens_of_a_tokenizers_result_are_known_by_their_pieces(tokenizer):
     inputs = tokenizer("closing the door", return_tensors="pt")
-    (call,) = capture(sharp("bert"), inputs, layers=[0]).calls
+    (call,) = record(sharp("bert"), inputs, Selection(layers=[0])).calls
     assert call.query_tokens.labels == call.key_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
     assert call.query_tokens.position("door") == 4
     assert call.query_tokens.items[0].special
@@ -41,22 +41,22 @@ def test_tokens_of_a_tokenizers_result_are_known_by_their_pieces(tokenizer):
 
 def test_each_row_of_a_batch_has_its_own_tokens(tokenizer):
     inputs = tokenizer(["closing", "the door the door"], return_tensors="pt", padding=True)
-    captured = capture(sharp("bert"), inputs, layers=[0], row=1)
+    captured = record(sharp("bert"), inputs, Selection(layers=[0], row=1))
     assert captured.calls[0].query_tokens.labels == ("[CLS]", "the@1", "door@2", "the@3", "door@4")
     assert captured.provenance.token_ids == (2, 6, 3, 6, 3)
-    assert capture(sharp("bert"), inputs, layers=[0]).calls[0].query_tokens.ids == (2, 4, 5, 0, 0)
+    assert record(sharp("bert"), inputs, Selection(layers=[0])).calls[0].query_tokens.ids == (2, 4, 5, 0, 0)
 
 
 def test_tokens_that_are_handed_in_are_used_as_they_are():
     mine = Tokens(("x" * 11,), tuple(Token(i, "x", "x", (i, i + 1), i) for i in range(11)))
-    captured = capture(sharp("bert"), ids(), layers=[0], tokens=mine)
+    captured = record(sharp("bert"), ids(), Selection(layers=[0]), Labels(tokens=mine))
     assert captured.calls[0].query_tokens is mine
     assert captured.provenance.token_ids == mine.ids
 
 
 def test_inputs_without_ids_have_numbered_positions() -> None:
     embedded = {"inputs_embeds": torch.randn(1, 11, 48)}
-    (call,) = capture(sharp("bert"), embedded, layers=[0]).calls
+    (call,) = record(sharp("bert"), embedded, Selection(layers=[0])).calls
     assert call.query_tokens.names == call.key_tokens.names == tuple(str(i) for i in range(11))
 
 
@@ -67,7 +67,7 @@ def test_inputs_without_ids_have_numbered_positions() -> None:
 )
 def test_provenance_is_that_of_the_model_object(kernel, dtype):
     model = twin(sharp("mistral"), kernel).to(dtype)
-    told = capture(model, ids(), layers=[0]).provenance
+    told = record(model, ids(), Selection(layers=[0])).provenance
     assert (told.architecture, told.kernel, told.route) == ("MistralModel", kernel, "takeover")
     assert (told.device, told.dtype) == ("cpu", str(dtype).removeprefix("torch."))
     assert (told.revision, told.digest, told.demo, told.source) == (None, None, False, "unpinned")
@@ -84,8 +84,8 @@ def test_patches_are_not_called_after_a_text_that_has_as_many_tokens():
         transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
     ).eval()
     inputs = {"input_ids": torch.tensor([[7, 5, 9, 11, 96]]), "pixel_values": torch.randn(1, 3, 32, 32)}
-    (words,) = capture(model, inputs, layers=[0], tower="text_model").calls
-    (patches,) = capture(model, inputs, layers=[0], tower="vision_model").calls
+    (words,) = record(model, inputs, Selection(layers=[0], tower="text_model")).calls
+    (patches,) = record(model, inputs, Selection(layers=[0], tower="vision_model")).calls
     assert words.query_tokens.ids == words.key_tokens.ids == (7, 5, 9, 11, 96)
     assert patches.q.shape[1] == 5  # the class token and 2 x 2 patches: as many as there are words
     assert patches.query_tokens.names == patches.key_tokens.names == ("0", "1", "2", "3", "4")
@@ -102,8 +102,8 @@ def test_words_are_not_told_from_boxes_that_are_as_many(boxes, told):
     inputs["visual_pos"] = torch.rand(1, boxes, 4)
     model = transformers.LxmertModel(config).eval()
     for tower in ("layer", "lang_self_att"):
-        assert capture(model, inputs, tower=tower).calls[0].query_tokens.names == told
-    (looking,) = capture(model, inputs, tower="visn_self_att").calls
+        assert record(model, inputs, Selection(tower=tower)).calls[0].query_tokens.names == told
+    (looking,) = record(model, inputs, Selection(tower="visn_self_att")).calls
     assert looking.query_tokens.names == tuple(map(str, range(boxes)))
 
 

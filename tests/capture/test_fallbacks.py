@@ -7,7 +7,7 @@ from bypassing import bypassing
 from families import CONFIGS, HEADS, LAYERS, ids
 
 from attnscope.analysis import verification
-from attnscope.capture import capture, provenance_of
+from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.describe import tokens_of
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
@@ -25,7 +25,7 @@ def upcast() -> torch.nn.Module:
 def test_a_model_that_could_ask_for_its_kernel_and_does_not_is_traced(upcast) -> None:
     with torch.no_grad():
         own = upcast(**ids(), output_attentions=True).attentions
-    captured = capture(upcast, ids(), layers=[1])
+    captured = record(upcast, ids(), Selection(layers=[1]))
     (call,) = captured.calls
     assert (call.route, captured.provenance.route) == (Route.TRACED, "traced operations")
     for head in range(HEADS):
@@ -55,7 +55,7 @@ def talking() -> torch.nn.Module:
 
 
 def test_heads_that_talk_to_each_other_are_read_in_part(talking) -> None:
-    call = capture(talking, ids(), layers=[1]).calls[0]
+    call = record(talking, ids(), Selection(layers=[1])).calls[0]
     certificate = certify(call, 2)
     assert call.reweighted is not None
     assert not torch.allclose(call.reweighted[2], call.weights[2])
@@ -71,7 +71,7 @@ def test_blocks_beside_a_softmax_that_could_not_be_followed_are_read_in_part() -
     )  # fmt: skip
     torch.manual_seed(0)
     model = hf.BigBirdModel(config).eval()
-    calls = capture(model, ids(64), layers=[1]).calls
+    calls = record(model, ids(64), Selection(layers=[1])).calls
     assert [call.unread for call in calls] == [1, 1, 1, 1]  # the middle of the text, in windows
     certificate = certify(calls[0], 1)
     assert certificate.verdict is Verdict.PARTIAL
@@ -82,6 +82,6 @@ def test_blocks_beside_a_softmax_that_could_not_be_followed_are_read_in_part() -
 def test_scores_that_are_not_numbers_are_a_failure_and_no_mask() -> None:
     model, inputs = bypassing("mpnet")
     model.encoder.layer[0].output.dense.bias.data[0] = torch.nan
-    for call in capture(model, inputs, layers=[1]).calls:
+    for call in record(model, inputs, Selection(layers=[1])).calls:
         assert call.allowed_matrix(0).any(-1).all()
         assert {certify(call, head).verdict for head in range(call.heads)} == {Verdict.FAILED}

@@ -9,7 +9,7 @@ from families import FUSABLE, TOKENS, WINDOW, ids, padded, sharp
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
@@ -51,7 +51,7 @@ def flash_stand_in(module, query, key, value, attention_mask, scaling=None, slid
 def test_flash_attention_is_certified_by_the_weights_it_prints_itself(registries, family, inputs) -> None:
     AttentionInterface.register("flash_attention_2", flash_stand_in)
     model = running(sharp(family), "flash_attention_2")
-    for call in capture(model, inputs, row=-1).calls:
+    for call in record(model, inputs, Selection(row=-1)).calls:
         certificate = certify(call, 4)
         assert certificate.verdict is Verdict.CERTIFIED, certificate
         real = inputs.get("attention_mask", torch.ones(1, TOKENS))[-1].bool()
@@ -67,21 +67,21 @@ def test_a_flash_kernel_that_looks_one_token_too_far_back_fails(registries) -> N
 
     AttentionInterface.register("flash_attention_2", too_far)
     model = running(sharp("mistral"), "flash_attention_2")
-    verdicts = {certify(call, 4).verdict for call in capture(model, ids()).calls}
+    verdicts = {certify(call, 4).verdict for call in record(model, ids()).calls}
     assert verdicts == {Verdict.FAILED}
 
 
 @pytest.mark.parametrize("family", FUSABLE)
 def test_fused_attention_prints_weights_that_are_those_of_eager(family) -> None:
-    eager = capture(sharp(family), ids())
-    fused = capture(running(sharp(family), "sdpa"), ids())
+    eager = record(sharp(family), ids())
+    fused = record(running(sharp(family), "sdpa"), ids())
     for first, second in zip(eager.calls, fused.calls, strict=True):
         torch.testing.assert_close(first.weights[3], second.weights[3], atol=5e-6, rtol=0)
         assert certify(second, 3).verdict is Verdict.CERTIFIED
 
 
 def flex_rule(model: nn.Module, inputs: dict) -> Tensor:
-    (call,) = capture(running(model, "flex_attention"), inputs, layers=[0]).calls
+    (call,) = record(running(model, "flex_attention"), inputs, Selection(layers=[0])).calls
     return call.allowed[0]
 
 
@@ -104,7 +104,7 @@ def without_compiling(module, query, key, value, attention_mask, scaling=None, *
 
 def test_flex_attention_is_certified(registries) -> None:
     AttentionInterface.register("flex_attention", without_compiling)
-    (call,) = capture(running(sharp("mistral"), "flex_attention"), ids(), layers=[1]).calls
+    (call,) = record(running(sharp("mistral"), "flex_attention"), ids(), Selection(layers=[1])).calls
     assert certify(call, 5).verdict is Verdict.CERTIFIED
 
 
@@ -156,7 +156,7 @@ def test_code_of_the_older_style_is_read_under_a_name_of_our_own(old_style) -> N
         plain = old_style(**padded("right")).last_hidden_state
     own = []
     old_style.layers[1].self_attn.register_forward_hook(lambda _, args, out: own.append(out[1]))
-    captured = capture(old_style, padded("right"), layers=[1], row=1)
+    captured = record(old_style, padded("right"), Selection(layers=[1], row=1))
     (call,) = captured.calls
     assert (call.route, captured.provenance.route) == (Route.CUSTOM, "custom name")
     assert torch.equal(call.weights[2], own[0][1, 2])
@@ -170,16 +170,16 @@ def test_a_run_under_our_own_name_that_breaks_off_leaves_everything_as_it_was(ol
     before = dict(AttentionInterface._global_mapping)
     old_style.layers[2].register_forward_pre_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        capture(old_style, ids())
+        record(old_style, ids())
     assert before == AttentionInterface._global_mapping
     assert old_style.config._attn_implementation == "eager"
 
 
 def test_a_route_that_a_model_does_not_allow_is_refused() -> None:
     with pytest.raises(InputError, match="cannot be read by custom name: it can by takeover"):
-        capture(sharp("llama"), ids(), route=Route.CUSTOM)
+        record(sharp("llama"), ids(), Selection(route=Route.CUSTOM))
     with pytest.raises(InputError, match=r"cannot be read by traced operations: it can by takeover$"):
-        capture(running(sharp("llama"), "sdpa"), ids(), route=Route.TRACED)
+        record(running(sharp("llama"), "sdpa"), ids(), Selection(route=Route.TRACED))
 
 
 def test_the_mask_of_a_kernel_is_left_as_it_is_for_models_that_fold_their_choice_of_keys_into_it() -> None:
@@ -192,7 +192,7 @@ def test_the_mask_of_a_kernel_is_left_as_it_is_for_models_that_fold_their_choice
     )  # fmt: skip
     torch.manual_seed(2)
     model = hf.DeepseekV32Model._from_config(config, attn_implementation="eager").eval()
-    for call in capture(model, ids()).calls:
+    for call in record(model, ids()).calls:
         assert call.allowed.sum(-1).max() == 5, "more keys than the indexer chose"
         assert call.v.shape[-1] != call.q.shape[-1]
         assert certify(call, 4).verdict is Verdict.CERTIFIED

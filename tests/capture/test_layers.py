@@ -6,7 +6,7 @@ import transformers as hf
 from families import CONFIGS, TOKENS, ids, sharp
 
 from attnscope.analysis import verification
-from attnscope.capture import capture, provenance_of
+from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layers_of, sites
@@ -25,11 +25,11 @@ def test_the_layers_of_two_sharing_groups_are_those_of_the_untouched_run() -> No
     model = hf.AlbertModel._from_config(config, attn_implementation="eager").eval()
     assert numbered(model, Kind.ENCODER) == (0, 1, 2, 3)
     expected = model(**ids(), output_attentions=True).attentions
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert [call.layer for call in captured.calls] == [0, 1, 2, 3]
     for call, own in zip(captured.calls, expected, strict=True):
         assert torch.equal(call.weights[1], own[0, 1])
-    (third,) = capture(model, ids(), layers=[2]).calls
+    (third,) = record(model, ids(), Selection(layers=[2])).calls
     assert torch.equal(third.weights[0], expected[2][0, 0])
 
 
@@ -49,14 +49,14 @@ def test_a_hybrid_has_attention_in_the_layers_where_it_stands() -> None:
     model.layers[1].self_attn = torch.nn.Identity()
     assert numbered(model, Kind.DECODER) == (0, 2)
     with pytest.raises(InputError, match="no layer 1: the model has attention in layers 0, 2"):
-        capture(model, ids(), layers=[1])
+        record(model, ids(), Selection(layers=[1]))
 
 
 def test_both_sides_of_an_encoder_decoder_have_their_own_tokens() -> None:
     torch.manual_seed(0)
     model = hf.T5Model._from_config(CONFIGS["t5"](), attn_implementation="eager")
     inputs = {**ids(), "decoder_input_ids": ids(7, seed=5)["input_ids"]}
-    (cross,) = capture(model, inputs, layers=[1], kind=Kind.CROSS).calls
+    (cross,) = record(model, inputs, Selection(layers=[1], kind=Kind.CROSS)).calls
     assert cross.query_tokens.ids == tuple(inputs["decoder_input_ids"][0].tolist())
     assert cross.key_tokens.ids == tuple(inputs["input_ids"][0].tolist())
 
@@ -65,7 +65,7 @@ def test_keys_from_a_cache_are_numbered_rather_than_given_wrong_names() -> None:
     model = sharp("llama")
     cache = model(**ids(), use_cache=True).past_key_values
     inputs = {"input_ids": ids(1)["input_ids"], "past_key_values": cache}
-    (call,) = capture(model, inputs, layers=[1]).calls
+    (call,) = record(model, inputs, Selection(layers=[1])).calls
     assert call.query_tokens.ids == tuple(inputs["input_ids"][0].tolist())
     assert call.key_tokens.names == tuple(str(i) for i in range(TOKENS + 1))
     assert certify(call, 2).verdict is Verdict.CERTIFIED
@@ -73,7 +73,7 @@ def test_keys_from_a_cache_are_numbered_rather_than_given_wrong_names() -> None:
 
 def test_no_layer_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="no layer was asked for"):
-        capture(sharp("bert"), ids(), layers=[])
+        record(sharp("bert"), ids(), Selection(layers=[]))
 
 
 def test_a_verification_leaves_no_hook_behind() -> None:
@@ -95,14 +95,14 @@ def test_a_verification_leaves_no_hook_behind() -> None:
 def test_float64_and_autocast_are_judged_by_the_arithmetic_that_the_kernel_really_used(family: str) -> None:
     model = sharp(family)
     with torch.autocast("cpu", torch.bfloat16):
-        captured = capture(model, ids(), layers=[0])
+        captured = record(model, ids(), Selection(layers=[0]))
     assert captured.calls[0].precision.startswith("bfloat16")
     verdicts = {certify(captured.calls[0], head).verdict for head in range(captured.calls[0].heads)}
-    double = capture(model.double(), ids(), layers=[0]).calls[0]
+    double = record(model.double(), ids(), Selection(layers=[0])).calls[0]
     assert Verdict.FAILED not in verdicts
     assert {certify(double, head).verdict for head in range(double.heads)} == {Verdict.CERTIFIED}
 
 
 def test_no_head_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="no head was asked for"):
-        capture(sharp("bert"), ids(), heads=[])
+        record(sharp("bert"), ids(), Selection(heads=[]))

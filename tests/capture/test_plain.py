@@ -3,7 +3,7 @@
 import pytest
 from families import ids, sharp
 
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 
@@ -19,7 +19,7 @@ def test_an_input_that_the_model_cannot_run_on_is_one_line() -> None:
         pytest.raises(InputError, match=r"^tiny cannot run on this input: .*") as raised,
         if_it_runs(model, too_long, "tiny"),
     ):
-        capture(model, too_long)
+        record(model, too_long)
     assert "\n" not in str(raised.value)
 
 
@@ -32,4 +32,4 @@ def test_an_error_that_only_the_watched_run_makes_passes_through() -> None:
 def test_an_error_of_our_own_is_left_as_it_is() -> None:
     model = sharp("bert")
     with pytest.raises(InputError, match="no layer 7"), if_it_runs(model, ids(), "tiny"):
-        capture(model, ids(), layers=[7])
+        record(model, ids(), Selection(layers=[7]))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Kind
 from attnscope.sdpa import attend
@@ -55,7 +55,7 @@ def assert_is_the_models(captured: Capture, expected: tuple[Tensor, ...], row: i
 def test_captured_and_recomputed_weights_are_those_of_the_untouched_model(family):
     model = sharp(family)
     expected = eager_weights(model, ids())
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert_is_the_models(captured, expected)
     for call, weights in zip(captured.calls, expected, strict=True):
         assert torch.equal(own_weights(call), weights[0])  # taken and not recomputed: to the bit
@@ -66,7 +66,7 @@ def test_captured_and_recomputed_weights_are_those_of_the_untouched_model(family
 @pytest.mark.parametrize("row", [0, 1, -1])
 def test_each_row_of_a_padded_batch_is_read_with_its_own_mask(family, side, row):
     model, inputs = sharp(family), padded(side)
-    captured = capture(model, inputs, row=row)
+    captured = record(model, inputs, Selection(row=row))
     assert_is_the_models(captured, eager_weights(model, inputs), row=row)
     padding = (inputs["attention_mask"][row] == 0).nonzero().flatten()
     for call in captured.calls:
@@ -78,7 +78,7 @@ def test_each_row_of_a_padded_batch_is_read_with_its_own_mask(family, side, row)
 @pytest.mark.parametrize("inputs", [ids(), padded("left"), padded("right")], ids=["one", "left", "right"])
 def test_weights_read_out_of_the_fused_kernel_are_those_of_the_eager_twin(family, inputs):
     model = sharp(family)
-    captured = capture(twin(model, "sdpa"), inputs, row=-1)
+    captured = record(twin(model, "sdpa"), inputs, Selection(row=-1))
     assert captured.provenance.kernel == "sdpa"
     assert_is_the_models(captured, eager_weights(model, inputs), row=-1)
 
@@ -86,7 +86,7 @@ def test_weights_read_out_of_the_fused_kernel_are_those_of_the_eager_twin(family
 @pytest.mark.parametrize("length", [3, 8, 9, 17])
 def test_the_fused_kernel_is_read_in_blocks_whatever_the_number_of_keys(length):
     model, inputs = sharp("llama"), ids(length)  # values are 8 wide
-    assert_is_the_models(capture(twin(model, "sdpa"), inputs), eager_weights(model, inputs))
+    assert_is_the_models(record(twin(model, "sdpa"), inputs), eager_weights(model, inputs))
 
 
 def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask():
@@ -95,7 +95,7 @@ def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask(
     hook = model.layers[0].self_attn.register_forward_pre_hook(
         lambda module, args, options: seen.append(options["attention_mask"]), with_kwargs=True
     )
-    (call,) = capture(model, ids(), layers=[0]).calls
+    (call,) = record(model, ids(), Selection(layers=[0])).calls
     hook.remove()
     assert seen == [None]
     assert torch.equal(call.allowed_matrix(0), torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril())
@@ -109,14 +109,14 @@ def test_eager_without_a_mask_looks_everywhere_even_in_a_decoder():
 
     for layer in model.layers:
         layer.self_attn.register_forward_pre_hook(without_mask, with_kwargs=True)
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert all(call.allowed is None for call in captured.calls)
     assert_is_the_models(captured, eager_weights(model, ids()))
 
 
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 def test_an_encoder_without_padding_may_look_everywhere(kernel):
-    (call,) = capture(twin(sharp("bert"), kernel), ids(), layers=[0]).calls
+    (call,) = record(twin(sharp("bert"), kernel), ids(), Selection(layers=[0])).calls
     assert call.allowed is None
     assert call.allowed_matrix(0).all()
 
@@ -137,7 +137,7 @@ def test_queries_keys_and_values_of_llama_are_those_of_its_projections_and_its_o
     }
     q, k = apply_rotary_pos_emb(split["q_proj"], split["k_proj"], *seen["rotation"])
 
-    (call,) = capture(model, inputs, layers=[1]).calls
+    (call,) = record(model, inputs, Selection(layers=[1])).calls
     torch.testing.assert_close(call.q, q[0], rtol=0, atol=1e-5)
     torch.testing.assert_close(call.k, k[0], rtol=0, atol=1e-5)
     torch.testing.assert_close(call.v, split["v_proj"][0], rtol=0, atol=1e-5)
@@ -156,7 +156,7 @@ def test_queries_keys_and_values_of_bert_are_those_of_its_projections():
             lambda _, args, out, name=name: seen.update({name: out})
         )
     full_run(watched, ids())
-    (call,) = capture(model, ids(), layers=[2]).calls
+    (call,) = record(model, ids(), Selection(layers=[2])).calls
     for name, found in (("query", call.q), ("key", call.k), ("value", call.v)):
         assert torch.equal(found, seen[name].view(TOKENS, HEADS, 8).transpose(0, 1))
     assert call.unrotated_k is None
@@ -172,7 +172,7 @@ def test_the_unrotated_key_of_a_normed_model_has_its_axes_right_also_with_as_man
     watched.layers[1].self_attn.k_norm.register_forward_hook(lambda _, args, out: seen.append(out[0]))
     full_run(watched, ids(length))
     expected = seen[0].transpose(0, 1) if family == "qwen3" else seen[0]  # gemma 3 norms after splitting
-    (call,) = capture(model, ids(length), layers=[1]).calls
+    (call,) = record(model, ids(length), Selection(layers=[1])).calls
     assert torch.equal(call.unrotated_k, expected)
     torch.testing.assert_close(call.unrotated_k[:, 0], call.k[:, 0])  # position 0 is not rotated
     assert not torch.allclose(call.unrotated_k[:, 1:], call.k[:, 1:])
@@ -180,7 +180,7 @@ def test_the_unrotated_key_of_a_normed_model_has_its_axes_right_also_with_as_man
 
 def test_the_options_of_the_call_are_read():
     calls = {
-        family: capture(sharp(family), ids()).calls
+        family: record(sharp(family), ids()).calls
         for family in ("gemma2", "mistral", "gpt_oss", "t5", "qwen3")
     }
     gemma = calls["gemma2"][0]
@@ -197,9 +197,9 @@ def test_the_options_of_the_call_are_read():
 
 def test_the_window_stands_in_the_mask():
     distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)[None, :]
-    (call,) = capture(sharp("mistral"), ids(), layers=[0]).calls
+    (call,) = record(sharp("mistral"), ids(), Selection(layers=[0])).calls
     assert torch.equal(call.allowed_matrix(0), (distance >= 0) & (distance < 4))
-    local = capture(sharp("modernbert"), ids()).calls[1]
+    local = record(sharp("modernbert"), ids()).calls[1]
     assert torch.equal(local.allowed_matrix(0), distance.abs() <= 4)
 
 
@@ -214,7 +214,7 @@ def test_a_mask_that_carries_a_bias_is_taken_apart_into_the_two(kernel, forbidde
     hidden[..., range(TOKENS), range(TOKENS)] = False
     inputs = {**ids(), "attention_mask": bias.masked_fill(hidden, forbidden)}
     model = sharp("bert")
-    captured = capture(twin(model, kernel), inputs)
+    captured = record(twin(model, kernel), inputs)
     assert_is_the_models(captured, eager_weights(model, inputs))
     for call in captured.calls:
         assert torch.equal(call.allowed_matrix(2), ~hidden[0, 0])
@@ -222,7 +222,7 @@ def test_a_mask_that_carries_a_bias_is_taken_apart_into_the_two(kernel, forbidde
 
 
 def test_layers_that_share_one_module_are_told_apart_by_their_call():
-    captured = capture(sharp("albert"), ids())
+    captured = record(sharp("albert"), ids())
     assert len({call.module for call in captured.calls}) == 1
     assert [call.call for call in captured.calls] == [call.layer for call in captured.calls] == [0, 1, 2]
     assert not torch.allclose(captured.calls[0].q, captured.calls[1].q)
@@ -234,15 +234,15 @@ def test_layers_that_share_one_module_are_told_apart_by_their_call():
 )
 @pytest.mark.parametrize("family", ["llama", "albert"])
 def test_layers_are_chosen_by_number_and_come_in_their_order(family, layers, expected):
-    captured = capture(sharp(family), ids(), layers=layers)
+    captured = record(sharp(family), ids(), Selection(layers=layers))
     assert [call.layer for call in captured.calls] == expected
     assert captured.layers == LAYERS
     assert captured.call(expected[0]) is captured.calls[0]
 
 
 def test_heads_are_chosen_by_number_and_only_their_weights_are_kept():
-    (call,) = capture(sharp("llama"), ids(), layers=[0], heads=[4, -6]).calls
-    (every,) = capture(sharp("llama"), ids(), layers=[0]).calls
+    (call,) = record(sharp("llama"), ids(), Selection(layers=[0], heads=[4, -6])).calls
+    (every,) = record(sharp("llama"), ids(), Selection(layers=[0])).calls
     assert list(call.weights) == [4, 0]
     assert all(torch.equal(call.weights[head], every.weights[head]) for head in (0, 4))
     assert call.q.shape[0] == HEADS
@@ -261,21 +261,21 @@ def test_heads_are_chosen_by_number_and_only_their_weights_are_kept():
 )
 def test_what_is_not_there_is_refused_with_what_there_is(chosen, message):
     with pytest.raises(InputError, match=message):
-        capture(sharp("llama"), ids(), **chosen)
+        record(sharp("llama"), ids(), Selection(**chosen))
 
 
 def test_a_layer_that_was_not_captured_is_refused():
     with pytest.raises(InputError, match="layer 2 was not captured: captured are 1"):
-        capture(sharp("llama"), ids(), layers=[1]).call(2)
+        record(sharp("llama"), ids(), Selection(layers=[1])).call(2)
 
 
 def test_a_model_without_attention_and_a_kernel_that_cannot_be_read_are_refused():
     with pytest.raises(InputError, match="Sequential has no attention"):
-        capture(nn.Sequential(nn.Linear(2, 2)), ids())
+        record(nn.Sequential(nn.Linear(2, 2)), ids())
     model = sharp("llama")
     model.config._attn_implementation_internal = "paged|eager"
     with pytest.raises(InputError, match=r"cannot read attention kernel paged\|eager: those that can be are"):
-        capture(model, ids())
+        record(model, ids())
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "albert"])
@@ -287,9 +287,9 @@ def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(fa
         block.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
     before = full_run(model, ids())
     assert ran == [0, 1, 2]
-    every = capture(model, ids()).calls[layer]
+    every = record(model, ids()).calls[layer]
     ran.clear()
-    (call,) = capture(model, ids(), layers=[layer]).calls
+    (call,) = record(model, ids(), Selection(layers=[layer])).calls
     assert ran == list(range(layer + 1))
     for name in ("q", "k", "v", "output"):
         assert torch.equal(getattr(call, name), getattr(every, name))
@@ -299,25 +299,27 @@ def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(fa
 def test_a_shared_layer_runs_as_often_as_needed_and_no_more():
     model, ran = sharp("albert"), []
     model.encoder.albert_layer_groups[0].register_forward_pre_hook(lambda *_: ran.append(1))
-    capture(model, ids(), layers=[1])
+    record(model, ids(), Selection(layers=[1]))
     assert len(ran) == 2
 
 
 def test_what_the_model_does_in_place_afterwards_does_not_reach_the_capture():
     model = sharp("llama")
-    (expected,) = capture(model, ids(), layers=[0]).calls
+    (expected,) = record(model, ids(), Selection(layers=[0])).calls
 
     def spoil(_module, args):
         args[0].zero_()
 
     model.layers[0].self_attn.o_proj.register_forward_pre_hook(spoil)
-    found = capture(model, ids(), layers=[0, 1]).calls[0]  # the second layer lets the first one finish
+    found = record(model, ids(), Selection(layers=[0, 1])).calls[
+        0
+    ]  # the second layer lets the first one finish
     assert torch.equal(found.output, expected.output)
 
 
 def test_tensors_are_copies_without_gradient_on_the_cpu():
     model = sharp("gpt2")
-    (call,) = capture(model, ids(), layers=[0]).calls
+    (call,) = record(model, ids(), Selection(layers=[0])).calls
     q = call.q.clone()
     for tensor in (call.q, call.k, call.v, call.output, *call.weights.values()):
         assert not tensor.requires_grad

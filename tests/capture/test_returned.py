@@ -8,9 +8,9 @@ from families import eager_weights, ids, padded, sharp, twin
 
 from attnscope.analysis import head_attention
 from attnscope.analysis.returned import returned_head, returned_overview
-from attnscope.capture import capture
-from attnscope.capture.returned import ASKED, SPARSE, returned
-from attnscope.capture.run import NothingSeenError
+from attnscope.capture import Selection, record
+from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
+from attnscope.capture.routes import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, Kind, Route, Verdict
 
@@ -59,8 +59,8 @@ def band(row: torch.Tensor, query: int, reach: int) -> dict[int, float]:
 def test_longformer_is_shown_by_distance_and_never_called_after_the_tokens(length: int) -> None:
     model = made("longformer")
     with pytest.raises(NothingSeenError, match="no dense softmax attention in layer 1"):
-        capture(model, text(length), layers=[1])
-    found = returned(model, text(length), layers=[1])
+        record(model, text(length), Selection(layers=[1]))
+    found = ask_for_weights(model, text(length), Selection(layers=[1]))
     head = returned_head(found, 1, 2)
     own = twin(model)(**text(length), output_attentions=True).attentions[1][0, 2]
     assert head.weights == pytest.approx(own.detach().numpy())
@@ -74,7 +74,7 @@ def test_longformer_is_shown_by_distance_and_never_called_after_the_tokens(lengt
 
 
 def test_nothing_is_claimed_of_what_was_returned() -> None:
-    head = returned_head(returned(made("longformer"), text(12)), 0, 3)
+    head = returned_head(ask_for_weights(made("longformer"), text(12)), 0, 3)
     assert head.certificate.verdict is Verdict.UNCERTIFIED
     assert (head.certificate.reason, head.certificate.faults) == (SPARSE, ())
     assert head.certificate.weight_error != head.certificate.weight_error
@@ -84,15 +84,15 @@ def test_nothing_is_claimed_of_what_was_returned() -> None:
 def test_the_encoder_of_led_is_shown_and_its_decoder_recomputed() -> None:
     model = made("led")
     inputs = {**text(11), "decoder_input_ids": ids(5, seed=8)["input_ids"]}
-    found = returned(model, inputs, kind=Kind.ENCODER)
+    found = ask_for_weights(model, inputs, Selection(kind=Kind.ENCODER))
     assert [layer.weights.shape for layer in found.layers] == [(4, 11, 9)] * 2
     own = twin(model)(**inputs, output_attentions=True).encoder_attentions[1][0]
     assert torch.equal(found.layer(1).weights, own)
-    assert len(capture(model, inputs, kind=Kind.CROSS).calls) == 2
+    assert len(record(model, inputs, Selection(kind=Kind.CROSS)).calls) == 2
 
 
 def test_big_bird_in_blocks_keeps_its_own_length() -> None:
-    found = returned(made("bigbird"), text(66), layers=[0])
+    found = ask_for_weights(made("bigbird"), text(66), Selection(layers=[0]))
     head = returned_head(found, 0, 1)
     assert head.weights.shape == (68, 68)  # padded to whole blocks
     assert head.query_tokens.names[67] == head.key_tokens.names[67] == "67"
@@ -103,7 +103,7 @@ def test_big_bird_in_blocks_keeps_its_own_length() -> None:
 def test_big_bird_on_a_short_text_attends_fully_and_is_certified() -> None:
     from attnscope.verify import certify
 
-    (call,) = capture(made("bigbird"), text(12), layers=[1]).calls
+    (call,) = record(made("bigbird"), text(12), Selection(layers=[1])).calls
     assert call.key_tokens.ids == tuple(ids(12)["input_ids"][0].tolist())
     assert certify(call, 3).verdict is Verdict.CERTIFIED
 
@@ -113,7 +113,7 @@ def test_big_bird_on_a_short_text_attends_fully_and_is_certified() -> None:
 )  # scores, and a softmax times an inverse matrix of landmarks
 def test_numbers_that_are_returned_as_attentions_and_are_no_weights_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"is no weights \(least -.*\): it cannot be shown"):
-        returned(made(name), text(20))
+        ask_for_weights(made(name), text(20))
 
 
 SPOILT = {
@@ -132,13 +132,13 @@ def test_each_way_not_to_be_weights_is_refused_by_its_name(told: str) -> None:
     own = model.encoder.layer[1].attention.self
     own.register_forward_hook(lambda _, args, output: (output[0], SPOILT[told](output[1])))
     with torch.no_grad(), pytest.raises(InputError, match=told):
-        returned(model, ids())
-    assert len(returned(model, ids(), layers=[0]).layers) == 1
+        ask_for_weights(model, ids())
+    assert len(ask_for_weights(model, ids(), Selection(layers=[0])).layers) == 1
 
 
 @pytest.mark.parametrize(("name", "layer"), [("fnet", "FNetLayer"), ("yoso", "YosoLayer")])
 def test_a_model_without_attention_is_told_by_its_layers(name: str, layer: str) -> None:
-    for read in (capture, returned):
+    for read in (record, ask_for_weights):
         with pytest.raises(InputError, match=f"no attention that can be read: its layers are {layer} "):
             read(made(name), ids(10))
 
@@ -146,7 +146,7 @@ def test_a_model_without_attention_is_told_by_its_layers(name: str, layer: str) 
 @pytest.mark.parametrize("family", ["bert", "albert", "llama", "gemma2", "modernbert"])
 def test_asked_for_of_a_dense_model_it_is_what_the_untouched_model_returns(family: str) -> None:
     model = sharp(family)
-    found = returned(model, padded("right"), layers=[0, 2], row=1, reason=ASKED)
+    found = ask_for_weights(model, padded("right"), Selection(layers=[0, 2], row=1), reason=ASKED)
     own = eager_weights(model, padded("right"))
     for layer in found.layers:
         assert torch.equal(layer.weights, own[layer.layer][1])
@@ -161,15 +161,15 @@ def test_asked_for_of_a_dense_model_it_is_what_the_untouched_model_returns(famil
 def test_hiding_a_token_tells_columns_that_are_tokens_in_models_that_only_a_trace_can_read() -> None:
     torch.manual_seed(0)
     model = hf.MPNetModel(hf.MPNetConfig(**{**SIZES, "vocab_size": 97, "initializer_range": 0.5})).eval()
-    found = returned(model, text(10), reason=ASKED)
+    found = ask_for_weights(model, text(10), reason=ASKED)
     assert found.layer(1).key_tokens.ids == tuple(ids(10)["input_ids"][0].tolist())
-    unhidden = returned(model, {"inputs_embeds": torch.randn(1, 10, 32)}, reason=ASKED)
+    unhidden = ask_for_weights(model, {"inputs_embeds": torch.randn(1, 10, 32)}, reason=ASKED)
     assert unhidden.layer(1).key_tokens.names == tuple(map(str, range(10)))  # cannot be found out
 
 
 def test_a_kernel_that_makes_no_weights_is_named() -> None:
     with pytest.raises(InputError, match=r"layer 0 of .* under kernel sdpa: --attn eager"):
-        returned(twin(sharp("llama"), "sdpa"), ids())
+        ask_for_weights(twin(sharp("llama"), "sdpa"), ids())
 
 
 @pytest.mark.parametrize("end", [None, KeyboardInterrupt(), RuntimeError("inside")], ids=repr)
@@ -186,10 +186,10 @@ def test_the_library_s_own_hooks_do_not_stay(family: str, end: BaseException | N
     last.register_forward_hook(stop)
     before = state(model)
     if end is None:
-        returned(model, ids())
+        ask_for_weights(model, ids())
     else:
         with pytest.raises(type(end)):
-            returned(model, ids())
+            ask_for_weights(model, ids())
     assert state(model) == before
 
 
@@ -203,7 +203,9 @@ def test_the_library_s_own_hooks_would_stay() -> None:
 @pytest.mark.parametrize("family", ["bert", "llama", "gpt2", "qwen3", "t5"])
 def test_a_route_that_is_forced_gives_the_same_attention(family: str) -> None:
     model = sharp(family)
-    best, forced = (capture(model, ids(), layers=[1], route=route) for route in (None, Route.TRACED))
+    best, forced = (
+        record(model, ids(), Selection(layers=[1], route=route)) for route in (None, Route.TRACED)
+    )
     assert (best.provenance.route, forced.provenance.route) == ("takeover", "traced operations")
     for head in (0, 5):
         one, other = (head_attention(each, 1, head) for each in (best, forced))

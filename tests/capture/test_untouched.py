@@ -10,8 +10,8 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from attnscope.capture import capture
-from attnscope.capture.run import evaluating
+from attnscope.capture import Selection, record
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import InputError
 
 HOOKS = [name for name in vars(nn.Linear(1, 1)) if "hook" in name]
@@ -72,7 +72,7 @@ def raising(error: BaseException) -> Callable[..., None]:
 @pytest.mark.parametrize("layers", [None, [0], [2]], ids=str)
 def test_a_model_is_left_as_it_was_after_success(model, layers):
     before = state(model)
-    capture(model, ids(), layers=layers)
+    record(model, ids(), Selection(layers=layers))
     assert state(model) == before
 
 
@@ -82,10 +82,10 @@ def test_a_model_is_left_as_it_was_after_an_exception_inside_a_layer(model, erro
     trap = model.get_submodule(place).register_forward_hook(raising(error))
     before = state(model)
     with pytest.raises(type(error)):
-        capture(model, ids())
+        record(model, ids())
     assert state(model) == before
     trap.remove()
-    assert len(capture(model, ids()).calls) == 3  # and can be captured again
+    assert len(record(model, ids()).calls) == 3  # and can be captured again
 
 
 def test_a_model_is_left_as_it_was_when_its_kernel_raises(model, registries, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_model_is_left_as_it_was_when_its_kernel_raises(model, registries, mon
     ALL_ATTENTION_FUNCTIONS._local_mapping.pop("sdpa", None)
     before = state(model)
     with pytest.raises(KeyboardInterrupt):
-        capture(model, ids())
+        record(model, ids())
     assert state(model) == before
 
 
@@ -104,13 +104,13 @@ def test_a_model_is_left_as_it_was_when_its_kernel_raises(model, registries, mon
 def test_a_model_is_left_as_it_was_after_a_refusal(model, wrong):
     before = state(model)
     with pytest.raises(InputError):
-        capture(model, ids(), **wrong)
+        record(model, ids(), Selection(**wrong))
     assert state(model) == before
 
 
 def test_a_name_that_nobody_had_registered_is_free_again(registries):
     registries[0].pop("eager", None)  # whatever an earlier test may have left behind
-    capture(sharp("bert"), ids())
+    record(sharp("bert"), ids())
     assert "eager" not in registries[0]
     assert "eager" not in registries[1]
 
@@ -146,7 +146,7 @@ def test_a_models_next_run_is_bit_identical():
     model = sharp("llama")
     before = full_run(model, ids())
     for layers in (None, [0], [-1]):
-        capture(model, ids(), layers=layers)
+        record(model, ids(), Selection(layers=layers))
         assert torch.equal(full_run(model, ids()), before)
 
 
@@ -154,7 +154,7 @@ def test_a_model_in_training_mode_is_read_without_dropout():
     model = sharp("bert").train()
     assert model.encoder.layer[0].attention.self.dropout.p > 0
     expected = eager_weights(twin(model).eval(), ids())
-    for call in capture(model, ids()).calls:
+    for call in record(model, ids()).calls:
         for head in range(call.heads):
             assert torch.equal(call.weights[head], expected[call.layer][0, head])
 
@@ -177,7 +177,7 @@ def test_a_users_own_function_is_called_through_and_not_replaced(place, registri
         AttentionInterface.register("eager", own_kernel)
     else:
         ALL_ATTENTION_FUNCTIONS["sdpa"] = own_kernel
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert own_kernel.asked == 3
     assert torch.equal(captured.calls[2].weights[5], eager_weights(sharp("bert"), ids())[2][0, 5])
 
@@ -185,12 +185,12 @@ def test_a_users_own_function_is_called_through_and_not_replaced(place, registri
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 def test_another_model_that_runs_in_the_meantime_is_not_captured(kernel):
     model, other = twin(sharp("llama"), kernel), twin(sharp("mistral"), kernel)
-    alone, untouched = capture(model, ids()), full_run(other, ids(5))
+    alone, untouched = record(model, ids()), full_run(other, ids(5))
     meanwhile = []
     model.layers[1].self_attn.q_proj.register_forward_hook(
         lambda *_: meanwhile.append(full_run(other, ids(5)))
     )
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert torch.equal(meanwhile[0], untouched)
     assert [call.module for call in captured.calls] == [f"layers.{i}.self_attn" for i in range(3)]
     for call, expected in zip(captured.calls, alone.calls, strict=True):
@@ -200,10 +200,10 @@ def test_another_model_that_runs_in_the_meantime_is_not_captured(kernel):
 
 def test_another_capture_in_the_meantime_takes_its_own_and_leaves_the_outer_one_alone():
     model, other = sharp("llama"), sharp("mistral")
-    alone, inner = capture(model, ids()), []
-    model.layers[1].self_attn.q_proj.register_forward_hook(lambda *_: inner.append(capture(other, ids(5))))
+    alone, inner = record(model, ids()), []
+    model.layers[1].self_attn.q_proj.register_forward_hook(lambda *_: inner.append(record(other, ids(5))))
     before = state(model)
-    captured = capture(model, ids())
+    captured = record(model, ids())
     assert state(model) == before
     assert [call.q.shape[1] for call in inner[0].calls] == [5, 5, 5]
     assert [call.q.shape[1] for call in captured.calls] == [11, 11, 11]

@@ -68,7 +68,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_nothing_else(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnscope.cli.output.os.replace", full)
+    monkeypatch.setattr("attnscope.render.saving.os.replace", full)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target)), 2, "No space left")
     assert [file.name for file in tmp_path.iterdir()] == ["head.json"]
     assert target.read_text() == "the old content"
@@ -159,7 +159,7 @@ def test_memory_that_does_not_suffice_is_exit_code_4(attnscope, monkeypatch) -> 
     def too_much(*_: object, **__: object) -> None:
         torch.empty(2**48)
 
-    monkeypatch.setattr("attnscope.cli.session.Session.capture", too_much)
+    monkeypatch.setattr("attnscope.session.reading.Reading.attention", too_much)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 4, "does not fit in memory")
 
 
@@ -185,7 +185,7 @@ def test_an_interrupted_run_is_exit_code_130(attnscope, monkeypatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attnscope.cli.session.Session.capture", interrupt)
+    monkeypatch.setattr("attnscope.session.reading.Reading.attention", interrupt)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo"), 130, "interrupted")
 
 
@@ -193,7 +193,7 @@ def test_a_bug_keeps_its_traceback(attnscope, monkeypatch) -> None:
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("attnscope.cli.session.Session.capture", bug)
+    monkeypatch.setattr("attnscope.session.reading.Reading.attention", bug)
     with pytest.raises(ZeroDivisionError):
         attnscope("heads", TEXT, *HEAD, "-m", "demo")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnscope.cli.selection import choose, parse
+from attnscope.session.selection import choose, parse
 from attnscope.errors import InputError, listed
 
 

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from attnscope import demo
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.loading.load import Plan, load, load_with_head, plan, torch_device
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
@@ -60,7 +60,7 @@ def test_a_cut_model_hands_its_kernel_the_very_same_vectors(model, tmp_path: Pat
     folder = save(model(), tmp_path / "m")
     whole, part = load(plan(checkpoint(folder))), load(plan(checkpoint(folder)), layers=3)
     inputs = part.encode(("the dog was near the big door",)).inputs
-    first, second = (capture(each.module, inputs, layers=[2]).calls[0] for each in (whole, part))
+    first, second = (record(each.module, inputs, Selection(layers=[2])).calls[0] for each in (whole, part))
     for name in ("q", "k", "v", "output"):
         assert torch.equal(getattr(first, name), getattr(second, name)), name
     later = [name for name, _ in part.module.named_parameters() if ".3." in name or ".4." in name]
@@ -89,20 +89,20 @@ def test_weights_missing_before_the_layer_are_an_error_that_names_them(tmp_path:
     with pytest.raises(
         ModelUnavailableError, match=r"m lacks weights .*encoder\.layer\.1\.attention\.self\.key"
     ):
-        capture(model.module, inputs, layers=[2])
+        record(model.module, inputs, Selection(layers=[2]))
 
 
 def test_weights_missing_after_the_layer_are_not_needed(tmp_path: Path) -> None:
     folder = without(tiny_bert(tmp_path / "m"), "encoder.layer.4", "pooler")
     model = load(plan(checkpoint(folder)), layers=3)
-    assert capture(model.module, model.encode(("the door",)).inputs, layers=[2]).calls
+    assert record(model.module, model.encode(("the door",)).inputs, Selection(layers=[2])).calls
 
 
 def test_missing_embeddings_are_an_error(tmp_path: Path) -> None:
     folder = without(tiny_bert(tmp_path / "m"), "embeddings.word_embeddings")
     model = load(plan(checkpoint(folder)), layers=1)
     with pytest.raises(ModelUnavailableError, match="word_embeddings"):
-        capture(model.module, model.encode(("the door",)).inputs, layers=[0])
+        record(model.module, model.encode(("the door",)).inputs, Selection(layers=[0]))
 
 
 def test_weights_of_the_wrong_shape_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import transformers as hf
 from PIL import Image
 from torch import Tensor, nn
 
-from attnscope.capture import capture
+from attnscope.capture import Labels, record
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.anatomy.sites import sites
 from attnscope.model.loaded import Model
@@ -275,7 +275,7 @@ def test_blocks_of_qwen_are_named_in_the_order_of_its_blocks(models: Any, square
 
 def test_what_is_read_can_be_captured_and_certified(models: Any, square: Path) -> None:
     perceived = read(models, "vit", square)
-    seen = capture(models("vit").module, perceived.inputs, tokens=perceived.positions)
+    seen = record(models("vit").module, perceived.inputs, labels=Labels(tokens=perceived.positions))
     assert seen.calls[1].key_tokens.names[1] == "r0c0"
 
 

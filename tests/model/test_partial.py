@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from sharded import LAYERS, SHARDS, bert, gpt2, in_shards, llama, llama_config, mixtral, nomic, shard_name
 from transformers import BertModel, LlamaModel, PreTrainedModel, Zamba2Config, Zamba2Model
 
-from attnscope.capture import capture
+from attnscope.capture import Selection, record
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.loaded import Model
 from attnscope.model.loading.load import Plan, load, load_with_head, plan
@@ -26,7 +26,7 @@ def planned(folder: Path, **options: bool) -> Plan:
 
 def vectors(model: Model, layer: int) -> tuple[torch.Tensor, ...]:
     inputs = model.encode(("the dog was near the big door",)).inputs
-    call = capture(model.module, inputs, layers=[layer]).calls[0]
+    call = record(model.module, inputs, Selection(layers=[layer])).calls[0]
     return call.q, call.k, call.v, call.output
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import GptOssConfig, GptOssModel, LlamaModel
 
 from attnscope.analysis import head_attention
-from attnscope.capture import capture
+from attnscope.capture import Labels, Selection, record
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
 from attnscope.model.loaded import Model
 from attnscope.model.loading import memory
@@ -115,7 +115,7 @@ def test_the_attention_of_a_quantised_model_is_certified(tmp_path: Path) -> None
     four_bit_experts(tmp_path / "m")
     model = loaded(tmp_path / "m", layers=3)
     encoded = model.encode(("the dog was near the big door",))
-    read = capture(model.module, encoded.inputs, layers=[2], tokens=encoded.tokens)
+    read = record(model.module, encoded.inputs, Selection(layers=[2]), Labels(tokens=encoded.tokens))
     assert head_attention(read, 2, 3).certificate.verdict is Verdict.CERTIFIED
 
 

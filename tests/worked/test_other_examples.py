@@ -8,7 +8,6 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from attnscope import demo
-from attnscope.capture import provenance_of
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict
 from attnscope.worked import TABLE, example, look_up, scale
@@ -89,7 +88,7 @@ def read():
 @pytest.fixture(scope="module")
 def shown(encoder, read):
     inputs, tokens = read
-    return theatre(encoder, inputs, tokens, provenance_of(encoder, tokens))
+    return theatre(encoder, inputs, tokens)
 
 
 def test_the_theatre_starts_from_the_model_s_embeddings_and_ends_with_its_weights(
@@ -149,7 +148,7 @@ def test_projections_of_another_head_would_not_pass(
     genuine = module._arrays
     monkeypatch.setattr(module, "_arrays", lambda *given: genuine(*given[:3], given[3] - 1, *given[4:]))
     inputs, tokens = read
-    wrong = theatre(encoder, inputs, tokens, provenance_of(encoder, tokens))
+    wrong = theatre(encoder, inputs, tokens)
     assert [check.passed for check in wrong.checks] == [False, False, False, True]
     assert wrong.verdict is Verdict.FAILED
 
@@ -159,5 +158,5 @@ def test_the_theatre_leaves_no_hook_behind(encoder, read) -> None:
         return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in encoder.modules())
 
     before, (inputs, tokens) = hooks(), read
-    theatre(encoder, inputs, tokens, provenance_of(encoder, tokens))
+    theatre(encoder, inputs, tokens)
     assert hooks() == before

@@ -67,7 +67,7 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
     hooks = [s.module.register_forward_hook(lambda m, *_: entered.update([m])) for s in found]
     try:
         torch.manual_seed(0)
-        watched = run_watched(model, inputs, found, None, calls.append, row=row)
+        watched = run_watched(model, inputs, found, calls.append, row=row)
     finally:
         for hook in hooks:
             hook.remove()

@@ -119,7 +119,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[AttentionCall], dict[str, object]]]] =
 @cache
 def calls(model_type: str) -> tuple[AttentionCall, ...]:
     specimen, found = build(model_type), []
-    run_watched(specimen.model, specimen.inputs, sites(specimen.model), None, found.append)
+    run_watched(specimen.model, specimen.inputs, sites(specimen.model), found.append)
     return tuple(found)
 
 

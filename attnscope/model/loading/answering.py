@@ -89,6 +89,14 @@ def _task(model_class: Any) -> Task:
     return Task.NEXT if getattr(model_class, "can_generate", bool)() else Task.MASKED
 
 
+def task_of(module: Any) -> Task | None:
+    """What a model in memory answers with the head that it has; None where it has none."""
+    words = getattr(module, "get_output_embeddings", lambda: None)()
+    if words is None and "NextSentence" not in type(module).__name__:
+        return None
+    return Task.GENERATED if module.config.is_encoder_decoder else _task(type(module))
+
+
 def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:
     return lambda config: model_class
 

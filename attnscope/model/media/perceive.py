@@ -109,7 +109,8 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     if texts and "input_ids" not in takes:
         raise InputError(f"{model.name} reads pictures and no text: leave the text out")
     opened, digest, notices = open_picture(path)
-    processor, told = image_processor(model.checkpoint.source.folder, model.name)
+    own = getattr(model.processor, "image_processor", model.processor)
+    processor, told = (own, []) if own is not None else image_processor(model.folder, model.name)
     given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
     pixels = as_seen(given, processor)
     grid = _grid(reader, given, pixels)
@@ -145,7 +146,8 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
         raise InputError(f"{model.name} reads no sounds: leave --audio out or choose a model that does")
     if texts:
         raise InputError(f"{model.name} reads sounds and no text: leave the text out")
-    extractor = feature_extractor(model.checkpoint.source.folder, model.name)
+    own = getattr(model.processor, "feature_extractor", model.processor)
+    extractor = own if own is not None else feature_extractor(model.folder, model.name)
     rate = extractor.sampling_rate
     samples, digest, notices = open_sound(path, rate)
     most = getattr(extractor, "n_samples", None)  # of an extractor that pads and cuts to one length

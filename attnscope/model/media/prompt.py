@@ -52,8 +52,10 @@ def picture_in_text(
 
 def _processor(model: Model) -> tuple[Any, str]:
     """The checkpoint's processor; None and why where it cannot be made, as with one that reads films too."""
+    if hasattr(model.processor, "image_processor"):
+        return model.processor, ""
     try:
-        made = AutoProcessor.from_pretrained(model.checkpoint.source.folder)
+        made = AutoProcessor.from_pretrained(model.folder)
     except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError) as error:
         return None, one_line(error).strip() or type(error).__name__
     return (made, "") if hasattr(made, "image_processor") else (None, "there is no processor_config.json")

@@ -40,14 +40,6 @@ def medium_words(shown: Media) -> str:
     return sound_words(shown.sound, len(shown.gaze.keys), shown.seconds)
 
 
-def file_words(medium: Picture | Sound) -> str:
-    """Name of the file, and how much of it was read, where no head is laid over it."""
-    if isinstance(medium, Picture):
-        height, width = medium.size
-        return f"{printable(medium.name)}, read as {height} x {width} pixels"
-    return f"{printable(medium.name)}, {medium.seconds:.2f} s at {medium.rate} Hz"
-
-
 def picture_words(picture: Picture, rows: int, columns: int) -> str:
     height, width = picture.size
     patch = f"{picture.covered[0] // rows} x {picture.covered[1] // columns}"

@@ -1,16 +1,30 @@
 """`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from attnscope.errors import InputError
 
 _PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
 
 
-def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:
-    """The ranges that `text` names, both ends included; None for all. Raises `InputError`."""
-    if text is None or text.strip().lower() == "all":
+Ranges = list[tuple[int, int]]
+
+
+def parse(wanted: str | int | Sequence[int] | None, what: str) -> Ranges | None:
+    """The ranges that `wanted` names, both ends included; None for all. Raises `InputError`."""
+    if wanted is None:
+        return None
+    if not isinstance(wanted, str):
+        numbers = [wanted] if isinstance(wanted, int) else list(wanted)
+        if not numbers:
+            raise InputError(f"no {what} was asked for")
+        return [(int(number), int(number)) for number in numbers]
+    return _ranges(wanted, what)
+
+
+def _ranges(text: str, what: str) -> Ranges | None:
+    if text.strip().lower() == "all":
         return None
     parts = [_PART.fullmatch(part.strip()) for part in text.split(",")]
     if not all(parts):
@@ -19,7 +33,7 @@ def parse(text: str | None, what: str) -> list[tuple[int, int]] | None:
 
 
 def choose(
-    ranges: list[tuple[int, int]] | None,
+    ranges: Ranges | None,
     there: tuple[int, ...],
     what: str,
     where: str,

@@ -1,0 +1,41 @@
+"""`attnscope show`: a stored result again, without the model that it came from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnscope.cli import options
+from attnscope.cli.groups import Delivery, decoded
+from attnscope.cli.output import Output, check_delivery
+from attnscope.vocabulary import Stage
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command.")
+]
+Shown = Annotated[
+    Stage | None,
+    typer.Option("--show", help="Of one head: what to tabulate. Default: weights.", show_default=False),
+]
+
+
+def show(
+    file: File,
+    query: options.Query = None,
+    key: options.Key = None,
+    stage: Shown = None,
+    *,
+    delivery: Delivery,
+    output: Output,
+) -> None:
+    """Show a stored result again, or write it in another form, without its model.
+
+    On the terminal as the command that made it would have shown it; -o writes a picture or another file.
+    """
+    from attnscope.render.focus import focus_on
+    from attnscope.results import load
+
+    result = load(file)
+    check_delivery(delivery, type(result).__name__)
+    query, key = (None if each is None else decoded(each) for each in (query, key))
+    output.deliver(result, delivery, focus_on(result, stage, query, key))

@@ -1,0 +1,131 @@
+"""Which attention is meant: the tower, the layers and the heads, by what a model or its skeleton has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from attnscope.errors import InputError, listed
+from attnscope.model.anatomy.towers import Tower, choose_tower, layers_without, reading_text
+from attnscope.model.anatomy.without import without_attention
+from attnscope.model.media.perceive import sees, splices
+from attnscope.session import selection
+from attnscope.session.listener import Listener
+from attnscope.session.request import ROUTES, Wanted
+from attnscope.vocabulary import Kind, Route
+
+
+class Built(Protocol):
+    """A model, loaded or only planned: what it is called, its modules and its towers."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def skeleton(self) -> Any: ...
+
+    @property
+    def towers(self) -> Sequence[Tower]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The layers and heads of one tower that are meant, and how they are to be read."""
+
+    tower: Tower
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    block: int = 0
+    route: Route | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self.tower.kind
+
+    @property
+    def one(self) -> bool:
+        """Whether a single head is meant."""
+        return len(self.layers) == len(self.heads) == 1
+
+    def only(self) -> tuple[int, int]:
+        """The one layer and head; `InputError` where several are meant."""
+        if not self.one:
+            raise InputError("this needs one head: give one --layer and one --head")
+        return self.layers[0], self.heads[0]
+
+
+def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) -> Chosen:
+    """What `wanted` means in this model; what was chosen for the user is told.
+
+    `sensed` says whether it reads a picture or a sound. Raises `InputError` that lists what there is.
+    """
+    ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
+    if not built.towers:
+        raise InputError(without_attention(built.skeleton, built.name))
+    tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
+    layers, heads = _layers_and_heads(built, tower, *ranges, listener)
+    route = None if wanted.route is None else ROUTES[wanted.route]
+    return Chosen(tower, layers, heads, wanted.block, route)
+
+
+def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] | None) -> tuple[int, ...]:
+    """The layers of `tower` that `wanted` names."""
+    where = f"{built.name}: layers {listed(tower.layers)}"
+    ranges = selection.parse(wanted, "layer")
+    return selection.choose(ranges, tower.layers, "layer", where, layers_without(built.skeleton, tower))
+
+
+def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
+    """The only one, the one that is wanted, or else the one that reads the text."""
+    kind = None if wanted.kind is None else Kind(wanted.kind)
+    if len(built.towers) < 2 or wanted.tower is not None:
+        return choose_tower(built.towers, kind, wanted.tower, built.name)
+    meant = [tower for tower in built.towers if kind in (None, tower.kind)]
+    if not meant or (kind is not None and len(meant) == 1):
+        return choose_tower(built.towers, kind, None, built.name)  # refused in its words where there is none
+    chosen = reading_text(meant)
+    kinds = list(dict.fromkeys(tower.kind for tower in meant))
+    if len(kinds) == len(meant):
+        listener.notice(
+            f"{built.name} has {', '.join(kinds)} attention: showing {chosen.kind} (--kind chooses)"
+        )
+    else:
+        _tell_towers(built.name, meant, chosen, listener)
+    return chosen
+
+
+def _tower_that_senses(built: Built, wanted: Wanted, listener: Listener) -> Tower:
+    """What is wanted, else where a text looks at the picture or the sound, else what reads that itself."""
+    kind = None if wanted.kind is None else Kind(wanted.kind)
+    if kind is not None or wanted.tower is not None or len(built.towers) < 2:
+        return choose_tower(built.towers, kind, wanted.tower, built.name)
+    crosses = any(tower.kind is Kind.CROSS for tower in built.towers)
+    seeing = [tower for tower in built.towers if sees(built.skeleton, tower.sites)]
+    in_text = crosses or splices(built.skeleton.config) or not seeing
+    chosen = reading_text(built.towers) if in_text else seeing[0]
+    _tell_towers(built.name, built.towers, chosen, listener)
+    return chosen
+
+
+def _tell_towers(name: str, meant: Sequence[Tower], chosen: Tower, listener: Listener) -> None:
+    there = ", ".join(tower.called for tower in meant)
+    listener.notice(f"{name} has attention in {there}: showing {chosen.called} (--tower chooses)")
+
+
+def _layers_and_heads(
+    built: Built,
+    tower: Tower,
+    layers: selection.Ranges | None,
+    heads: selection.Ranges | None,
+    listener: Listener,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Layers and heads by number; where layers differ in heads, those that all chosen ones have."""
+    of_kind = f" ({tower.called})" if len(built.towers) > 1 else ""
+    widest = range(max(tower.heads.values()))
+    where = f"{built.name}{of_kind}: layers {listed(tower.layers)}, heads {listed(widest)}"
+    chosen = selection.choose(layers, tower.layers, "layer", where, layers_without(built.skeleton, tower))
+    counts = {tower.heads[layer] for layer in chosen}
+    if 0 in counts:
+        raise InputError(f"{built.name} does not say how many heads a layer has: name layer and head")
+    if len(counts) > 1:
+        listener.notice(f"the layers have {listed(sorted(counts))} heads: choosing from {min(counts)}")
+    return chosen, selection.choose(heads, tuple(range(min(counts))), "head", where)

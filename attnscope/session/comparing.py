@@ -1,0 +1,123 @@
+"""One word held against itself: in two inputs, in two layers, or under two models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attnscope.analysis import comparison
+from attnscope.attention import Capture
+from attnscope.errors import InputError
+from attnscope.results import Comparison
+from attnscope.session.choosing import Chosen, choose_layers
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened
+from attnscope.session.reading import Reading, open_chosen, read_inputs
+from attnscope.session.request import Inputs, ModelRequest, Wanted
+
+Words = tuple[str, str]
+Numbers = str | int | Sequence[int] | None
+
+
+def compare_inputs(
+    request: ModelRequest,
+    inputs: tuple[Inputs, Inputs],
+    words: Words,
+    wanted: Wanted,
+    listener: Listener,
+) -> Comparison:
+    """A word in two inputs of one model: its vectors in every layer, one head in full."""
+    first, chosen = open_chosen(request, inputs[0], wanted.all_layers, listener)
+    choose_layers(first.model, chosen.tower, wanted.layer)  # refused before the second text is read
+    second = read_inputs(Opened(first.model, first.task, chosen), inputs[1], listener)
+    return compare_readings((first, chosen), (second, chosen), words, wanted.layer)
+
+
+def compare_layers(
+    request: ModelRequest, inputs: Inputs, word: str, wanted: Wanted, other: Numbers, listener: Listener
+) -> Comparison:
+    """A word in two layers of one model, `wanted.layer` and `other`."""
+    if wanted.layer is None:
+        raise InputError("--layer-b needs --layer: the layer that it is compared with")
+    opened = open_chosen(request, inputs, wanted.all_layers, listener)
+    return compare_in_layers(*opened, word, wanted.layer, other)
+
+
+def compare_models(
+    requests: tuple[ModelRequest, ModelRequest],
+    inputs: tuple[Inputs, Inputs],
+    words: Words,
+    wanted: Wanted,
+    listener: Listener,
+) -> Comparison:
+    """A word under two models, of which one at a time is in memory."""
+    a = _side(open_chosen(requests[0], inputs[0], wanted.all_layers, listener), words[0], wanted.layer)
+    other = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
+    b = _side(other, words[1], wanted.layer, "the second model")
+    return _two_models(a, b, listener)
+
+
+def compare_readings(
+    a: tuple[Reading, Chosen], b: tuple[Reading, Chosen], words: Words, layer: Numbers
+) -> Comparison:
+    """A word in two readings: of one model in two texts, else under two models."""
+    listener = a[0].listener
+    if a[0].model is not b[0].model:
+        return _two_models(_side(a, words[0], layer), _side(b, words[1], layer, "the second model"), listener)
+    first = _side(a, words[0], layer, "the first text")
+    second = _side(b, words[1], layer, "the second text")
+    with listener.working("comparing"):
+        positions = first.position, second.position
+        captures = first.captured, second.captured
+        return comparison.compare_texts(*captures, positions, layers=first.layers, heads=first.heads)
+
+
+def compare_in_layers(
+    reading: Reading, chosen: Chosen, word: str, layer: Numbers, other: Numbers
+) -> Comparison:
+    """A word in two layers of one reading."""
+    first, second = (_one(choose_layers(reading.model, chosen.tower, each)) for each in (layer, other))
+    if first == second:
+        raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
+    position = _position(reading, chosen, word)
+    with reading.listener.working("comparing"):
+        captured = reading.capture(chosen, (first, second))
+        return comparison.compare_layers(captured, position, (first, second), heads=chosen.heads)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """A word on one side: its position, the attention of its input, and the heads that are meant."""
+
+    position: int
+    captured: Capture
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+
+
+def _side(opened: tuple[Reading, Chosen], word: str, layer: Numbers, where: str = "") -> _Side:
+    reading, chosen = opened
+    layers = choose_layers(reading.model, chosen.tower, layer)
+    position = _position(reading, chosen, word, where)
+    with reading.listener.working("reading the attention"):
+        return _Side(position, reading.capture(chosen), layers, chosen.heads)
+
+
+def _two_models(a: _Side, b: _Side, listener: Listener) -> Comparison:
+    with listener.working("comparing"):
+        captures, positions = (a.captured, b.captured), (a.position, b.position)
+        return comparison.compare_models(*captures, positions, layers=a.layers, heads=a.heads)
+
+
+def _one(layers: tuple[int, ...]) -> int:
+    if len(layers) > 1:
+        raise InputError("--layer-b compares two layers: give one --layer and one --layer-b")
+    return layers[0]
+
+
+def _position(reading: Reading, chosen: Chosen, word: str, where: str = "") -> int:
+    """Position of the word among the queries; a mistake says where the word is missing."""
+    if reading.target is not None and chosen.kind != "encoder":
+        where = " of ".join(part for part in ("the target", where) if part)
+    try:
+        return reading.tokens_of(chosen.kind).position(word)
+    except InputError as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from error

@@ -1,0 +1,69 @@
+"""Heads of a reading: one in full, its scores taken apart, or several at a glance."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from attnscope.analysis import head_attention, overview
+from attnscope.analysis.returned import returned_head, returned_overview
+from attnscope.analysis.terms import head_terms
+from attnscope.analysis.views import viewed, viewed_overview
+from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
+from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
+from attnscope.session.choosing import Chosen
+from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
+from attnscope.vocabulary import Stage
+
+ENTROPY = ("entropy",)
+
+
+def read_head(reading: Reading, chosen: Chosen) -> HeadAttention:
+    """The one chosen head, recomputed and certified; `InputError` where several are meant."""
+    layer, head = chosen.only()
+    with reading.listener.working("reading the attention"):
+        found = head_attention(reading.capture(chosen), layer, head, block=chosen.block)
+    medium = None if reading.perceived is None else reading.perceived.medium
+    return found if medium is None else replace(found, notes=(*found.notes, f"over {medium.described}"))
+
+
+def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -> HeadWeights:
+    """The one chosen head, or its weights as the model returns them where it cannot be recomputed.
+
+    `InputError` where a `stage` other than the weights is asked for, and that is not returned.
+    """
+    layer, head = chosen.only()
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+        if not isinstance(attention, Returned):
+            return head_attention(attention, layer, head, block=chosen.block)
+        if stage != Stage.WEIGHTS:
+            raise InputError(f"{reading.model.name} returns weights alone here: leave --show {stage} out")
+        return returned_head(attention, layer, head)
+
+
+def read_overview(
+    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking | None = None
+) -> Overview:
+    """The chosen heads in the chosen layers, each by all of `measures`."""
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+        if isinstance(attention, Returned):
+            found = returned_overview(attention, chosen.heads, measures)
+        else:
+            found = overview(attention, chosen.heads, chosen.block, measures)
+    if looking is None or not looking.changes:
+        return found
+    return viewed_overview(found, words=looking.words, special=looking.treatment)
+
+
+def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
+    """The weights of `head` looked at otherwise; None where that is as they are."""
+    return viewed(head, words=looking.words, special=looking.treatment) if looking.changes else None
+
+
+def read_terms(reading: Reading, chosen: Chosen) -> HeadTerms:
+    """The scores of the one chosen head taken apart."""
+    layer, head = chosen.only()
+    with reading.listener.working("reading the attention"):
+        return head_terms(reading.capture(chosen), layer, head, chosen.block)

@@ -1,0 +1,20 @@
+"""The queries and keys of one head in one map."""
+
+from attnscope.analysis.projection import projection
+from attnscope.results import HeadAttention, MapSettings, Projection
+from attnscope.session.listener import Listener
+
+
+def map_head(head: HeadAttention, settings: MapSettings, listener: Listener) -> Projection:
+    """The map of a head; what was done other than asked is told."""
+    with listener.working("drawing the map"):
+        result = projection(head, settings)
+    if result.perplexity < result.wanted_perplexity:
+        points = len(result.queries) + len(result.keys)
+        lowered = f"perplexity lowered from {result.wanted_perplexity:g} to {result.perplexity:.3g}"
+        listener.notice(f"{lowered}, a third of the {points} points less one")
+    if not result.settled:
+        listener.notice(
+            f"the map had not settled after {result.iterations} iterations: --max-iter goes on for longer"
+        )
+    return result

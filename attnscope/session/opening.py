@@ -1,0 +1,160 @@
+"""From a name to a model in memory, loaded as far as the question needs it."""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from attnscope.session.listener import Listener
+from attnscope.session.request import Inputs, ModelRequest, Wanted
+
+if TYPE_CHECKING:
+    from attnscope.model.loaded import Model
+    from attnscope.model.loading.answering import Task
+    from attnscope.model.source.checkpoint import Checkpoint
+    from attnscope.model.source.find import Source
+    from attnscope.session.choosing import Chosen
+
+
+class Purpose(Enum):
+    """What a model is loaded for."""
+
+    ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
+    ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
+    ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
+    EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
+    ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model in memory; `task` is what it can answer, where it was loaded with the head for that.
+
+    `chosen` is what was wanted of it, where anything was.
+    """
+
+    model: "Model"
+    task: "Task | None" = None
+    chosen: "Chosen | None" = None
+
+
+def open_model(
+    request: ModelRequest, inputs: Inputs, wanted: Wanted | None, purpose: Purpose, listener: Listener
+) -> Opened:
+    """The model that is asked for, ready for `inputs`; mistakes show before any weight is read."""
+    checkpoint = find_checkpoint(request, listener)
+    started = time.perf_counter()
+    with loading(checkpoint.source.name, listener):
+        opened = _loaded(checkpoint, request, inputs, wanted, purpose, listener)
+    model = opened.model
+    loaded = "all" if model.layers is None else f"the first {model.layers}"
+    listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
+    _tell_memory(model, listener)
+    return opened
+
+
+def find_source(
+    name: str | None,
+    listener: Listener,
+    *,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    remote_code: bool = False,
+    weights: bool = True,
+) -> "Source":
+    """Where the model is, found before torch is imported: most mistakes show at once."""
+    with listener.working("looking for the model"):
+        from attnscope.model.source.address import check_endpoint
+
+        check_endpoint()
+        from attnscope.model.source.find import find
+
+        source = find(
+            name, revision=revision, allow_pickle=allow_pickle, remote_code=remote_code, weights=weights
+        )
+    if source.notice:
+        listener.notice(source.notice)
+    return source
+
+
+def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
+    """The checkpoint that is asked for, with the files that are there."""
+    source = find_source(
+        request.model,
+        listener,
+        revision=request.revision,
+        allow_pickle=request.allow_pickle,
+        remote_code=request.trust_remote_code,
+    )
+    with listener.working("looking for the model"):
+        from attnscope.model.source.checkpoint import open_checkpoint
+
+        return open_checkpoint(source, allow_pickle=request.allow_pickle)
+
+
+@contextmanager
+def loading(name: str, listener: Listener) -> Iterator[None]:
+    """Around importing torch and transformers and loading a model: no garbage collection meanwhile.
+
+    The collector finds nothing in modules that are being imported, and takes a fifth of the start-up.
+    """
+    collecting = gc.isenabled()
+    with listener.working(f"loading {name}"):
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collecting:
+                gc.enable()
+
+
+def _loaded(
+    checkpoint: "Checkpoint",
+    request: ModelRequest,
+    inputs: Inputs,
+    wanted: Wanted | None,
+    purpose: Purpose,
+    listener: Listener,
+) -> Opened:
+    from attnscope.model.loading.answering import NoAnswerError, load_answering
+    from attnscope.model.loading.classes import saved_class
+    from attnscope.model.loading.load import load, load_with_head, plan
+    from attnscope.session.choosing import choose
+
+    code = request.trust_remote_code
+    chosen, must_answer = None, purpose is Purpose.ANSWER
+    if wanted is not None:
+        as_saved = {"choose": saved_class} if inputs.sensed else {}
+        planned = plan(checkpoint, remote_code=code, **as_saved)
+        chosen = choose(planned, wanted, listener, sensed=inputs.sensed)
+        if inputs.generation is not None:
+            from attnscope.session.writing import check_goes_on
+
+            check_goes_on(planned, chosen.tower)
+            must_answer = True
+    if purpose is Purpose.EVERYTHING:
+        return Opened(load_with_head(checkpoint, **request.loading), None, chosen)
+    if must_answer or purpose in (Purpose.ATTENTION_AND_ANSWER, Purpose.ANYTHING):
+        pair = inputs.paired or purpose is Purpose.ANYTHING
+        try:
+            model, task = load_answering(checkpoint, pair=pair, **request.loading)
+            return Opened(model, task, chosen)
+        except NoAnswerError as error:
+            if must_answer:
+                raise
+            if purpose is Purpose.ANYTHING:
+                return Opened(load_with_head(checkpoint, **request.loading))
+            listener.notice(f"no prediction: {error}")
+    assert chosen is not None, "without a head that answers there is only attention to look at"
+    return Opened(load(planned, layers=max(chosen.layers) + 1, **request.loading), None, chosen)
+
+
+def _tell_memory(model: "Model", listener: Listener) -> None:
+    """Say in what precision the model runs and what it takes; unasked where its weights were changed much."""
+    from attnscope.model.loading import memory
+
+    say = listener.notice if memory.is_notable(model) else listener.detail
+    say(memory.statement(model))

@@ -1,0 +1,61 @@
+"""What there is to look at in a model, before any of its weights is fetched or read."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attnscope.errors import InputError, listed
+from attnscope.results import Outline
+from attnscope.session import selection
+from attnscope.session.listener import Listener
+from attnscope.session.opening import find_source
+from attnscope.session.request import Wanted
+
+if TYPE_CHECKING:
+    from attnscope.model.anatomy.towers import Tower
+    from attnscope.model.loading.load import Plan
+
+
+def outline_model(
+    name: str | None,
+    wanted: Wanted,
+    listener: Listener,
+    *,
+    revision: str | None = None,
+    remote_code: bool = False,
+    length: int | None = None,
+) -> Outline:
+    """The attention layers of a model, those without, and what one head of `wanted.layer` would cost."""
+    source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
+    with listener.working(f"looking at {source.name}"):
+        from attnscope.analysis.outline.outline import outline_plan
+        from attnscope.model.loading.load import plan
+        from attnscope.model.source.listing import listing
+
+        files = listing(source)
+        planned = plan(files.checkpoint, remote_code=remote_code)
+        tower = _tower(planned, wanted)
+        layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
+        return outline_plan(planned, files, tower=tower, layer=layer, length=length)
+
+
+def _tower(planned: "Plan", wanted: Wanted) -> "Tower | None":
+    """The tower that is wanted, else the one that reads text; None where there is no attention."""
+    from attnscope.model.anatomy.towers import choose_tower, reading_text
+    from attnscope.vocabulary import Kind
+
+    if wanted.kind is not None or wanted.tower is not None:
+        kind = None if wanted.kind is None else Kind(wanted.kind)
+        return choose_tower(planned.towers, kind, wanted.tower, planned.name)
+    return reading_text(planned.towers) if planned.towers else None
+
+
+def _layer(planned: "Plan", tower: "Tower", wanted: "str | int | Sequence[int] | None") -> int:
+    from attnscope.model.anatomy.towers import layers_without
+
+    where = f"{planned.name} ({tower.called}): layers {listed(tower.layers)}"
+    ranges = selection.parse(wanted, "layer")
+    without = layers_without(planned.skeleton, tower)
+    chosen = selection.choose(ranges, tower.layers, "layer", where, without)
+    if len(chosen) != 1:
+        raise InputError(f"the cost is that of one layer, --layer names {len(chosen)}: {listed(chosen)}")
+    return chosen[0]

@@ -1,0 +1,63 @@
+"""What the model itself makes of what it read."""
+
+from dataclasses import replace
+
+from attnscope.analysis import prediction
+from attnscope.capture import provenance_of
+from attnscope.capture.faults import if_it_runs
+from attnscope.errors import InputError
+from attnscope.results import Prediction
+from attnscope.session.reading import Reading, read_target
+from attnscope.vocabulary import Kind
+
+TOP = 5  # guesses
+
+
+def predict(reading: Reading, top: int = TOP) -> Prediction:
+    """What the model answers: its masks filled, the next token, a text of its own, a verdict on a pair.
+
+    `InputError` for a model that has no head to answer with, and for a text that asks for nothing.
+    """
+    model, target, tokens = reading.model, reading.target, reading.encoded.tokens
+    if reading.task is None:
+        raise InputError(f"{model.name} has no head that predicts words")
+    known = {**model.origin(), "route": "untouched"}
+    provenance = provenance_of(model.module, tokens, known)
+    paired = reading.asked.paired
+    if paired and reading.task != "masked":
+        reading.listener.notice(
+            f"{model.name} has no next-sentence head: it reads the two texts as one input"
+        )
+    common = (model.module, reading.inputs, tokens, provenance)
+    with reading.listener.working("predicting"), if_it_runs(model.module, reading.inputs, model.name):
+        if target is not None:
+            return prediction.written(
+                *common,
+                target=target.tokens,
+                spell=model.spell,
+                top=top,
+                finished=target.finished,
+                own=target.written,
+                step_chances=target.chances,
+            )
+        if reading.task == "next":
+            return prediction.continued(*common, spell=model.spell, top=top)
+        return prediction.filled(
+            *common, mask_id=model.tokenizer.mask_token_id, spell=model.spell, top=top, pair=paired
+        )
+
+
+def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:
+    """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
+
+    Where the encoder was looked at and its decoder only opened, the model now writes.
+    """
+    if reading.task is None:
+        return None
+    if kind is Kind.ENCODER and reading.captured is None:
+        reading = replace(reading, target=read_target(reading))
+    try:
+        return predict(reading, top)
+    except InputError as error:
+        reading.listener.notice(f"no prediction: {error}")
+        return None

@@ -1,0 +1,193 @@
+"""A model and what it has read: from here on attention can be captured, and everything else asked."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from attnscope.attention import Capture
+from attnscope.capture import Labels, Selection, record
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.read import read
+from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import sites
+from attnscope.model.inputs.target import Target
+from attnscope.model.inputs.text import Encoded
+from attnscope.model.loaded import Model
+from attnscope.model.media.perceive import Perceived, read_media, sees, window_names
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Kind, Route
+
+if TYPE_CHECKING:
+    from attnscope.model.loading.answering import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A model that has read something: `encoded`, and in a decoder beside an encoder `target`.
+
+    `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
+    on with, the attention of the heads that were chosen then is `captured` already.
+    """
+
+    model: Model
+    asked: Inputs
+    encoded: Encoded
+    target: Target | None
+    listener: Listener
+    task: "Task | None" = None
+    captured: Capture | None = None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the model is called with."""
+        decoder = {} if self.target is None else {"decoder_input_ids": self.target.ids}
+        return {**self.encoded.inputs, **decoder}
+
+    @property
+    def perceived(self) -> Perceived | None:
+        """What was read, where that is a picture or a sound."""
+        return self.encoded if isinstance(self.encoded, Perceived) else None
+
+    def tokens_of(self, kind: Kind) -> Tokens:
+        """The tokens on the query side of one kind of attention."""
+        return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
+
+    def capture(self, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
+        """The attention of the chosen heads, in the chosen layers or in others that are named."""
+        if chosen.route is Route.RETURNED:
+            raise InputError("--route returned has weights alone: here queries and keys are needed")
+        if self.captured is not None:
+            return self.captured
+        selection = self._selection(chosen, layers)
+        with if_it_runs(self.model.module, self.inputs, self.model.name):
+            captured = record(self.model.module, self.inputs, selection, self._labels(chosen))
+        return self._with_windows_named(captured, chosen)
+
+    def attention(self, chosen: Chosen) -> Capture | Returned:
+        """The same where it can be recomputed, else the weights that the model returns, with a notice."""
+        if self.captured is not None:
+            return self.capture(chosen)
+        if chosen.block and chosen.route is Route.RETURNED:
+            raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
+        selection, labels = self._selection(chosen, None), self._labels(chosen)
+        with if_it_runs(self.model.module, self.inputs, self.model.name):
+            found = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
+        if isinstance(found, Capture):
+            return self._with_windows_named(found, chosen)
+        if chosen.block:
+            raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
+        return found
+
+    def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None) -> Selection:
+        return Selection(
+            layers=chosen.layers if layers is None else layers,
+            heads=chosen.heads,
+            kind=chosen.kind,
+            tower=chosen.tower.pattern,
+            route=chosen.route,
+        )
+
+    def _labels(self, chosen: Chosen) -> Labels:
+        """What positions stand for: tokens, or as far as they are known the patches or frames."""
+        target = None if self.target is None else self.target.tokens
+        perceived, source = self.perceived, self.model.origin()
+        if perceived is None:
+            return Labels(self.encoded.tokens, target, source)
+        if chosen.kind is Kind.CROSS and target is None:
+            target = perceived.tokens  # a text that looks at a picture
+        tokens = perceived.positions if self._senses(chosen) else perceived.tokens
+        return Labels(tokens, target, source, read=perceived.read or Tokens((), ()))
+
+    def _senses(self, chosen: Chosen) -> bool:
+        """Whether the keys of the attention are patches or frames themselves."""
+        return chosen.kind is Kind.CROSS or sees(self.model.module, chosen.tower.sites)
+
+    def _with_windows_named(self, captured: Capture, chosen: Chosen) -> Capture:
+        """The same with the positions of windows called by their patches, where a layer reads in windows."""
+        layers = {call.layer for call in captured.calls}
+        perceived = self.perceived
+        if perceived is None or len(layers) != 1 or chosen.kind is Kind.CROSS or not self._senses(chosen):
+            return captured
+        (layer,), size = layers, len(captured.calls[0].key_tokens)
+        if size == len(perceived.positions):
+            return captured
+        path = next(site.path for site in chosen.tower.sites if layer in site.layers)
+        own = next(site for site in sites(self.model.module) if site.path == path)
+        names = window_names(self.model, perceived, own, size)
+        if names is None:
+            return captured
+        calls = (replace(c, query_tokens=names[c.block], key_tokens=names[c.block]) for c in captured.calls)
+        return replace(captured, calls=tuple(calls))
+
+
+def open_chosen(
+    request: ModelRequest,
+    inputs: Inputs,
+    wanted: Wanted,
+    listener: Listener,
+    purpose: Purpose = Purpose.ATTENTION,
+) -> tuple[Reading, Chosen]:
+    """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
+    opened = open_model(request, inputs, wanted, purpose, listener)
+    assert opened.chosen is not None, "something was wanted"
+    return read_inputs(opened, inputs, listener), opened.chosen
+
+
+def open_whole(request: ModelRequest, inputs: Inputs, listener: Listener, purpose: Purpose) -> Reading:
+    """The whole model that is asked for, and what it reads."""
+    return read_inputs(open_model(request, inputs, None, purpose, listener), inputs, listener)
+
+
+def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
+    """What `opened` reads of `inputs`, down to the decoder; what the user should know about that is told."""
+    return complete(encode_inputs(opened, inputs, listener), opened.chosen)
+
+
+def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
+    """What the user gave as the model reads it; what its decoder reads is not settled yet."""
+    model = opened.model
+    if inputs.sensed:
+        with listener.working("reading the file"):
+            encoded: Encoded = read_media(
+                model, image=inputs.image, audio=inputs.audio, texts=inputs.texts(model)
+            )
+    else:
+        encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
+    for notice in encoded.notices:
+        listener.notice(notice)
+    return Reading(model, inputs, encoded, None, listener, opened.task)
+
+
+def complete(reading: Reading, chosen: Chosen | None) -> Reading:
+    """The same with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
+    if reading.asked.generation is not None and chosen is not None:
+        from attnscope.session.writing import go_on
+
+        return go_on(reading, chosen, reading.asked.generation)
+    return replace(reading, target=read_target(reading, None if chosen is None else chosen.kind))
+
+
+def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
+    """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
+    model, text, listener = reading.model, reading.asked.target, reading.listener
+    if not model.writes:
+        if text is not None:
+            raise InputError(f"{model.name} is no encoder-decoder: leave --target out")
+        return None
+    if kind is Kind.ENCODER:
+        if text is not None:
+            raise InputError(
+                "--target is what the decoder reads, --kind encoder shows the encoder: leave one out"
+            )
+        return model.opening()
+    with listener.working("writing the target"):
+        target = model.target(reading.encoded, text)
+    if target.written:
+        listener.notice(f"{model.name} writes: {target.tokens.sentence}")
+    if not target.finished:
+        listener.notice(f"it had not come to an end after {len(target.tokens)} tokens: cut there")
+    return target

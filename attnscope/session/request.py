@@ -1,0 +1,138 @@
+"""What is asked for, as plain data, checked when it is made: which model, what it reads, which heads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnscope.errors import InputError
+from attnscope.session import selection
+from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
+
+if TYPE_CHECKING:
+    from attnscope.model.inputs.generation import Settings
+    from attnscope.model.loaded import Model
+
+ROUTES = {route.option: route for route in Route}
+_SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Which model to load, and how: as the options of the same names."""
+
+    model: str | None = None
+    device: str = "auto"
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+    attention: str = "eager"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
+        if self.attention not in KERNELS:
+            raise InputError(f"unknown attention kernel '{self.attention}': {', '.join(KERNELS)}")
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """What loading a checkpoint that was found needs to know."""
+        return {
+            "device": self.device,
+            "dtype": self.dtype,
+            "remote_code": self.trust_remote_code,
+            "attention": self.attention,
+        }
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
+
+    `target` is what the decoder beside an encoder reads (None: what the model writes itself). Without
+    any text, picture or sound it is the sentence of the articles.
+    """
+
+    text: str | None = None
+    pair: str | None = None
+    target: str | None = None
+    image: Path | None = None
+    audio: Path | None = None
+    generation: "Settings | None" = None
+    truncate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.image is not None and self.audio is not None:
+            raise InputError("--image and --audio: give one of the two")
+        if self.text is None and self.pair is not None:
+            raise InputError("--pair is a second text: there is no first one, leave --pair out")
+        if self.target is not None and self.generation is not None:
+            raise InputError(
+                "--target is what the decoder reads, --generate has the model write it: choose one"
+            )
+        if self.generation is not None and self.sensed:
+            raise InputError("--generate goes on with a text alone: leave --image and --audio out")
+
+    @property
+    def sensed(self) -> bool:
+        """Whether there is something to read that is no text."""
+        return self.image is not None or self.audio is not None
+
+    @property
+    def paired(self) -> bool:
+        return self.pair is not None
+
+    def texts(self, model: "Model") -> tuple[str, ...]:
+        """The text or the two of a pair, as `model` can read them; none beside a picture or a sound."""
+        if self.text is None and not self.sensed:
+            masked = model.tokenizer is None or model.tokenizer.mask_token is not None
+            return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
+        return tuple(each for each in (self.text, self.pair) if each is not None)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`."""
+
+    layer: "str | int | Sequence[int] | None" = None
+    head: "str | int | Sequence[int] | None" = None
+    kind: str | None = None
+    tower: str | None = None
+    block: int = 0
+    route: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (None, *Kind):
+            raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
+        if self.route not in (None, *ROUTES):
+            raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
+        selection.parse(self.layer, "layer")
+        selection.parse(self.head, "head")
+
+    @property
+    def all_layers(self) -> "Wanted":
+        """The same in every layer."""
+        return replace(self, layer=None)
+
+
+@dataclass(frozen=True)
+class Looking:
+    """How to look at weights: by words instead of tokens, with special tokens or without."""
+
+    words: bool = False
+    special: str = "show"
+
+    def __post_init__(self) -> None:
+        if self.special.casefold() not in _SPECIAL:
+            raise InputError(f"--special is '{self.special}': {', '.join(Special)}")
+
+    @property
+    def changes(self) -> bool:
+        """Whether weights are looked at in another way than by all tokens."""
+        return self.words or self.treatment is not Special.SHOW
+
+    @property
+    def treatment(self) -> Special:
+        """What is done with special tokens."""
+        return _SPECIAL[self.special.casefold()]

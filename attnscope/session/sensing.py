@@ -1,0 +1,77 @@
+"""Attention of one query laid over the picture or the sound that was read."""
+
+import re
+from collections.abc import Sequence
+
+from attnscope.analysis import head_attention, overview
+from attnscope.analysis.media import (
+    default_query,
+    heads_over_picture,
+    heads_over_sound,
+    over_picture,
+    over_sound,
+)
+from attnscope.attention import Capture
+from attnscope.errors import InputError
+from attnscope.results import Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+
+Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
+MEAN = "mean"
+_TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
+
+
+def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid:
+    """The chosen heads over the medium, for `query`; which one is looked at where none is named is told."""
+    with reading.listener.working("reading the attention"):
+        captured = reading.capture(chosen)
+    medium = None if reading.perceived is None else reading.perceived.medium
+    if medium is None:
+        raise InputError(f"{reading.model.name} reads a picture in pieces: it cannot be laid over one")
+    _tell_windows(captured, reading, chosen)
+    if chosen.one:
+        head = head_attention(captured, *chosen.only(), block=chosen.block)
+        position = _query(head.query_tokens, head.key_tokens, query, reading.listener)
+        if isinstance(medium, Picture):
+            return over_picture(head, medium, position)
+        return over_sound(head, medium, position)
+    several = overview(captured, chosen.heads, chosen.block)
+    position = _query(several.query_tokens, several.key_tokens, query, reading.listener)
+    if isinstance(medium, Picture):
+        return heads_over_picture(several, medium, position)
+    return heads_over_sound(several, medium, position)
+
+
+def _tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
+    windows = max(call.block for call in captured.calls) + 1
+    if windows < 2:
+        return
+    if len(chosen.layers) > 1:
+        raise InputError(f"each layer of {reading.model.name} has windows of its own: name one with --layer")
+    shown = captured.call(chosen.layers[0], block=chosen.block).block
+    reading.listener.notice(f"it is read in {windows} windows: showing {shown} (--block chooses)")
+
+
+def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener) -> int | None:
+    """Position of the query, None for the mean over all."""
+    if wanted is not None:
+        wanted = frame_at(wanted, tokens.names)
+        return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
+    chosen = default_query(tokens, keys)
+    shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.labels[chosen]}"
+    listener.notice(f"showing {shown} (--query chooses)")
+    return chosen
+
+
+def frame_at(wanted: str, names: Sequence[str]) -> str:
+    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
+    starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
+    if wanted in names or not starts or not _TIME.fullmatch(wanted):
+        return wanted
+    time, every = float(wanted[:-1]), sorted(starts)
+    step = every[1] - every[0] if len(every) > 1 else 0.0
+    within = [start for start in every if start <= time < start + step + 1e-9]
+    return starts[within[-1]] if within else wanted

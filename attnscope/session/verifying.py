@@ -1,0 +1,22 @@
+"""Every layer and head of a model, certified on one input."""
+
+from dataclasses import replace
+
+from attnscope.analysis import verification
+from attnscope.capture import provenance_of
+from attnscope.capture.faults import if_it_runs
+from attnscope.results import Verification
+from attnscope.session.reading import Reading
+
+
+def verify_reading(reading: Reading) -> Verification:
+    """The certificates of all heads, and the model's results held against a run that was not touched."""
+    model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
+    target = None if reading.target is None else reading.target.tokens
+    listener = reading.listener
+    with listener.working("certifying every head"), if_it_runs(model.module, inputs, model.name):
+        provenance = provenance_of(model.module, tokens, model.origin())
+        result = verification(model.module, inputs, tokens, provenance, target)
+    if reading.perceived is None or reading.perceived.medium is None:
+        return result
+    return replace(result, notes=(reading.perceived.medium.described, *result.notes))

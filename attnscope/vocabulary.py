@@ -1,0 +1,62 @@
+"""The words that are choices: which attention, read how, in what arithmetic, and what of it is looked at.
+
+Each stands here once; the command line, the session, files and messages take it from here. Nothing here
+needs a heavy library.
+"""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Which attention of a model: within the encoder, within the decoder, or from decoder to encoder."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    CROSS = "cross"
+
+
+class Route(StrEnum):
+    """How a layer's attention was read, best first (see `attnscope.capture`)."""
+
+    TAKEOVER = "takeover"
+    CUSTOM = "custom name"
+    TRACED = "traced operations"
+    RETURNED = "returned weights"
+
+    @property
+    def option(self) -> str:
+        """How it is asked for: its first word."""
+        return self.value.split()[0]
+
+
+class Special(StrEnum):
+    """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
+
+    SHOW = "show"
+    HIDE = "hide"
+    RENORMALISE = "renormalise"
+
+
+class Stage(StrEnum):
+    """What of a head is tabulated: `scores` are q.k, `scaled` is what enters the softmax."""
+
+    WEIGHTS = "weights"
+    SCORES = "scores"
+    SCALED = "scaled"
+    Q = "q"
+    K = "k"
+    V = "v"
+    OUTPUT = "output"
+
+
+KERNELS = (
+    "eager",
+    "sdpa",
+    "flex_attention",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+)
+DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
+MASKED_SENTENCE = "I was watching the door when [MASK] opened."  # of the articles that this project follows
+WHOLE_SENTENCE = "I was watching the door when it opened."  # the same for a model that has no mask
