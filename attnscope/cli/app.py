@@ -89,7 +89,19 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import compare, heads, model, options, predict, report, sdpa, show, tsne, verify
+    from attnscope.cli import (
+        compare,
+        heads,
+        measures,
+        model,
+        options,
+        predict,
+        report,
+        sdpa,
+        show,
+        tsne,
+        verify,
+    )
 
     for command in (
         heads.heads,
@@ -101,6 +113,7 @@ def _register() -> None:
         verify.verify,
         model.model,
         show.show,
+        measures.measures,
     ):
         app.command(command.__name__, cls=Panelled)(options.grouped(command))
 

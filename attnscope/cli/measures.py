@@ -1,7 +1,5 @@
 """`attnscope measures`: what can be measured of a head, from the registry."""
 
-import sys
-
 from attnscope.cli import options
 from attnscope.cli.output import Output
 
@@ -13,7 +11,6 @@ def measures(json: options.Json = False, *, output: Output) -> None:
 
     listed = [measure.description for measure in MEASURES.values()]
     if json:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(measures_json(listed).encode())
+        output.document(measures_json(listed))
     else:
         output.show(measures_table(listed, output.width))

@@ -51,23 +51,23 @@ class Output:
             for target in delivery.targets:
                 save(result, target, focus, self.notice)
         if delivery.json:
-            self._document(result)
+            from attnscope.render import files
+
+            self.document(files.as_json(result))
         else:
             from attnscope.render.screen import screen
 
-            self._show(*screen(result, self.width, focus))
+            self.show(*screen(result, self.width, focus))
         finish(result.verdict)
 
-    def _show(self, *parts: "RenderableType") -> None:
+    def show(self, *parts: "RenderableType") -> None:
         for part in parts:
             self.screen.print(part)
 
-    def _document(self, result: "Result") -> None:
-        """The result as one JSON document in UTF-8, whatever the terminal speaks."""
-        from attnscope.render import files
-
+    def document(self, json: str) -> None:
+        """One JSON document in UTF-8, whatever the terminal speaks."""
         sys.stdout.flush()
-        sys.stdout.buffer.write((files.as_json(result).rstrip("\n") + "\n").encode())
+        sys.stdout.buffer.write((json.rstrip("\n") + "\n").encode())
 
     def notice(self, text: str) -> None:
         if not self.quiet:
