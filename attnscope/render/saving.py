@@ -1,6 +1,7 @@
 """A result at a path, as its suffix says: complete or not at all, refused before any work where it can be.
 
-Importing this loads no matplotlib: that happens when a picture is drawn.
+Importing this loads no matplotlib: that happens when a picture is drawn. MPLBACKEND is left as it is, since a
+notebook has its own; the command line sets it.
 """
 
 import os
@@ -14,7 +15,6 @@ from attnscope.results import Outline, Prediction, Result, Verification
 
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
-NUMBERS = (".npz", ".csv", ".json")
 NO_PICTURE: dict[type, str] = {
     Prediction: "a prediction has no picture: it is words and numbers",
     Verification: "a verification has no picture: it is a table of certificates",
@@ -29,7 +29,9 @@ def picture_suffixes(kind: type) -> tuple[str, ...]:
 
 def suffixes(kind: type) -> tuple[str, ...]:
     """Every suffix under which one kind of result can be saved."""
-    return picture_suffixes(kind) + NUMBERS
+    from attnscope.render import files
+
+    return picture_suffixes(kind) + files.suffixes(kind)
 
 
 def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
@@ -74,9 +76,7 @@ def content(result: Result, suffix: str, focus: Focus = WHOLE, notice: Notice = 
         return _picture(result, suffix, focus, notice)
     from attnscope.render import files
 
-    if suffix == ".npz":
-        return files.as_npz(result)
-    return (files.as_json(result) if suffix == ".json" else files.as_csv(result)).encode()
+    return files.numbers(result, suffix)
 
 
 def _picture(result: Result, suffix: str, focus: Focus, notice: Notice) -> bytes:

@@ -63,12 +63,27 @@ class Presented:
         written: Path = _presenter().save(self, path, show=show, query=query, key=key)
         return written
 
-    def to_pandas(self) -> "DataFrame":
+    def text(
+        self,
+        *,
+        show: str | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        width: int | None = None,
+    ) -> str:
+        """What a terminal of `width` cells shows, without colour; `print(result)` is that of the whole.
+
+        Raises `InputError` for a stage or a token that the result does not have.
+        """
+        return str(_presenter().text(self, show=show, query=query, key=key, width=width))
+
+    def to_pandas(self, show: str | None = None) -> "DataFrame":
         """The numbers with their names: a row a query, layer, head, point or guess, as the result has them.
 
-        Raises `InputError` where pandas is not installed: it comes with `pip install attnscope[pandas]`.
+        `show` is a stage of a head. Raises `InputError` where pandas is not installed, which comes with
+        `pip install 'attnscope[pandas]'`.
         """
-        frame: DataFrame = _presenter().to_pandas(self)
+        frame: DataFrame = _presenter().to_pandas(self, show)
         return frame
 
 

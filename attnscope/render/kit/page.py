@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
 from attnscope.render.kit.palette import readable_on
+from attnscope.render.kit.shown_figure import ShownFigure
 from attnscope.render.kit.typesetting import line_height, shortened, wrapped
 
 DPI = 200
@@ -90,7 +91,7 @@ def _laid_out(frames: Sequence[Frame], words: Words, beside: float = 0.0) -> tup
         max(_LEAST_BAR, *(frame.height + frame.bottom for frame in frames)),
     )
     height = 2 * _MARGIN + head + top + block + _GAP + len(below) * line_height(_FOOT)
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
     _write(figure, above, height - _MARGIN)
     _write(figure, below, _MARGIN + len(below) * line_height(_FOOT))
     places, left = [], _MARGIN + frames[0].left + (width - needed) / 2

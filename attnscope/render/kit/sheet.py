@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render.kit.page import DPI, FAINT, INK
 from attnscope.render.kit.sentence import SetText
+from attnscope.render.kit.shown_figure import ShownFigure
 from attnscope.render.kit.typesetting import line_height
 
 MARGIN = 0.4
@@ -80,4 +81,4 @@ def title_rise(zoom: float = 1.0) -> float:
 
 
 def sheet(width: float, height: float) -> Sheet:
-    return Sheet(Figure(figsize=(width, height), dpi=DPI, facecolor="white"), width, height)
+    return Sheet(ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white"), width, height)

@@ -1,6 +1,66 @@
-"""What a result shows of itself, wherever it is: called by `attnscope.results.presented`."""
+"""What a result shows of itself, wherever it is: called by `attnscope.results.presented`.
 
+matplotlib and pandas are loaded by what needs them, so that a `repr` stays quick.
+"""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnscope.errors import InputError
+from attnscope.render.focus import focus_on
+from attnscope.render.present.html import html, png
 from attnscope.render.present.summary import summary
-from attnscope.render.present.text import text
+from attnscope.render.present.written import written
+from attnscope.render.saving import PICTURES, check_targets, content, suffixes, write
+from attnscope.results import Result
 
-__all__ = ["summary", "text"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+__all__ = ["html", "plot", "png", "save", "summary", "text", "to_pandas"]
+
+Name = str | int | None
+
+
+def text(
+    result: Result,
+    *,
+    show: str | None = None,
+    query: Name = None,
+    key: Name = None,
+    width: int | None = None,
+) -> str:
+    """What a terminal shows of it, without colour."""
+    return written(result, focus_on(result, show, query, key), width)
+
+
+def plot(result: Result, ax: "Axes | None", *, show: str | None, query: Name, key: Name) -> "Axes | Figure":
+    """See `attnscope.render.present.axes`."""
+    from attnscope.render.present import axes
+
+    return axes.plot(result, ax, show=show, query=query, key=key)
+
+
+def save(result: Result, path: str | Path, *, show: str | None, query: Name, key: Name) -> Path:
+    """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
+    target = Path(path).expanduser()
+    check_targets([target], suffixes(type(result)))
+    suffix, focus = target.suffix.lower(), focus_on(result)
+    if suffix in PICTURES:
+        from attnscope.render.present import axes
+
+        focus = axes.drawn_focus(result, show, query, key)
+    elif (show, query, key) != (None, None, None):
+        raise InputError(f"{suffix} holds all of the numbers: leave show, query and key out")
+    write(target, content(result, suffix, focus, lambda notice: warnings.warn(notice, stacklevel=4)))
+    return target
+
+
+def to_pandas(result: Result, show: str | None = None) -> "DataFrame":
+    """See `attnscope.render.present.frames`."""
+    from attnscope.render.present import frames
+
+    return frames.to_pandas(result, show)

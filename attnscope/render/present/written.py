@@ -12,14 +12,14 @@ from attnscope.results import Result
 NARROWEST, USUAL = 40, 80  # cells
 
 
-def text(result: Result, focus: Focus = WHOLE, width: int | None = None) -> str:
+def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> str:
     """What a terminal of `width` cells shows; as wide as the one there is, or 80 where there is none."""
     wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
     wide = max(wide, NARROWEST)
     paper = Console(
         file=io.StringIO(), width=wide, color_system=None, emoji=False, markup=False, highlight=False
     )
-    with paper.capture() as written:
+    with paper.capture() as captured:
         for part in screen(result, wide, focus):
             paper.print(part)
-    return written.get().rstrip("\n")
+    return captured.get().rstrip("\n")

@@ -1,0 +1,119 @@
+"""A result drawn where the user wants it, on an Axes of his own, or on a page of its own."""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnscope.errors import InputError
+from attnscope.render.comparison.plot_layers import draw_layers, has_layers
+from attnscope.render.figure import figure_of
+from attnscope.render.focus import Focus, focus_on
+from attnscope.render.head.plot import draw_head
+from attnscope.render.kit.stage import panel
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.map.plot import draw_map
+from attnscope.render.media.plot_picture import draw_heads, draw_picture
+from attnscope.render.media.plot_sound import draw_curve, draw_rows
+from attnscope.render.overview.plot import cell_size, draw_overview
+from attnscope.render.saving import NO_PICTURE
+from attnscope.results import (
+    Comparison,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Projection,
+    Result,
+    SoundAttention,
+    SoundHeads,
+)
+
+Name = str | int | None
+
+
+def plot(
+    result: Result, ax: Axes | None, *, show: str | None = None, query: Name = None, key: Name = None
+) -> Axes | Figure:
+    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
+    focus = drawn_focus(result, show, query, key)
+    if ax is None:
+        return figure_of(result, focus)
+    if not isinstance(ax, Axes):
+        raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
+    with drawing():
+        _draw(result, ax, focus)
+    return ax
+
+
+def drawn_focus(result: Result, show: str | None, query: Name, key: Name) -> Focus:
+    """What is to be drawn; `InputError` for what a picture of this result cannot show."""
+    if (reason := NO_PICTURE.get(type(result))) is not None:
+        raise InputError(reason)
+    focus = focus_on(result, show, query, key)
+    if focus.queries and not isinstance(result, Projection):
+        raise InputError("a picture has all queries and keys, only a map has links of one: leave query out")
+    return focus
+
+
+@singledispatch
+def _draw(result: Any, ax: Axes, focus: Focus) -> None:
+    raise InputError("this picture has several panels and takes a page of its own: leave ax out")
+
+
+def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
+    draw_head(panel(result, focus.stage), ax)
+
+
+def _map(result: Projection, ax: Axes, focus: Focus) -> None:
+    draw_map(result, ax, focus.query, focus.key)
+
+
+def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
+    """The curves by layer, which are the half of it that stands alone."""
+    if not has_layers(result):
+        raise InputError("only one layer is compared, there is no curve to draw: leave ax out")
+    draw_layers(result, ax)
+
+
+def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
+    """The main measure; links where a cell is as wide as on a page of its own."""
+    across = ax.get_window_extent().width / ax.figure.dpi
+    wide, _ = cell_size(result)
+    draw_overview(result, ax, links=across >= wide * len(result.heads))
+
+
+def _picture(result: PictureAttention, ax: Axes, focus: Focus) -> None:
+    draw_picture(result, ax)
+
+
+def _picture_heads(result: PictureHeads, ax: Axes, focus: Focus) -> None:
+    draw_heads(result, ax)
+
+
+def _sound(result: SoundAttention, ax: Axes, focus: Focus) -> None:
+    draw_curve(result.weights, result.seconds, result.sound.seconds, ax)
+
+
+def _sound_heads(result: SoundHeads, ax: Axes, focus: Focus) -> None:
+    rows = result.weights.reshape(-1, result.weights.shape[-1])
+    labels = [f"L{layer} H{head}" for layer in result.overview.layers for head in result.overview.heads]
+    draw_rows(rows, labels, result.seconds, result.sound.seconds, ax, own_scale=True)
+
+
+_PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
+    HeadWeights: _head,
+    HeadView: _head,
+    Overview: _overview,
+    Projection: _map,
+    Comparison: _comparison,
+    PictureAttention: _picture,
+    PictureHeads: _picture_heads,
+    SoundAttention: _sound,
+    SoundHeads: _sound_heads,
+}
+for _kind, _of_kind in _PLOTS.items():
+    _draw.register(_kind, _of_kind)
