@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.run import evaluating
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import InputError
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens

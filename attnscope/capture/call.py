@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.kernel_masks import terms_and_allowed
-from attnscope.capture.takeover import KernelInputs, weights_by_identity
+from attnscope.capture.takeover import KernelInputs, kernel_weights
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
 from attnscope.results import Route
@@ -39,7 +39,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
     sinks = _sinks(given, entry)
     # a sink that a kernel applies after its softmax is missing in the weights that it returns
     returned = seen.weights if sinks is None and _are_weights(seen) else None
-    weights = weights_by_identity(given, entry) if returned is None else returned[entry]
+    weights = kernel_weights(given, entry) if returned is None else returned[entry]
     return AttentionCall(
         q=kept(given.query[entry]),
         k=kept(given.key[entry]),

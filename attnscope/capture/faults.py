@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.capture.run import evaluating
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
 
 

@@ -34,8 +34,8 @@ class Rows:
     sinks: Float[Tensor, " head *rows"] | None
 
 
-class Growing:
-    """The calls of one attention, one for each step, as they are made one after the other."""
+class JoinedCall:
+    """The calls of one attention, added step by step, as one call over the whole text."""
 
     def __init__(self, first: AttentionCall) -> None:
         self.first, self.rows = first, list[Rows]()
@@ -53,8 +53,8 @@ class Growing:
             if getattr(call, name) != getattr(self.first, name):
                 raise InputError(f"the {name} of {call.module} changes while the text grows")
         if call.reweighted is not None:
-            told = "its rows cannot be put together, read the text without generating"
-            raise InputError(f"{call.module} changes its weights after the softmax: {told}")
+            instead = "its rows cannot be put together, read the text without generating"
+            raise InputError(f"{call.module} changes its weights after the softmax: {instead}")
         start = self._start(call)
         known = self.k.shape[1] - start
         for so_far, now in ((self.k, call.k), (self.v, call.v)):
@@ -118,8 +118,8 @@ class Growing:
     def _remember_unrotated(self, call: AttentionCall, before: Tensor | None, known: int) -> None:
         if self.unrotated is None or call.k.shape[1] == known:
             return
-        found = None if before is None else as_keys(before[0].detach().cpu(), call.k[:, known:])
-        self.unrotated = None if found is None else torch.cat([self.unrotated, found], dim=1)
+        newest = None if before is None else as_keys(before[0].detach().cpu(), call.k[:, known:])
+        self.unrotated = None if newest is None else torch.cat([self.unrotated, newest], dim=1)
 
     def _by_position(self, parts: Sequence[Tensor | None], missing: bool | float) -> Tensor:
         """One part of all rows over all positions, `missing` where a row had no key; 0 in rows without it."""

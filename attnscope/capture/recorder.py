@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
-from attnscope.capture.takeover import KernelInputs, custom_name, takeover
+from attnscope.capture.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
@@ -50,9 +50,9 @@ class Recorder:
         by_route = {route: [s.module for s in self.site_of.values() if s.route is route] for route in Route}
         with ExitStack() as stack:
             self.unrotated = stack.enter_context(unrotated_keys(self.site_of))
-            for route, way in ((Route.TAKEOVER, takeover), (Route.CUSTOM, custom_name)):
+            for route, stand_in in STAND_INS.items():
                 if by_route[route]:
-                    stack.enter_context(way(by_route[route], self.of_kernel))
+                    stack.enter_context(stand_in(by_route[route], self.of_kernel))
             if by_route[Route.TRACED]:
                 stack.enter_context(traced(by_route[Route.TRACED], self.of_trace, self.of_unread))
             # after the tracer's own hooks, so that what it leaves unread is known
@@ -82,11 +82,9 @@ class Recorder:
     def _layer(self, site: Site) -> int:
         """The layer that a module is serving now: one layer always, several each in its turn."""
         number = self.entered[site.module]
-        if len(site.layers) == 1:
-            return site.layers[0]
-        if number >= len(site.layers):
+        if 1 < len(site.layers) <= number:
             raise InputError(f"{site.path} runs more often than it has layers: which is which cannot be told")
-        return site.layers[number]
+        return site.layer_of(number)
 
     def restart(self) -> None:
         """Before another forward pass: what was counted in the last one does not count in the next."""

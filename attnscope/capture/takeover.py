@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
+from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.errors import InputError
+from attnscope.results import Route
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]
 
@@ -124,22 +126,16 @@ def own_eager_function(module: nn.Module) -> Kernel:
     raise InputError(f"{type(module).__name__} has no eager attention function of its own to call")
 
 
-def weights_by_identity(given: KernelInputs, entry: int) -> Tensor:
-    """The weights `head query key` that a kernel used on one batch entry: its answers to the identity as V.
-
-    Each block of the identity is as wide as V, so that the same variant of the kernel is chosen.
-    """
+def kernel_weights(given: KernelInputs, entry: int) -> Tensor:
+    """The weights `head query key` that a kernel used on one batch entry."""
     if kernel_name(given.module) in ("eager", "sdpa"):
         given, entry = given.row(entry), 0  # the masks of other kernels cannot be cut to one entry
-    keys, width = given.value.shape[-2:]
-    blocks = []
-    for start in range(0, keys, width):
-        identity = torch.zeros_like(given.value)
-        columns = torch.arange(min(width, keys - start), device=identity.device)
-        identity[:, :, start + columns, columns] = 1
-        output, _ = replace(given, value=identity).answer()
-        blocks.append(output[entry].transpose(0, 1)[..., : len(columns)])
-    return torch.cat(blocks, dim=-1)
+
+    def answer(values: Tensor) -> Tensor:
+        output, _ = replace(given, value=values).answer()
+        return output[entry].transpose(0, 1)
+
+    return weights_by_identity(answer, torch.zeros_like(given.value))
 
 
 @contextmanager
@@ -166,3 +162,7 @@ def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
         for registry, was in zip(registries, entries, strict=True):
             registry.clear()
             registry.update(was)
+
+
+# how to stand in for the kernels of modules that are read by this route
+STAND_INS = {Route.TAKEOVER: takeover, Route.CUSTOM: custom_name}

@@ -67,9 +67,9 @@ class Model:
     def target(self, encoded: Encoded, text: str | None) -> Target:
         """What the decoder reads: `text`, or what the model writes itself when that is None."""
         if text is not None:
-            found = target.given(self.module, self.tokenizer, text, self.name)
-            self._check_ids(found.tokens)
-            return found
+            prepared = target.given(self.module, self.tokenizer, text, self.name)
+            self._check_ids(prepared.tokens)
+            return prepared
         return target.written(self.module, self.tokenizer, encoded.inputs, self.name)
 
     def opening(self) -> Target:
@@ -98,8 +98,8 @@ class Model:
             and (blank := blank_pixels(self.module.config)) is not None
         ):
             encoded.inputs["pixel_values"] = blank.to(self.module.dtype)
-            told = f"{self.name} reads a picture beside the text (--image): it is given a blank one"
-            encoded = replace(encoded, notices=(*encoded.notices, told))
+            notice = f"{self.name} reads a picture beside the text (--image): it is given a blank one"
+            encoded = replace(encoded, notices=(*encoded.notices, notice))
         encoded.inputs.to(self.module.device)
         return encoded
 

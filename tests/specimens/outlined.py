@@ -11,7 +11,7 @@ from families import CONFIGS, HEADS, HIDDEN, KEY_HEADS, LAYERS, WINDOW
 from torch import nn
 from transformers import PreTrainedConfig
 
-from attnscope.analysis.outline import outline
+from attnscope.analysis.outline.outline import outline_plan
 from attnscope.model.anatomy.sites import sites
 from attnscope.model.anatomy.towers import Tower, towers
 from attnscope.model.loading.load import Plan
@@ -98,7 +98,7 @@ def planned(made: PreTrainedConfig) -> tuple[Plan, Listing]:
 
 
 def outlined(made: PreTrainedConfig, **options: Any) -> Outline:
-    return outline(*planned(made), **options)
+    return outline_plan(*planned(made), **options)
 
 
 def grown(made: PreTrainedConfig, seed: int = 0) -> nn.Module:

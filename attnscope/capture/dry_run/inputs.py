@@ -13,7 +13,7 @@ _SAMPLES = 160_000  # ten seconds of sound at the rate that speech models are ma
 _MELS = ("num_mel_bins", "n_mel_bins", "input_feat_per_channel", "feature_size")
 
 
-def empty_inputs(model: nn.Module, length: int) -> dict[str, Any]:
+def placeholder_inputs(model: nn.Module, length: int) -> dict[str, Any]:
     """What `model` is called with for `length` tokens, on the meta device; pictures and sounds in full size.
 
     That is its main input, what its forward has no default for, and the text of a decoder beside an encoder.
@@ -42,15 +42,15 @@ def _tokens(_config: Any, length: int) -> Tensor:
 
 
 def _picture(config: Any, _length: int) -> Tensor:
-    size = told(config, "image_size", "img_size", default=_SIDE)
+    size = config_value(config, "image_size", "img_size", default=_SIDE)
     high, wide = size if isinstance(size, list | tuple) else (size, size)
-    channels = told(config, "num_channels", "in_channels", default=3)
+    channels = config_value(config, "num_channels", "in_channels", default=3)
     return torch.zeros(1, channels, high, wide, device="meta")
 
 
 def _spectrogram(config: Any, _length: int) -> Tensor:
     """Whisper's layout where the config names its frames: twice as many as its encoder has positions."""
-    bins, frames = told(config, *_MELS), told(config, "max_source_positions")
+    bins, frames = config_value(config, *_MELS), config_value(config, "max_source_positions")
     upright = hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions")
     shape = (1, bins, 2 * frames) if upright else (1, frames, bins)
     return torch.zeros(shape, device="meta")
@@ -74,7 +74,7 @@ _MAKERS: Mapping[str, Callable[[Any, int], Tensor]] = {
 }
 
 
-def told(config: Any, *names: str, default: Any = None) -> Any:
+def config_value(config: Any, *names: str, default: Any = None) -> Any:
     """The first of the fields that a config, or one inside of it, has a value for.
 
     Raises `ValueError` where none has and there is no default.

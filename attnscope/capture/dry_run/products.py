@@ -6,19 +6,34 @@ rows of it are queries; the heads are the axis before these, as the models hold 
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-Shapes = tuple[int, int, int, int, int, int, int]  # blocks, heads, key heads, queries, keys, dim, value dim
-
 _PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"}
 
 
-class Products:
-    """What one forward of one module has multiplied so far; `heads` is how many it says it has, 0 if none."""
+@dataclass(frozen=True)
+class Shapes:
+    """The lengths of the axes of one attention.
 
-    def __init__(self, heads: int = 0) -> None:
+    `blocks` is how many separate attentions (windows) stand on the batch axis.
+    """
+
+    blocks: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    dim: int
+    value_dim: int
+
+
+class Products:
+    """What one forward of one module has multiplied so far; `heads` is how many it says it has."""
+
+    def __init__(self, heads: int | None = None) -> None:
         self.heads = heads
         self.made: list[tuple[Tensor, Tensor, Tensor]] = []
         self.scores: tuple[Tensor, Tensor, Tensor] | None = None  # query, key, what entered the softmax
@@ -55,19 +70,27 @@ class Products:
 
 def _fused(query: Tensor, key: Tensor, value: Tensor) -> Shapes:
     blocks, heads, queries, dim = (1,) * (4 - query.ndim) + tuple(query.shape)
-    return blocks, heads, key.shape[-3], queries, key.shape[-2], dim, value.shape[-1]
+    return Shapes(blocks, heads, key.shape[-3], queries, key.shape[-2], dim, value.shape[-1])
 
 
-def _written(query: Tensor, key: Tensor, entered: Tensor, output: Tensor, told: int) -> Shapes:
+def _written(query: Tensor, key: Tensor, entered: Tensor, output: Tensor, stated: int | None) -> Shapes:
+    """The shapes by the sizes alone; `stated` is how many heads the module says it has."""
     *lead, queries, keys = entered.shape
     attentions = math.prod(lead)
-    together = len(lead) == 1 and told and attentions % told == 0  # blocks and heads on one axis
-    heads = told if together or told in lead else lead[-1]
+    folded = len(lead) == 1 and stated and attentions % stated == 0  # blocks and heads on one axis
+    heads = stated if stated and (folded or stated in lead) else lead[-1]
     dim = query.numel() // (attentions * queries)
-    shared = key.numel() // (keys * dim)  # key heads times blocks
-    value_dim = output.numel() // (attentions * queries)
+    key_heads_and_blocks = key.numel() // (keys * dim)
     blocks = attentions // heads
-    return blocks, heads, max(shared // blocks, 1), queries, keys, dim, value_dim
+    return Shapes(
+        blocks=blocks,
+        heads=heads,
+        key_heads=max(key_heads_and_blocks // blocks, 1),
+        queries=queries,
+        keys=keys,
+        dim=dim,
+        value_dim=output.numel() // (attentions * queries),
+    )
 
 
 def tensors_of(args: Any, kwargs: Mapping[str, Any]) -> list[Tensor]:

@@ -11,40 +11,41 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from attnscope.capture.dry_run.inputs import empty_inputs
-from attnscope.capture.dry_run.watch import Handed, Watch
-from attnscope.capture.run import evaluating
+from attnscope.capture.dry_run.inputs import placeholder_inputs
+from attnscope.capture.dry_run.watch import DryCall, StandIns, Watch
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import one_line
 from attnscope.model.anatomy.sites import Site
 
 
 @dataclass(frozen=True, eq=False)
-class EmptyRun:
+class DryRun:
     """What was seen, by module, and why the run ended early, if it did.
 
     `rotated` has the modules that used a rotation, with the number of its cosines for a token; `used` are
     the parameters that anything used.
     """
 
-    handed: Mapping[nn.Module, Sequence[Handed]]
+    calls: Mapping[nn.Module, Sequence[DryCall]]
     rotated: Mapping[nn.Module, int]
     used: frozenset[nn.Parameter]
     problem: str = ""
 
 
-def run_empty(model: nn.Module, watched: Sequence[Site], length: int) -> EmptyRun:
+def run_dry(model: nn.Module, watched: Sequence[Site], length: int, stand_ins: StandIns) -> DryRun:
     """One pass of `model`, which is on the meta device, for `length` tokens, as far as shapes suffice.
 
-    Mixtures of experts are run with as many experts a token as the model chooses.
+    `stand_ins` say how to stand in for the kernels of each route that has kernels. Mixtures of experts are
+    run with as many experts a token as the model chooses.
     """
-    seen = Watch(watched)
+    watch = Watch(watched, stand_ins)
     problem = ""
     try:
-        with evaluating(model), _few_experts(model), seen.watching(model), torch.device("meta"):
-            model(**empty_inputs(model, length))
+        with evaluating(model), _few_experts(model), watch.watching(model), torch.device("meta"):
+            model(**placeholder_inputs(model, length))
     except Exception as error:  # whatever a model does with numbers that are not there
         problem = one_line(error).partition(". ")[0]
-    return EmptyRun(seen.handed, seen.rotated, frozenset(seen.used), problem)
+    return DryRun(watch.calls, watch.rotated, frozenset(watch.used), problem)
 
 
 @contextmanager

@@ -1,42 +1,54 @@
 """What passes by in a run without weights: what each attention is handed, rotations, parameters in use."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.dry_run.count import Count
-from attnscope.capture.dry_run.products import Products, tensors_of
+from attnscope.capture.dry_run.products import Products, Shapes, tensors_of
 from attnscope.capture.dry_run.window import windows_of_masks
-from attnscope.capture.takeover import KernelInputs, custom_name, takeover
+from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.rotation import is_rotary
 from attnscope.model.anatomy.sites import Site
-from attnscope.model.anatomy.towers import heads_of
 from attnscope.results import Route
 
 _SAME_MASK = {"__getitem__", "to", "expand", "type", "type_as", "contiguous", "clone", "float", "half"}
 
 
+@runtime_checkable
+class GivenToKernel(Protocol):
+    """What a model hands to its kernel, as the stand-ins for kernels tell it."""
+
+    @property
+    def module(self) -> nn.Module: ...
+    @property
+    def query(self) -> Tensor: ...
+    @property
+    def value(self) -> Tensor: ...
+    @property
+    def mask(self) -> Any: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    def answer(self) -> tuple[Tensor, Tensor | None]: ...
+
+
+StandIn = Callable[[Iterable[nn.Module], Callable[[Any], Any]], AbstractContextManager[None]]
+StandIns = Mapping[Route, StandIn]  # while open, the kernels of some modules go through a function
+
+
 @dataclass(frozen=True)
-class Handed:
+class DryCall(Shapes):
     """What one attention was handed, as shapes; `flops` counts all products of the run up to its answer.
 
-    `blocks` is how many separate attentions (windows) stand on the batch axis. Scale and sinks are None
-    where the operations alone do not show them.
+    Scale and sinks are None where the operations alone do not show them.
     """
 
     layer: int
-    heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    dim: int
-    value_dim: int
-    blocks: int
     scale: float | None
     softcap: float | None
     window: int | None
@@ -48,10 +60,11 @@ class Handed:
 class Watch(TorchFunctionMode):
     """Notes what passes by: kernels' inputs, products around a softmax, rotations, parameters in use."""
 
-    def __init__(self, watched: Sequence[Site]) -> None:
+    def __init__(self, watched: Sequence[Site], stand_ins: StandIns) -> None:
         super().__init__()
+        self.stand_ins = stand_ins
         self.site_of = {site.module: site for site in watched}
-        self.handed: dict[nn.Module, list[Handed]] = {site.module: [] for site in watched}
+        self.calls: dict[nn.Module, list[DryCall]] = {site.module: [] for site in watched}
         self.entered: Counter[nn.Module] = Counter()
         self.inside: list[nn.Module] = []
         self.turning: dict[int, Tensor] = {}  # cosines, sines and what is made of them, by id
@@ -70,9 +83,9 @@ class Watch(TorchFunctionMode):
                     stack.callback(module.register_forward_hook(self._leave, always_call=True).remove)
                 elif is_rotary(module):
                     stack.callback(module.register_forward_hook(self._turned).remove)
-            for route, way in ((Route.TAKEOVER, takeover), (Route.CUSTOM, custom_name)):
+            for route, stand_in in self.stand_ins.items():
                 if mine := [site.module for site in self.site_of.values() if site.route is route]:
-                    stack.enter_context(way(mine, self._kernel))
+                    stack.enter_context(stand_in(mine, self._kernel))
             stack.enter_context(windows_of_masks(self._masked))
             stack.enter_context(self.count)
             stack.enter_context(self)
@@ -93,13 +106,13 @@ class Watch(TorchFunctionMode):
                 self._turned(None, None, result)
         if self.inside and self.site_of[self.inside[-1]].route is Route.TRACED:
             module = self.inside[-1]
-            for found in self.products[module].after(function, args, kwargs or {}, result):
-                self._note(module, *found, None, {})
+            for shapes in self.products[module].after(function, args, kwargs or {}, result):
+                self._keep(module, shapes, None, {})
         return result
 
     def _enter(self, module: nn.Module, _inputs: Any) -> None:
         self.inside.append(module)
-        self.products[module] = Products(heads_of(module))
+        self.products[module] = Products(head_count(module))
 
     def _leave(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
         self.inside.pop()
@@ -112,43 +125,27 @@ class Watch(TorchFunctionMode):
     def _masked(self, mask: Tensor, window: int | None) -> None:
         self.masks[id(mask)] = mask, window
 
-    def _kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+    def _kernel(self, given: GivenToKernel) -> tuple[Tensor, Tensor | None]:
         answer = given.answer()
         batch, heads, queries, dim = given.query.shape
         _, key_heads, keys, value_dim = given.value.shape
-        shapes = (batch, heads, key_heads, queries, keys, dim, value_dim)
         scale = given.options.get("scaling")
         _, in_mask = self.masks.get(id(given.mask), (None, None))
-        told = {"sliding_window": in_mask} | {
+        options = {"sliding_window": in_mask} | {
             name: value for name, value in given.options.items() if value is not None
         }
-        self._note(given.module, *shapes, dim**-0.5 if scale is None else float(scale), told)
+        shapes = Shapes(batch, heads, key_heads, queries, keys, dim, value_dim)
+        self._keep(given.module, shapes, dim**-0.5 if scale is None else float(scale), options)
         return answer
 
-    def _note(
-        self,
-        module: nn.Module,
-        blocks: int,
-        heads: int,
-        key_heads: int,
-        queries: int,
-        keys: int,
-        dim: int,
-        value_dim: int,
-        scale: float | None,
-        options: Mapping[str, Any],
+    def _keep(
+        self, module: nn.Module, shapes: Shapes, scale: float | None, options: Mapping[str, Any]
     ) -> None:
-        site, traced = self.site_of[module], scale is None
-        self.handed[module].append(
-            Handed(
-                layer=site.layers[min(self.entered[module], len(site.layers) - 1)],
-                heads=heads,
-                key_heads=key_heads,
-                queries=queries,
-                keys=keys,
-                dim=dim,
-                value_dim=value_dim,
-                blocks=blocks,
+        traced = scale is None
+        self.calls[module].append(
+            DryCall(
+                **vars(shapes),
+                layer=self.site_of[module].layer_of(self.entered[module]),
                 scale=scale,
                 softcap=options.get("softcap"),
                 window=options.get("sliding_window"),

@@ -33,25 +33,25 @@ class Logits:
     remainder: Tensor | None = None
 
 
-def completed(found: Logits, logits: Tensor) -> Logits:
+def completed(parts: Logits, logits: Tensor) -> Logits:
     """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
     off, masked = 0.0, True  # whether what counts as forbidden has no weight
     for where in _stretches(logits):
-        difference = (_part(logits, where).double() - _sum(found, where)).abs()
-        if found.allowed is not None:
-            barred = ~_part(found.allowed, where)
+        difference = (_part(logits, where).double() - _sum(parts, where)).abs()
+        if parts.allowed is not None:
+            barred = ~_part(parts.allowed, where)
             difference = difference.masked_fill(barred, 0)
             masked = masked and not (barred & (_part(logits, where) > FORBIDDEN / 10)).any()
         off = max(off, float(difference.amax().nan_to_num(torch.inf)))
-    if masked and off <= 2 * _epsilon(found, logits) * (1 + _size(found)):  # sums round by about eps * size
-        return found
+    if masked and off <= 2 * _epsilon(parts, logits) * (1 + _size(parts)):  # sums round by about eps * size
+        return parts
     rest = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     for where in _stretches(logits):
-        rest[where] = (_part(logits, where).double() - _sum(found, where)).float()
+        rest[where] = (_part(logits, where).double() - _sum(parts, where)).float()
     readable = ~(logits <= FORBIDDEN)  # what is not a number is no mask: it must not pass for one
-    allowed = readable if found.allowed is None or not masked else found.allowed & readable
+    allowed = readable if parts.allowed is None or not masked else parts.allowed & readable
     rest.masked_fill_(~allowed, 0)
-    return replace(found, remainder=rest, allowed=None if allowed.all() else allowed)
+    return replace(parts, remainder=rest, allowed=None if allowed.all() else allowed)
 
 
 def _stretches(logits: Tensor) -> Iterator[_Slices]:
@@ -71,26 +71,26 @@ def _part(tensor: Tensor, where: _Slices) -> Tensor:
     return tensor[:, heads] if tensor.shape[1] > 1 else tensor
 
 
-def _sum(found: Logits, where: _Slices) -> Tensor:
+def _sum(parts: Logits, where: _Slices) -> Tensor:
     """What the parts add up to, in float64."""
-    total = _part(found.query, where).double() @ _part(found.key, where).double().mT * found.scale
-    if found.softcap is not None:
-        total = found.softcap * torch.tanh(total / found.softcap)
-    for term in (*(term for _, term in found.terms), *found.shifts):
+    total = _part(parts.query, where).double() @ _part(parts.key, where).double().mT * parts.scale
+    if parts.softcap is not None:
+        total = parts.softcap * torch.tanh(total / parts.softcap)
+    for term in (*(term for _, term in parts.terms), *parts.shifts):
         total = total + _part(term, where)
     return total
 
 
-def _size(found: Logits) -> float:
+def _size(parts: Logits) -> float:
     """A bound of what makes up one logit: |q| |k| |scale| (Cauchy and Schwarz) and every term's largest."""
-    longest = (float(each.double().norm(dim=-1).amax()) for each in (found.query, found.key))
-    terms = (*(term for _, term in found.terms), *found.shifts)
-    return math.prod(longest) * abs(found.scale) + sum(float(term.abs().amax()) for term in terms)
+    longest = (float(each.double().norm(dim=-1).amax()) for each in (parts.query, parts.key))
+    terms = (*(term for _, term in parts.terms), *parts.shifts)
+    return math.prod(longest) * abs(parts.scale) + sum(float(term.abs().amax()) for term in terms)
 
 
-def _epsilon(found: Logits, logits: Tensor) -> float:
+def _epsilon(parts: Logits, logits: Tensor) -> float:
     """The machine epsilon of the coarsest arithmetic that may have made the logits."""
-    epsilon = max(torch.finfo(each.dtype).eps for each in (found.query, found.key, logits))
+    epsilon = max(torch.finfo(each.dtype).eps for each in (parts.query, parts.key, logits))
     device = logits.device.type
     if torch.is_autocast_enabled(device):
         epsilon = max(epsilon, torch.finfo(torch.get_autocast_dtype(device)).eps)

@@ -18,11 +18,11 @@ from attnscope.capture.trace.scores import Part, Product, Scores, places_of, ver
 
 def joined(blocks: Sequence[Scores], axis: int, result: Tensor) -> Scores | None:
     """The scores that `torch.cat` along `axis` makes of `blocks`; None unless each is one plain product."""
-    found = [each for block in blocks if (each := _plain(block))]
-    if axis < result.ndim - 2 or len(found) < len(blocks):
+    products = [each for block in blocks if (each := _plain(block))]
+    if axis < result.ndim - 2 or len(products) < len(blocks):
         return None
-    lefts = [each.left.expand(*each.lead, -1, -1) * factor for each, factor in found]
-    rights = [each.right.expand(*each.lead, -1, -1) for each, _ in found]
+    lefts = [each.left.expand(*each.lead, -1, -1) * factor for each, factor in products]
+    rights = [each.right.expand(*each.lead, -1, -1) for each, _ in products]
     along_keys = axis == result.ndim - 1
     shared, stacked = (lefts, rights) if along_keys else (rights, lefts)
     if all(each.shape == shared[0].shape and torch.equal(each, shared[0]) for each in shared):
@@ -31,7 +31,7 @@ def joined(blocks: Sequence[Scores], axis: int, result: Tensor) -> Scores | None
         one, many = torch.cat(shared, -1), _diagonal(stacked)
     left, right = (one, many) if along_keys else (many, one)
     places = places_of(left.shape[:-2], left.shape[-2], right.shape[-2], result.device)
-    product = Product(left, right, left.shape[:-2], places, found[0][0].origins)
+    product = Product(left, right, left.shape[:-2], places, products[0][0].origins)
     part = Part(result, version(result), blocks[0].parts[0].origin, product=product)
     return Scores(result.shape, (part,))
 

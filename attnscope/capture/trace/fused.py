@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.trace.layout import head_count
+from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.trace.operations import multiplication, product_shape
 from attnscope.capture.trace.origin import Origin
 from attnscope.capture.trace.rebuild import rebuilt
 from attnscope.capture.trace.result import TracedAttention, attention_from
 from attnscope.capture.trace.scores import Part, Scores, added, forbidding, product_scores, scaled, version
+from attnscope.model.anatomy.heads import head_count
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
@@ -48,7 +49,8 @@ def fused_attention(
     if logits is None:
         return None
     options = {each: given[each] for each in ("attn_mask", "is_causal", "scale") if each in given}
-    weights = _by_identity(lambda values: kernel(query, key, values, **options), value)
+    blank = torch.zeros_like(value, memory_format=torch.contiguous_format)
+    weights = weights_by_identity(lambda values: kernel(query, key, values, **options), blank)
     value, output = (each.expand(*lead, *each.shape[-2:]) for each in (value, output))
     arrange = logits.layout.arrange
     return attention_from(module, logits, arrange(weights), arrange(value), arrange(output))
@@ -71,15 +73,3 @@ def _masked(
         return forbidding(scores, ~mask)
     part = Part(mask, version(mask), origin_of(mask))
     return added(scores, Scores(mask.shape, (part,)), shape)
-
-
-def _by_identity(answer: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
-    """`*lead query key`, by blocks of the identity as wide as the values, so that the same kernel runs."""
-    keys, width = value.shape[-2:]
-    blocks = []
-    for start in range(0, keys, width):
-        identity = torch.zeros_like(value, memory_format=torch.contiguous_format)
-        columns = torch.arange(min(width, keys - start), device=value.device)
-        identity[..., start + columns, columns] = 1
-        blocks.append(answer(identity)[..., : len(columns)])
-    return torch.cat(blocks, dim=-1)

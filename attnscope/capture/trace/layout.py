@@ -8,14 +8,11 @@ is told by the shapes that the queries had before, or by the number of heads tha
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnscope.capture.trace.scores import Places, places_of
-
-_HEAD_COUNTS = ("num_heads", "num_attention_heads", "num_attn_heads", "n_heads", "n_head", "nhead", "heads")
 
 
 @dataclass(frozen=True)
@@ -107,13 +104,3 @@ def _unfolded(folded: int, queries: int, heads: int | None, shapes: Iterable[tor
     if heads and folded % heads == 0:
         return folded // heads, heads
     return folded, 1
-
-
-def head_count(module: nn.Module) -> int | None:
-    """How many heads an attention module says it has, by any of the names in use."""
-    sources: tuple[Any, ...] = (module, getattr(module, "config", None))
-    for source in sources:
-        for name in _HEAD_COUNTS:
-            if isinstance(count := getattr(source, name, None), int) and not isinstance(count, bool):
-                return count
-    return None

@@ -37,8 +37,8 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
     terms, shifts, allowed = _terms_and_allowed(scores, main, layout, roots)
     cap = scores.cap
     scale = main.factor * (1 if cap is None else cap)
-    found = Logits(layout, query, key, scale, cap, terms, allowed, shifts)
-    return found if logits is None else completed(found, layout.arrange(logits))
+    parts = Logits(layout, query, key, scale, cap, terms, allowed, shifts)
+    return parts if logits is None else completed(parts, layout.arrange(logits))
 
 
 def _placed(part: Part, scores: Scores, key_axis: int) -> tuple[int, bool] | None:

@@ -18,7 +18,6 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.trace.concatenated import joined
 from attnscope.capture.trace.fused import fused_attention
-from attnscope.capture.trace.layout import head_count
 from attnscope.capture.trace.memory import Known, Memory, Record
 from attnscope.capture.trace.operations import (
     COPIES,
@@ -38,6 +37,7 @@ from attnscope.capture.trace.result import TracedAttention, Weights, attention_o
 from attnscope.capture.trace.scores import Part, Scores, added, moved, product_scores, scaled, version
 from attnscope.capture.trace.steps import followed, written
 from attnscope.capture.trace.torch_internals import native_answers, stepwise, unscripted
+from attnscope.model.anatomy.heads import head_count
 
 __all__ = ["TracedAttention", "traced"]
 
@@ -145,10 +145,10 @@ class _Tracer(TorchFunctionMode):
         if name in PRODUCTS:
             return self._product(name, args, kwargs, result, before)
         if name == "scaled_dot_product_attention":
-            found = fused_attention(
+            attention = fused_attention(
                 self.inside[-1], function, args, kwargs, result, lambda x: self.memory.of(x).origin
             )
-            self._tell(found)
+            self._tell(attention)
             return None
         first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
         if name == "softmax":
@@ -190,10 +190,10 @@ class _Tracer(TorchFunctionMode):
         sides = [before[id(operand)] for operand in made.operands]
         for side, record in enumerate(sides):
             if isinstance(record.known, Weights):
-                found = attention_of(self.inside[-1], record.known, made, side, result)
-                if found is not None:
+                attention = attention_of(self.inside[-1], record.known, made, side, result)
+                if attention is not None:
                     self._answered(record.known.logits)
-                self._tell(found)
+                self._tell(attention)
                 return None
         origins = sides[0].origin, sides[1].origin
         if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
@@ -211,9 +211,9 @@ class _Tracer(TorchFunctionMode):
         for waiting in self.waiting:
             waiting[:] = [each for each in waiting if each is not logits]
 
-    def _tell(self, found: TracedAttention | None) -> None:
-        if found is not None:
-            self.watch(found)
+    def _tell(self, attention: TracedAttention | None) -> None:
+        if attention is not None:
+            self.watch(attention)
 
 
 def _is_matrix(operand: Tensor, origin: Origin) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.model.anatomy.towers import heads_of
+from attnscope.model.anatomy.heads import head_count
 from attnscope.results import Kind
 
 _KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "multi_query_group_num")
@@ -41,23 +41,19 @@ def config_of(model: Any, path: str) -> Any:
     return next((config for owner in owners if (config := getattr(owner, "config", None)) is not None), None)
 
 
-def heads(module: nn.Module) -> int | None:
-    return heads_of(module) or None
-
-
 def key_heads(module: nn.Module, config: Any) -> int | None:
     """Key heads by the key projection, else as module or config count them; all heads where none does."""
     own, width = dim(module, config), _width(module, _KEY_PROJECTIONS, 1)
     if own and width and width % own == 0:
         return width // own
     counted = _number(module, _KEY_HEADS) or _number(config, _KEY_HEADS)
-    return counted or heads(module)
+    return counted or head_count(module)
 
 
 def dim(module: nn.Module, config: Any) -> int | None:
     """Dimensions of a query: by the module, else by its query projection, else by the config."""
     own = _number(module, _DIM)
-    return own or _width(module, _QUERY_PROJECTIONS, heads(module)) or _number(config, _DIM)
+    return own or _width(module, _QUERY_PROJECTIONS, head_count(module)) or _number(config, _DIM)
 
 
 def value_dim(module: nn.Module, config: Any) -> int | None:
@@ -80,8 +76,8 @@ def chunk(config: Any, layer: int) -> int | None:
 
 
 def softcap(module: nn.Module) -> float | None:
-    found = getattr(module, "attn_logit_softcapping", None)
-    return float(found) if isinstance(found, int | float) and found else None
+    cap = getattr(module, "attn_logit_softcapping", None)
+    return float(cap) if isinstance(cap, int | float) and cap else None
 
 
 def sinks(module: nn.Module) -> bool:
@@ -94,11 +90,11 @@ def context(config: Any, kind: Kind) -> int | None:
 
 
 def _number(holder: Any, names: tuple[str, ...]) -> int | None:
-    found = (_told(holder, name) for name in names)
-    return next((each for each in found if type(each) is int and each > 0), None)
+    numbers = (_attribute(holder, name) for name in names)
+    return next((each for each in numbers if type(each) is int and each > 0), None)
 
 
-def _told(holder: Any, name: str) -> Any:
+def _attribute(holder: Any, name: str) -> Any:
     try:
         return getattr(holder, name, None)
     except RuntimeError:  # a config that has one value for each layer and none for all
@@ -108,8 +104,8 @@ def _told(holder: Any, name: str) -> Any:
 def _width(module: nn.Module, names: tuple[str, ...], count: int | None) -> int | None:
     """Outputs of a projection for each of `count` heads."""
     outputs = (getattr(each, "out_features", None) for each in _children(module, names))
-    found = next((each for each in outputs if isinstance(each, int)), None)
-    return found // count if found and count and found % count == 0 else None
+    width = next((each for each in outputs if isinstance(each, int)), None)
+    return width // count if width and count and width % count == 0 else None
 
 
 def _children(module: nn.Module, names: tuple[str, ...]) -> Iterator[nn.Module]:

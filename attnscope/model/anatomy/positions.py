@@ -38,15 +38,15 @@ class Table:
 
 def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]]:
     """The tables of places by tower."""
-    found: dict[Tower, list[Table]] = {tower: [] for tower in towers}
+    by_tower: dict[Tower, list[Table]] = {tower: [] for tower in towers}
     for table in _tables(model):
         for tower in closest(table.path, self_attention(towers)):
-            found[tower].append(table)
-    return found
+            by_tower[tower].append(table)
+    return by_tower
 
 
 def _tables(model: nn.Module) -> list[Table]:
-    found = []
+    all_tables = []
     for path, module in model.named_modules():
         name, kind = path.rpartition(".")[2].lower(), type(module).__name__.lower()
         mine = tuple(module.parameters(recurse=False))
@@ -54,18 +54,18 @@ def _tables(model: nn.Module) -> list[Table]:
             if _names_a_table(name):
                 fixed = "sinusoidal" in kind or not module.weight.requires_grad
                 scheme = SINUSOIDAL if fixed else LEARNED
-                found.append(Table(path, Position(scheme, size=module.num_embeddings), mine))
+                all_tables.append(Table(path, Position(scheme, size=module.num_embeddings), mine))
         elif "sinusoidal" in kind and not is_rotary(module):
-            found.append(Table(path, Position(SINUSOIDAL), mine))
+            all_tables.append(Table(path, Position(SINUSOIDAL), mine))
         elif name.startswith("pos_conv"):
-            found.append(Table(path, Position(CONVOLUTION), tuple(module.parameters())))
+            all_tables.append(Table(path, Position(CONVOLUTION), tuple(module.parameters())))
         else:
             for own, parameter in module.named_parameters(recurse=False):
                 if parameter.ndim > 1 and _names_a_table(own.lower()):
                     scheme = LEARNED if parameter.requires_grad else SINUSOIDAL
                     position = Position(scheme, size=parameter.shape[-2])
-                    found.append(Table(f"{path}.{own}".lstrip("."), position, (parameter,)))
-    return found
+                    all_tables.append(Table(f"{path}.{own}".lstrip("."), position, (parameter,)))
+    return all_tables
 
 
 def _names_a_table(name: str) -> bool:
@@ -98,8 +98,8 @@ def by_distance(
 def has_alibi(model: nn.Module, config: Any) -> bool:
     """Whether a slope by distance is added to the scores (Press et al. 2022)."""
     for holder in (config, getattr(config, "attn_config", None)):
-        if isinstance(told := getattr(holder, "alibi", None), bool):
-            return told
+        if isinstance(stated := getattr(holder, "alibi", None), bool):
+            return stated
     if getattr(config, "position_embedding_type", None) == "alibi":
         return True
     return any(hasattr(module, name) for module in model.modules() for name in _ALIBI_BUILDERS)

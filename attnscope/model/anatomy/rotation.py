@@ -30,14 +30,14 @@ def rotation(
         return None
     sorts = getattr(config, "layer_types", None) or ()
     sort = sorts[layer] if layer < len(sorts) else ""
-    told = getattr(config, "rope_parameters", None) or {}
-    told = told.get(sort, told) or {}
-    base = told.get("rope_theta") or getattr(config, "rotary_emb_base", None)
+    parameters = getattr(config, "rope_parameters", None) or {}
+    parameters = parameters.get(sort, parameters) or {}
+    base = parameters.get("rope_theta") or getattr(config, "rotary_emb_base", None)
     return Position(
         ROTARY,
         dims=own if rotary is None or width is None else _turned(rotary, sort, width),
         base=float(base) if isinstance(base, int | float) else None,
-        variant=None if (variant := told.get("rope_type", "default")) == "default" else variant,
+        variant=None if (variant := parameters.get("rope_type", "default")) == "default" else variant,
     )
 
 
@@ -65,9 +65,9 @@ def _shared(one: str, other: str) -> int:
 
 def _rotary(model: nn.Module, path: str, others: Sequence[Tower] | None, tower: Tower) -> nn.Module | None:
     """The rotary module that is closest to `path`; where `others` are given, one that is the tower's own."""
-    found = {each: module for each, module in model.named_modules() if is_rotary(module)}
-    mine = [each for each in found if others is None or tower in closest(each, others)]
-    return found[max(mine, key=lambda each: _shared(each, path))] if mine else None
+    rotary = {each: module for each, module in model.named_modules() if is_rotary(module)}
+    mine = [each for each in rotary if others is None or tower in closest(each, others)]
+    return rotary[max(mine, key=lambda each: _shared(each, path))] if mine else None
 
 
 def _turned(rotary: nn.Module, sort: str, width: int) -> int | None:

@@ -36,6 +36,10 @@ class Site:
     route: Route
     layers: tuple[int, ...]
 
+    def layer_of(self, forward: int) -> int:
+        """The layer that its forward number `forward` serves: each in its turn, the last one ever after."""
+        return self.layers[min(forward, len(self.layers) - 1)]
+
 
 def sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model`, in module order, each once."""
@@ -47,18 +51,18 @@ def sites(model: nn.Module) -> tuple[Site, ...]:
     groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
     for module, paths in modules.items():
         groups[_pattern(model, paths[0]), _kind(model, paths[0], module)].append(module)
-    found = {}
+    site_of = {}
     for (tower, kind), members in groups.items():
         numbers = _numbers(model, [modules[member] for member in members])
         for member, layers in zip(members, numbers, strict=True):
             route = cast(Route, _route(member))
-            found[member] = Site(modules[member][0], member, kind, tower, route, layers)
-    return tuple(found[module] for module in modules)
+            site_of[member] = Site(modules[member][0], member, kind, tower, route, layers)
+    return tuple(site_of[module] for module in modules)
 
 
-def layers_of(found: Iterable[Site], kind: Kind) -> tuple[int, ...]:
+def layers_of(members: Iterable[Site], kind: Kind) -> tuple[int, ...]:
     """The layer numbers that have attention of `kind`, ascending."""
-    return tuple(sorted({layer for site in found if site.kind is kind for layer in site.layers}))
+    return tuple(sorted({layer for site in members if site.kind is kind for layer in site.layers}))
 
 
 def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
@@ -101,8 +105,8 @@ def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         return Kind.DECODER if any(part.startswith("decoder") for part in parts) else Kind.ENCODER
-    told = hasattr(module, "is_causal") or hasattr(module, "is_decoder")
-    return Kind.DECODER if not told and writes_by_itself(config) else Kind.ENCODER
+    stated = hasattr(module, "is_causal") or hasattr(module, "is_decoder")
+    return Kind.DECODER if not stated and writes_by_itself(config) else Kind.ENCODER
 
 
 def writes_by_itself(config: Any) -> bool:
@@ -122,8 +126,8 @@ def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int
     """
     repeats = _layers_per_module(model)
     places = [_place(model, path) for each in paths for path in each]
-    told = len(set(places)) == len(places) and None not in places
-    counted = iter(cast(list[int], places) if told else range(len(places)))
+    are_distinct = len(set(places)) == len(places) and None not in places
+    counted = iter(cast(list[int], places) if are_distinct else range(len(places)))
     return [
         tuple(place * repeats + call for place in [next(counted) for _ in each] for call in range(repeats))
         for each in paths

@@ -11,22 +11,12 @@ from dataclasses import dataclass
 from torch import nn
 
 from attnscope.errors import InputError
+from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.naming import tower_names
 from attnscope.model.anatomy.sites import Site, layer_stacks, layers_of
 from attnscope.results import Kind, Route
 
 _SENSES = {"vision", "visual", "visn", "image", "img", "audio", "speech", "qformer", "head"}
-_HEAD_COUNTS = (
-    "num_heads",
-    "num_attention_heads",
-    "n_heads",
-    "n_head",
-    "num_attn_heads",
-    "attention_heads",
-    "encoder_attention_heads",
-    "nhead",
-    "heads",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +53,10 @@ class Tower:
         return self.sites[0].tower
 
 
-def towers(found: Sequence[Site]) -> tuple[Tower, ...]:
+def towers(every: Sequence[Site]) -> tuple[Tower, ...]:
     """The towers that the sites form, in module order."""
     groups: dict[tuple[str, Kind], list[Site]] = defaultdict(list)
-    for site in found:
+    for site in every:
         groups[site.tower, site.kind].append(site)
     names = tower_names([pattern for pattern, _ in groups])
     kinds = Counter(kind for _, kind in groups)
@@ -76,14 +66,14 @@ def towers(found: Sequence[Site]) -> tuple[Tower, ...]:
     )
 
 
-def choose_tower(found: Sequence[Tower], kind: Kind | None, name: str | None, model: str) -> Tower:
+def choose_tower(among: Sequence[Tower], kind: Kind | None, name: str | None, model: str) -> Tower:
     """The one tower that is meant: by kind, and by its name or a part of its path."""
     if kind is not None and kind not in list(Kind):
         raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
-    if not found:
+    if not among:
         raise InputError(f"{model} has no attention that can be read")
-    kinds = sorted({tower.kind for tower in found})
-    mine = [tower for tower in found if kind in (None, tower.kind)]
+    kinds = sorted({tower.kind for tower in among})
+    mine = [tower for tower in among if kind in (None, tower.kind)]
     if not mine:
         raise InputError(f"{model} has no {kind} attention: it has {' and '.join(kinds)}")
     named = [tower for tower in mine if name in (None, tower.name)]
@@ -99,14 +89,14 @@ def choose_tower(found: Sequence[Tower], kind: Kind | None, name: str | None, mo
     )
 
 
-def reading_text(found: Sequence[Tower]) -> Tower:
+def reading_text(among: Sequence[Tower]) -> Tower:
     """The tower in which a text is most likely to be looked at: cross-attention, else one that reads text.
 
     That is, one whose modules are not named after pictures or sounds, a decoder before an encoder.
     """
-    text = [tower for tower in found if not named_after_senses(tower.pattern)]
+    text = [tower for tower in among if not named_after_senses(tower.pattern)]
     preferred = (Kind.CROSS, Kind.DECODER, Kind.ENCODER)
-    return min(text or found, key=lambda tower: (preferred.index(tower.kind), -len(tower.layers)))
+    return min(text or among, key=lambda tower: (preferred.index(tower.kind), -len(tower.layers)))
 
 
 def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
@@ -123,14 +113,4 @@ def named_after_senses(pattern: str) -> bool:
 
 
 def _heads(members: Iterable[Site]) -> dict[int, int]:
-    return {layer: heads_of(site.module) for site in members for layer in site.layers}
-
-
-def heads_of(module: nn.Module) -> int:
-    """Query heads of an attention module as it says itself or by its config; 0 where neither tells."""
-    for holder in (module, *module.children(), getattr(module, "config", None)):
-        for name in _HEAD_COUNTS:
-            count = getattr(holder, name, None)
-            if isinstance(count, int) and not isinstance(count, bool) and count > 0:
-                return count
-    return 0
+    return {layer: head_count(site.module) or 0 for site in members for layer in site.layers}

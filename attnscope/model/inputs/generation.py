@@ -27,20 +27,20 @@ class Settings:
     def how(self) -> str:
         if self.seed is None:
             return "greedily"
-        told = {"temperature": self.temperature, "top-p": self.top_p}
-        ways = [f"{name} {value:g}" for name, value in told.items() if value is not None]
+        chosen = {"temperature": self.temperature, "top-p": self.top_p}
+        ways = [f"{name} {value:g}" for name, value in chosen.items() if value is not None]
         return ", ".join([f"sampled with seed {self.seed}", *ways])
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The same for `model.generate`; what is not said here its generation config says."""
-        told = {"temperature": self.temperature, "top_p": self.top_p}
+        chosen = {"temperature": self.temperature, "top_p": self.top_p}
         return {
             "max_new_tokens": self.most,
             "do_sample": self.seed is not None,
             "num_beams": 1,
             "use_cache": True,
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in chosen.items() if value is not None},
         }
 
 
@@ -85,8 +85,8 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
     except ValueError as error:  # settings of the checkpoint or of the user
         raise InputError(f"{name} does not write on: {one_line(error).rstrip('.')}") from error
     ids = tuple(made.sequences[0].tolist())
-    told = module.generation_config.eos_token_id
-    ends = told if isinstance(told, list) else [told]
+    stated = module.generation_config.eos_token_id
+    ends = stated if isinstance(stated, list) else [stated]
     chances = torch.cat(made.logits).double().softmax(-1) if settings.seed is None else None
     return Written(ids, len(ids) - len(made.logits), settings.how, ids[-1] in ends, chances)
 

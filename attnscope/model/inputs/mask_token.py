@@ -31,8 +31,8 @@ class Respelled:
     def check(self, read: list[int], name: str) -> None:
         """Refuses a text in which the tokenizer did not read every mask as one."""
         for id in dict.fromkeys(self.ids):
-            if (found := read.count(id)) < (wanted := self.ids.count(id)):
-                raise InputError(f"{name} reads {found} of the {wanted} masks of the text as its mask token")
+            if (left := read.count(id)) < (wanted := self.ids.count(id)):
+                raise InputError(f"{name} reads {left} of the {wanted} masks of the text as its mask token")
 
 
 def with_own_masks(tokenizer: Any, texts: tuple[str, ...], name: str) -> Respelled:

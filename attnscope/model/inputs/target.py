@@ -74,8 +74,8 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
         raise InputError(message) from error
     sequence = made.sequences[0].tolist()
     settings = module.generation_config
-    told = settings.eos_token_id
-    ended = sequence[-1] in (told if isinstance(told, list) else [told])
+    ends = settings.eos_token_id
+    ended = sequence[-1] in (ends if isinstance(ends, list) else [ends])
     # some models are made to end at the last step whatever they would have said
     finished = ended and not (settings.forced_eos_token_id is not None and len(sequence) > most)
     greedy = (settings.num_beams or 1) == 1
@@ -89,8 +89,8 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
 def _start(module: Any) -> int:
     holders = (getattr(module, "generation_config", None), module.config)
     names = ("decoder_start_token_id", "bos_token_id")
-    told = (getattr(holder, name, None) for name in names for holder in holders)
-    start = next((each for each in told if isinstance(each, int)), None)
+    stated = (getattr(holder, name, None) for name in names for holder in holders)
+    start = next((each for each in stated if isinstance(each, int)), None)
     if start is None:
         raise InputError(f"the config of {type(module).__name__} does not say what a decoder starts from")
     return start

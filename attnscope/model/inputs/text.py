@@ -99,8 +99,8 @@ def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
 def _added_ids(tokenizer: Any) -> set[int]:
     """What a tokenizer puts around a text, by role: neither masks nor what it cannot spell."""
     roles = ("bos", "eos", "cls", "sep", "pad")
-    told = (getattr(tokenizer, f"{role}_token_id", None) for role in roles)
-    return {each for each in told if each is not None}
+    ids = (getattr(tokenizer, f"{role}_token_id", None) for role in roles)
+    return {each for each in ids if each is not None}
 
 
 def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:

@@ -77,7 +77,7 @@ def _classes(config: Any, pair: bool) -> list[tuple[Task, type[nn.Module]]]:
     ]
     if pair:
         masked = [masked[1], masked[2], masked[0]]
-    masked_first = [(_task(found), found) for found in masked if found is not None and found is not causal]
+    masked_first = [(_task(entry), entry) for entry in masked if entry is not None and entry is not causal]
     causal_one = [(Task.NEXT, causal)] if causal is not None else []
     if (causal is not None and saved is causal) or getattr(config, "is_decoder", False):
         return causal_one

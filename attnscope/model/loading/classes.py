@@ -31,8 +31,8 @@ def writing_class(config: Any) -> type[nn.Module] | None:
 
 def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
     """The class that an Auto class of transformers would take for this config."""
-    found: Any = auto._model_mapping.get(type(config), None)
-    return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
+    entry: Any = auto._model_mapping.get(type(config), None)
+    return entry[0] if isinstance(entry, tuple) else entry  # type: ignore[no-any-return]
 
 
 def needs_code(name: str) -> ModelUnavailableError:
@@ -48,11 +48,11 @@ def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[n
     name = checkpoint.source.name
     reference = getattr(config, "auto_map", {}).get("AutoModel") if remote_code else None
     if reference:
-        found: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
+        model_class: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
     else:
-        found = mapped_class(AutoModel, config)
-    if found is None and "AutoModel" in getattr(config, "auto_map", {}):
+        model_class = mapped_class(AutoModel, config)
+    if model_class is None and "AutoModel" in getattr(config, "auto_map", {}):
         raise needs_code(name)
-    if found is None:
+    if model_class is None:
         raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
-    return found  # type: ignore[no-any-return]
+    return model_class  # type: ignore[no-any-return]

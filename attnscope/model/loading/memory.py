@@ -84,8 +84,8 @@ def _available() -> int | None:
     """Memory and swap that are free or can be freed; all that there is where the system does not tell."""
     if _MEMINFO.is_file():
         lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
-        told = {line[0]: int(line[1]) for line in lines if len(line) > 1}
-        return 1024 * (told["MemAvailable:"] + told.get("SwapFree:", 0))
+        sizes = {line[0]: int(line[1]) for line in lines if len(line) > 1}
+        return 1024 * (sizes["MemAvailable:"] + sizes.get("SwapFree:", 0))
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
@@ -93,5 +93,5 @@ def _available() -> int | None:
 
 def _container_limit() -> int | None:
     """What a container may take at most, where one is limited."""
-    told = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.is_file() else "max"
-    return int(told) if told.isdigit() else None
+    limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.is_file() else "max"
+    return int(limit) if limit.isdigit() else None

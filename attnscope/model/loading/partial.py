@@ -75,14 +75,14 @@ def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str
     converters = [each for each in conversions if isinstance(each, WeightConverter)]
     whole = skeleton.state_dict()
     gone = _cut_away(skeleton, layers) + (() if layers is None else _closing(skeleton))
-    found = {}
+    places = {}
     for name in stored:
         own, _ = rename_source_key(name, renamings, converters, skeleton.base_model_prefix, whole)
         own = name if own not in whole and name in whole else own
         placed = own if own in whole else _placed(own, skeleton)
         if placed is not None and not placed.startswith(gone):
-            found[name] = placed
-    return found
+            places[name] = placed
+    return places
 
 
 def refuse_missing(model: nn.Module, missing: Iterable[str], name: str) -> None:
@@ -113,7 +113,7 @@ def _cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
 
 def _closing(skeleton: nn.Module) -> tuple[str, ...]:
     """How the names of the weights begin that stand after all layers: of a norm, alone behind their list."""
-    found: list[str] = []
+    prefixes: list[str] = []
     for path, stack in layer_stacks(skeleton).items():
         parent = path.rpartition(".")[0]
         siblings = list(skeleton.get_submodule(parent).named_children())
@@ -121,8 +121,8 @@ def _closing(skeleton: nn.Module) -> tuple[str, ...]:
         later = [(name, list(sibling.parameters())) for name, sibling in siblings[place + 1 :]]
         match [(name, weights) for name, weights in later if weights]:
             case [(name, weights)] if "emb" not in name and all(weight.ndim == 1 for weight in weights):
-                found.append(f"{parent}.{name}.".removeprefix("."))
-    return tuple(found)
+                prefixes.append(f"{parent}.{name}.".removeprefix("."))
+    return tuple(prefixes)
 
 
 def _placed(name: str, skeleton: Any) -> str | None:

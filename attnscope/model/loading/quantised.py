@@ -38,14 +38,14 @@ def prepare(config: Any, name: str) -> Quantisation | None:
     holder = _holder(config)
     if holder is None:
         return None
-    told = dict(holder.quantization_config)
-    method = _method(told, name)
+    settings = dict(holder.quantization_config)
+    method = _method(settings, name)
     undone = "dequantize" in inspect.signature(AUTO_QUANTIZATION_CONFIG_MAPPING[method]).parameters
     if undone:
-        told["dequantize"] = True
-        holder.quantization_config = told
+        settings["dequantize"] = True
+        holder.quantization_config = settings
     try:
-        quantizer = AutoHfQuantizer.from_config(copy.deepcopy(told), pre_quantized=True)
+        quantizer = AutoHfQuantizer.from_config(copy.deepcopy(settings), pre_quantized=True)
         quantizer.validate_environment(device_map=None, weights_only=True)
     except (ImportError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         raise ModelUnavailableError(f"{name} is quantised with {method}: {one_line(error)}") from error
@@ -94,11 +94,11 @@ def _holder(config: Any) -> Any:
     return next((each for each in both if getattr(each, "quantization_config", None)), None)
 
 
-def _method(told: dict[str, Any], name: str) -> str:
+def _method(settings: dict[str, Any], name: str) -> str:
     """The library's word for a method of quantisation, as the config of a checkpoint tells it."""
-    method = told.get("quant_method")
+    method = settings.get("quant_method")
     for bits in (4, 8):
-        if told.get(f"load_in_{bits}bit"):
+        if settings.get(f"load_in_{bits}bit"):
             method = f"bitsandbytes_{bits}bit"
     if method is None:
         raise ModelUnavailableError(

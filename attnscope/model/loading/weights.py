@@ -66,8 +66,8 @@ def read_weights(
 
 def _precision(checkpoint: Checkpoint, dtype: str, quantisation: Quantisation | None) -> Any:
     """The type to load in; `auto` is the one in the files, or what the config says where they do not tell."""
-    told = checkpoint.precision if dtype == "auto" and quantisation is None else dtype
-    return "auto" if told in (None, "auto") else getattr(torch, str(told))
+    wanted = checkpoint.precision if dtype == "auto" and quantisation is None else dtype
+    return "auto" if wanted in (None, "auto") else getattr(torch, str(wanted))
 
 
 def _refuse_too_large(

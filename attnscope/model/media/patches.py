@@ -50,8 +50,8 @@ class Reader:
         """An entry of the config of this part, or of the half that sees within a joint config; or None."""
         config = getattr(self.module, "config", None)
         for holder in (config, getattr(config, "vision_config", None)):
-            if (found := getattr(holder, name, None)) is not None:
-                return found
+            if (value := getattr(holder, name, None)) is not None:
+                return value
         return None
 
     @torch.no_grad()
@@ -97,11 +97,11 @@ def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
 
 def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
     """The innermost part of `model` that takes an input of that name and has attention; None without one."""
-    found = sites(model)
+    every = sites(model)
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""
-            if inside := tuple(site for site in found if site.path.startswith(stem)):
+            if inside := tuple(site for site in every if site.path.startswith(stem)):
                 return Reader(module, inside[0], inside)
     return None
 
@@ -146,9 +146,9 @@ def patch_positions(
         (i, j) for i in range(grid.rows) for j in range(grid.columns)
     ]:
         return None
-    found = torch.empty(grid.rows, grid.columns, dtype=torch.long)
-    found[numbers[0], numbers[1]] = at
-    return found
+    places = torch.empty(grid.rows, grid.columns, dtype=torch.long)
+    places[numbers[0], numbers[1]] = at
+    return places
 
 
 def noise_like(tensor: Tensor) -> Tensor:
@@ -174,21 +174,21 @@ def patch_tokens(
     """
     before = reader.entering({"pixel_values": pixels})
     names = [f"#{position}" for position in range(len(before))]
-    found = None if grid is None else patch_positions(reader, pixels, grid)
-    if found is None or grid is None:
+    places = None if grid is None else patch_positions(reader, pixels, grid)
+    if places is None or grid is None:
         return Tokens((), tuple(position_token(name) for name in names)), False
-    special = set(range(len(names))) - set(found.flatten().tolist())
+    special = set(range(len(names))) - set(places.flatten().tolist())
     for path, parameter in reader.learned() if special else ():
         after = reader.entering({"pixel_values": pixels}, {path: parameter + noise_like(parameter)})
         mine = set(moved(before, after).nonzero()[:, 0].tolist())
         if mine and mine <= special:
             for i, position in enumerate(sorted(mine)):
                 names[position] = learned_name(path, i, len(mine))
-    for row, positions in enumerate(found.tolist()):
+    for row, positions in enumerate(places.tolist()):
         for column, position in enumerate(positions):
             names[position] = f"r{row}c{column}"
     items = tuple(position_token(name, special=i in special) for i, name in enumerate(names))
-    return Tokens((), items, (laid_out(found.flatten().tolist(), grid),)), True
+    return Tokens((), items, (laid_out(places.flatten().tolist(), grid),)), True
 
 
 def laid_out(positions: list[int], grid: Grid) -> Patches:
@@ -218,11 +218,11 @@ def window_tokens(
     """
     for side in (1, 2, 4, 8, 16):
         merged = Grid(grid.rows // side, grid.columns // side, grid.high * side, grid.wide * side)
-        if (found := patch_positions(replace(reader, first=site), pixels, merged)) is not None:
+        if (positions := patch_positions(replace(reader, first=site), pixels, merged)) is not None:
             break
     else:
         return None
-    flat = found.flatten().tolist()
+    flat = positions.flatten().tolist()
     windows = []
     for start in range(0, max(flat) + 1, size):
         places = [place - start if start <= place < start + size else -1 for place in flat]

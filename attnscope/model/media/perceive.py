@@ -110,29 +110,29 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
         raise InputError(f"{model.name} reads pictures and no text: leave the text out")
     opened, digest, notices = open_picture(path)
     own = getattr(model.processor, "image_processor", model.processor)
-    processor, told = (own, []) if own is not None else image_processor(model.folder, model.name)
+    processor, remarks = (own, []) if own is not None else image_processor(model.folder, model.name)
     given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
     pixels = as_seen(given, processor)
     grid = _grid(reader, given, pixels)
-    positions, found = _positions(reader, _moved(model, given), grid)
-    if not found:
-        told.append(f"which patch each of {model.name}'s positions stands for cannot be told")
-    covered = (grid.rows * grid.high, grid.columns * grid.wide) if grid and found else (0, 0)
+    positions, are_named = _positions(reader, _moved(model, given), grid)
+    if not are_named:
+        remarks.append(f"which patch each of {model.name}'s positions stands for cannot be told")
+    covered = (grid.rows * grid.high, grid.columns * grid.wide) if grid and are_named else (0, 0)
     picture = None if pixels is None else Picture(path.name, digest, pixels, covered)
     inputs, tokens = given, positions
     if splices(model.module.config):
         text = " ".join(texts)
-        inputs, tokens, more = picture_in_text(model, opened, given, text, grid if found else None)
-        told += more
+        inputs, tokens, more = picture_in_text(model, opened, given, text, grid if are_named else None)
+        remarks += more
     elif "input_ids" in takes:
         encoded = model.encode(texts, pictured=True) if texts else _no_text(model)
         inputs, tokens = {**encoded.inputs, **given}, encoded.tokens
-        told += encoded.notices
+        remarks += encoded.notices
     inputs = {name: value for name, value in inputs.items() if name in takes and name != "labels"}
     return Perceived(
         inputs=_moved(model, inputs),
         tokens=tokens,
-        notices=(*notices, *told),
+        notices=(*notices, *remarks),
         positions=positions,
         medium=picture,
     )
@@ -157,8 +157,8 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     given = _moved(model, dict(extractor(samples, sampling_rate=rate, return_tensors="pt")))
     inputs = {each: value for each, value in given.items() if each in takes}
     seconds = (most or len(samples)) / rate
-    positions, found = frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
-    if not found:
+    positions, are_named = frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
+    if not are_named:
         notices.append(f"which time each of {model.name}'s positions stands for cannot be told")
     sound = Sound(path.name, digest, samples, rate)
     return Perceived(

@@ -61,8 +61,8 @@ def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
         own = settings.pop("image_processor_type", "its image processor")
         if not {"size", "image_mean", "image_std"} <= settings.keys():
             raise ModelUnavailableError(f"{name}: {own} needs torchvision, which is not installed") from error
-        told = f"{own} needs torchvision: read by a plain processor of the same size, mean and deviation"
-        return transformers.ViTImageProcessorPil(**settings), [told]
+        remark = f"{own} needs torchvision: read by a plain processor of the same size, mean and deviation"
+        return transformers.ViTImageProcessorPil(**settings), [remark]
     except (OSError, ValueError, KeyError, TypeError) as error:
         if not any(
             (folder / file).is_file() for file in ("preprocessor_config.json", "processor_config.json")

@@ -65,11 +65,11 @@ def listing(source: Source) -> Listing:
 
 def _stored_here(opened: Checkpoint) -> Storage:
     sizes = {file.name: file.stat().st_size if file.is_file() else None for file in opened.files}
-    told = [size for size in sizes.values() if size is not None]
+    known = [size for size in sizes.values() if size is not None]
     return Storage(
         place=HERE,
         files=len(sizes),
-        size=sum(told) if len(told) == len(sizes) else None,
+        size=sum(known) if len(known) == len(sizes) else None,
         precision=opened.precision,
         shards=sizes if opened.shards else {},
     )
@@ -84,11 +84,11 @@ def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
     )
     shards = {} if single in sizes else _index(repo, commit, hub.index_of(single))
     files = sorted(set(shards.values())) or [single]
-    told = [size for file in files if (size := sizes.get(file)) is not None]
+    known = [size for file in files if (size := sizes.get(file)) is not None]
     storage = Storage(
         place=ON_THE_HUB,
         files=len(files),
-        size=sum(told) if len(told) == len(files) else None,
+        size=sum(known) if len(known) == len(files) else None,
         precision=_precision(repo, commit, files[0]) if single == hub.SAFETENSORS else None,
         shards={file: sizes.get(file) for file in files} if shards else {},
     )

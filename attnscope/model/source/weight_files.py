@@ -26,16 +26,16 @@ def check_head(file: Path, name: str) -> None:
 
 def types(files: Iterable[Path]) -> dict[str, str]:
     """How the numbers of each weight in sound safetensors files are stored: `F32`, `F8_E4M3`, `I8`."""
-    return {name: told["dtype"] for file in files for name, told in _head(file).items()}
+    return {name: entry["dtype"] for file in files for name, entry in _head(file).items()}
 
 
 def precision(files: Iterable[Path]) -> str | None:
     """The floating type that takes most of the bytes, as torch calls it; None where no weight has one."""
     taken: Counter[str] = Counter()
     for file in files:
-        for told in _head(file).values():
-            start, end = told["data_offsets"]
-            taken[told["dtype"]] += end - start
+        for entry in _head(file).values():
+            start, end = entry["data_offsets"]
+            taken[entry["dtype"]] += end - start
     floats = [kind for kind, _ in taken.most_common() if kind in FLOATS]
     return FLOATS[floats[0]] if floats else None
 

@@ -11,9 +11,9 @@ from dataclasses import fields
 import torch
 from torch import nn
 
-from attnscope.analysis.observed import Sight
+from attnscope.analysis.outline.observed import Observed
 from attnscope.capture.dry_run.count import Count
-from attnscope.capture.dry_run.watch import Handed
+from attnscope.capture.dry_run.watch import DryCall
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.towers import Tower
 from attnscope.model.loading.load import Plan
@@ -29,20 +29,20 @@ _SECONDS = 0.05
 
 
 def head_cost(
-    planned: Plan, listing: Listing, tower: Tower, layer: int, length: int, seen: Sight
+    planned: Plan, listing: Listing, tower: Tower, layer: int, length: int, observed: Observed
 ) -> Cost | None:
     """The cost of a head of one layer; None where the run without weights did not come to it."""
-    there = tower.layers
-    if layer not in there and not -len(there) <= layer < 0:
-        raise InputError(f"no layer {layer} in {planned.name}: attention is in layers {listed(there)}")
-    number = there[layer] if layer < 0 else layer
-    handed = seen.of(tower, number)
-    if not handed:
+    layers = tower.layers
+    if layer not in layers and not -len(layers) <= layer < 0:
+        raise InputError(f"no layer {layer} in {planned.name}: attention is in layers {listed(layers)}")
+    number = layers[layer] if layer < 0 else layer
+    calls = observed.of(tower, number)
+    if not calls:
         return None
-    model, first = planned.skeleton, handed[0]
+    model, first = planned.skeleton, calls[0]
     cut = number + 1 if can_be_cut(model, planned.config) else None
     head_flops, stages = recomputation(first)
-    blocks = sum(each.blocks for each in handed)
+    blocks = sum(each.blocks for each in calls)
     width = first.dim + first.value_dim  # of a query with its output, and of a key with its value
     rows = first.heads * first.queries + first.key_heads * first.keys
     return Cost(
@@ -52,7 +52,7 @@ def head_cost(
         length=length,
         queries=first.queries,
         keys=first.keys,
-        forward_flops=handed[-1].flops,
+        forward_flops=calls[-1].flops,
         head_flops=head_flops,
         repeats=repeats(first),
         layers_loaded=cut,
@@ -72,19 +72,19 @@ def _shards(listing: Listing, model: nn.Module, cut: int | None) -> tuple[str, .
     return tuple(sorted({listing.shards[name] for name in names}))
 
 
-def recomputation(seen: Handed, *, masked: bool = True) -> tuple[int, int]:
+def recomputation(call: DryCall, *, masked: bool = True) -> tuple[int, int]:
     """Floating-point operations of one recomputation of one head in float64, and bytes of all its stages."""
     shape = {"dtype": torch.float64, "device": "meta"}
-    pairs = (1, seen.queries, seen.keys)
+    pairs = (1, call.queries, call.keys)
     operands = Operands(
-        q=torch.empty(1, seen.queries, seen.dim, **shape),  # type: ignore[call-overload]
-        k=torch.empty(1, seen.keys, seen.dim, **shape),  # type: ignore[call-overload]
-        v=torch.empty(1, seen.keys, seen.value_dim, **shape),  # type: ignore[call-overload]
+        q=torch.empty(1, call.queries, call.dim, **shape),  # type: ignore[call-overload]
+        k=torch.empty(1, call.keys, call.dim, **shape),  # type: ignore[call-overload]
+        v=torch.empty(1, call.keys, call.value_dim, **shape),  # type: ignore[call-overload]
         scale=1.0,
-        softcap=seen.softcap,
-        bias=torch.empty(pairs, **shape) if seen.biased else None,  # type: ignore[call-overload]
+        softcap=call.softcap,
+        bias=torch.empty(pairs, **shape) if call.biased else None,  # type: ignore[call-overload]
         allowed=torch.empty(pairs, dtype=torch.bool, device="meta") if masked else None,
-        sinks=torch.empty(1, **shape) if seen.sinks else None,  # type: ignore[call-overload]
+        sinks=torch.empty(1, **shape) if call.sinks else None,  # type: ignore[call-overload]
     )
     with Count() as count:
         stages = attend(operands)
@@ -94,9 +94,9 @@ def recomputation(seen: Handed, *, masked: bool = True) -> tuple[int, int]:
     return count.flops, sum(stage.numel() * stage.element_size() for stage in made.values())
 
 
-def repeats(seen: Handed) -> int:
+def repeats(call: DryCall) -> int:
     """How often the head is recomputed at most: to be shown, to be certified, and once for every fault."""
-    return 2 + len(FAULTS) + bool(seen.biased)
+    return 2 + len(FAULTS) + bool(call.biased)
 
 
 def rate(dtype: torch.dtype) -> float:

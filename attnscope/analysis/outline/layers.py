@@ -5,17 +5,20 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.analysis.observed import Sight
+from attnscope.analysis.outline.observed import Observed
 from attnscope.capture.describe import kernel_of
 from attnscope.model.anatomy import dimensions, positions
+from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.rotation import is_rotary, rotation
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
 
-def tower_outline(model: nn.Module, tower: Tower, towers: Sequence[Tower], seen: Sight) -> TowerOutline:
-    known = _positions_of(model, tower, towers, seen)
+def tower_outline(
+    model: nn.Module, tower: Tower, towers: Sequence[Tower], observed: Observed
+) -> TowerOutline:
+    shared = _positions_of(model, tower, towers, observed)
     return TowerOutline(
         name=tower.name,
         kind=tower.kind,
@@ -24,7 +27,7 @@ def tower_outline(model: nn.Module, tower: Tower, towers: Sequence[Tower], seen:
         kernel=kernel_of(tower.sites[0]),
         context=context_of(model, tower),
         layers=tuple(
-            _layer(model, towers, tower, site, layer, known, seen)
+            _layer(model, towers, tower, site, layer, shared, observed)
             for layer, site in sorted(_by_layer(tower).items())
         ),
     )
@@ -40,16 +43,16 @@ def _layer(
     tower: Tower,
     site: Site,
     layer: int,
-    known: tuple[Position, ...],
-    seen: Sight,
+    shared: tuple[Position, ...],
+    observed: Observed,
 ) -> LayerOutline:
     module, config = site.module, dimensions.config_of(model, site.path)
-    handed = seen.of(tower, layer)
-    first = handed[0] if handed else None
-    turned = rotation(model, towers, tower, layer, seen.rotated.get(module))
-    turns = turned is not None and (first is None or _rotates(model, module, seen))
-    said: dict[str, Any] = {
-        "heads": dimensions.heads(module),
+    calls = observed.of(tower, layer)
+    first = calls[0] if calls else None
+    rotated = rotation(model, towers, tower, layer, observed.rotated.get(module))
+    is_rotated = rotated is not None and (first is None or _rotates(model, module, observed))
+    stated: dict[str, Any] = {
+        "heads": head_count(module),
         "key_heads": dimensions.key_heads(module, config),
         "dim": dimensions.dim(module, config),
         "value_dim": dimensions.value_dim(module, config),
@@ -58,39 +61,39 @@ def _layer(
         "sinks": dimensions.sinks(module),
         "window": dimensions.window(module, config),
     }
-    shown = {name: value for name in said if first and (value := getattr(first, name)) is not None}
+    measured = {name: value for name in stated if first and (value := getattr(first, name)) is not None}
     if first and first.scale is not None:  # a kernel is told all of these
-        shown |= {"window": first.window, "softcap": first.softcap}
+        measured |= {"window": first.window, "softcap": first.softcap}
     return LayerOutline(
         layer=layer,
         module=site.path,
         seen=first is not None,
-        positions=known + ((turned,) if turns and turned else ()),
+        positions=shared + ((rotated,) if is_rotated and rotated else ()),
         chunk=dimensions.chunk(config, layer),
-        blocks=sum(each.blocks for each in handed) or None,
+        blocks=sum(each.blocks for each in calls) or None,
         queries=first.queries if first else None,
         keys=first.keys if first else None,
-        **(said | shown),
+        **(stated | measured),
     )
 
 
-def _rotates(model: nn.Module, module: nn.Module, seen: Sight) -> bool:
+def _rotates(model: nn.Module, module: nn.Module, observed: Observed) -> bool:
     """Whether the run saw a rotation in the module; where no module makes rotations it does so by itself."""
-    return module in seen.rotated or not any(is_rotary(each) for each in model.modules())
+    return module in observed.rotated or not any(is_rotary(each) for each in model.modules())
 
 
 def _positions_of(
-    model: nn.Module, tower: Tower, towers: Sequence[Tower], seen: Sight
+    model: nn.Module, tower: Tower, towers: Sequence[Tower], observed: Observed
 ) -> tuple[Position, ...]:
     """What all layers of a tower share: tables that are in use, biases by distance."""
-    used = seen.used if seen.reached(tower) else None
-    found = [each.position for each in positions.tables(model, towers)[tower] if each.is_used(used)]
+    used = observed.used if observed.reached(tower) else None
+    shared = [each.position for each in positions.tables(model, towers)[tower] if each.is_used(used)]
     if positions.by_distance(model, tower, towers, used):
-        found.append(Position(positions.RELATIVE))
+        shared.append(Position(positions.RELATIVE))
     config = dimensions.config_of(model, tower.sites[0].path)
     if tower.kind is not Kind.CROSS and positions.has_alibi(model, config):
-        found.append(Position(positions.ALIBI))
-    return tuple(dict.fromkeys(found))
+        shared.append(Position(positions.ALIBI))
+    return tuple(dict.fromkeys(shared))
 
 
 def context_of(model: nn.Module, tower: Tower) -> int | None:

@@ -1,6 +1,6 @@
 """A model from outside: every attention layer of every tower, what stands between, what one head would cost.
 
-The model is run without weights (`capture.empty_run`), whole and where that does not reach a tower, by the
+The model is run without weights (`capture.dry_run`), whole and where that does not reach a tower, by the
 part that holds it; what such a run does not show is asked of the modules and the config.
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from attnscope.analysis.cost import head_cost
-from attnscope.analysis.observed import look
-from attnscope.analysis.outline_layers import context_of, tower_outline
+from attnscope.analysis.outline.cost import head_cost
+from attnscope.analysis.outline.layers import context_of, tower_outline
+from attnscope.analysis.outline.observed import observe
 from attnscope.capture.describe import versions
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
@@ -24,7 +24,7 @@ from attnscope.results import Gap, Outline
 DEFAULT_LENGTH = 512
 
 
-def outline(
+def outline_plan(
     planned: Plan,
     listing: Listing,
     *,
@@ -37,11 +37,10 @@ def outline(
     `tower` is by default the one that reads text, `length` the tokens of a text: 512, or as many as the
     model reads. Raises `InputError` for a layer or a length that there is not.
     """
-    model, found = planned.skeleton, planned.towers
-    chosen = tower or (reading_text(found) if found else None)
+    model, towers = planned.skeleton, planned.towers
+    chosen = tower or (reading_text(towers) if towers else None)
     length = _length(planned, chosen, length)
-    seen = look(model, found, length)
-    shown = tuple(tower_outline(model, each, found, seen) for each in found)
+    observed = observe(model, towers, length)
     source = planned.checkpoint.source
     return Outline(
         requested=source.requested,
@@ -53,11 +52,11 @@ def outline(
         versions=versions(),
         parameters=size_of(model, model.state_dict(), torch.float32) // 4,
         storage=listing.storage,
-        towers=shown,
-        gaps=tuple(_gaps(model, found)),
+        towers=tuple(tower_outline(model, each, towers, observed) for each in towers),
+        gaps=tuple(_gaps(model, towers)),
         length=length,
-        run=seen.problem,
-        cost=None if chosen is None else head_cost(planned, listing, chosen, layer, length, seen),
+        run=observed.problem,
+        cost=None if chosen is None else head_cost(planned, listing, chosen, layer, length, observed),
         unlisted=listing.why,
     )
 
@@ -79,7 +78,7 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
             Gap(path, tuple(range(len(stack))), type(stack[0]).__name__) for path, stack in _longest(model)
         ]
     attending = {site.module for tower in towers for site in tower.sites}
-    found: dict[tuple[str, str], list[int]] = {}
+    gaps: dict[tuple[str, str], list[int]] = {}
     for path, stack in layer_stacks(model).items():
         having = [any(inner in attending for inner in entry.modules()) for entry in stack]
         usual = {
@@ -90,8 +89,8 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
         }
         for number, (entry, has) in enumerate(zip(stack, having, strict=True)):
             if not has:
-                found.setdefault((path, _instead(entry, usual)), []).append(number)
-    return [Gap(path, tuple(numbers), name) for (path, name), numbers in found.items()]
+                gaps.setdefault((path, _instead(entry, usual)), []).append(number)
+    return [Gap(path, tuple(numbers), name) for (path, name), numbers in gaps.items()]
 
 
 def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
@@ -99,7 +98,7 @@ def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
     stacks = [
         (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
     ]
-    return [max(stacks, key=lambda found: len(found[1]))] if stacks else []
+    return [max(stacks, key=lambda stack: len(stack[1]))] if stacks else []
 
 
 def _instead(entry: nn.Module, usual: set[str]) -> str:
