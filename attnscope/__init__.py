@@ -10,7 +10,8 @@ Importing this imports nothing heavy: each public name is loaded when it is firs
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from attnscope.version import __version__
+
 _HOMES = {
     "load": "attnscope.session.library",
     "wrap": "attnscope.session.library",

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnscope import __version__
 from attnscope.attention import AttentionCall
 from attnscope.capture.takeover import kernel_name
 from attnscope.model.anatomy.sites import Site, sites
@@ -17,6 +16,7 @@ from attnscope.model.inputs.text import tokens_from_encoding
 from attnscope.model.media.patches import reader_of
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Token, Tokens
+from attnscope.version import __version__
 
 
 def versions() -> dict[str, str]:

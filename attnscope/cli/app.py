@@ -8,10 +8,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from attnscope import __version__
 from attnscope.cli.panels import Panelled
 from attnscope.errors import AttnscopeError, DoesNotFitError, InputError, is_out_of_memory, one_line
 from attnscope.tokens import printable
+from attnscope.version import __version__
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 

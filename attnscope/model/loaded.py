@@ -10,9 +10,9 @@ from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.anatomy.sites import sites
 from attnscope.model.anatomy.towers import Tower, towers
 from attnscope.model.inputs import target
+from attnscope.model.inputs.blank_picture import blank_pixels
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
-from attnscope.model.media.patches import blank_pixels
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.tokens import Tokens, printable
 

@@ -251,13 +251,3 @@ def patches_in_rows(grid: Grid, count: int) -> Tokens:
     names = [f"r{row}c{column}" for row in range(grid.rows) for column in range(grid.columns)]
     padding = [position_token("[PAD]", special=True)] * (count - len(names))
     return Tokens((), (*map(position_token, names), *padding), (Patches(0, grid.rows, grid.columns),))
-
-
-def blank_pixels(config: Any) -> Tensor | None:
-    """A grey picture for a model of two halves, of which only the one that reads text is looked at."""
-    vision = getattr(config, "vision_config", None)
-    size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
-    if getattr(config, "image_token_id", None) is not None or size is None:
-        return None  # a model that reads pictures as part of its text does without
-    height, width = size if isinstance(size, list | tuple) else (size, size)
-    return torch.zeros(1, channels, height, width)
