@@ -87,7 +87,7 @@ def read_head(record: Record) -> HeadWeights:
 def read_attention(record: Record) -> HeadAttention:
     """A head in full."""
     known = _common(record)
-    sink_by_query = record.get("sink_by_query", bool, False)
+    sink_by_query = record.get("sink_by_query", bool, before=False)
     return made(HeadAttention, record, **known, terms=_terms(record), sink_by_query=sink_by_query)
 
 
@@ -103,5 +103,5 @@ def _common(record: Record) -> dict[str, Value]:
 
 
 def _terms(record: Record) -> Mapping[str, Float[np.ndarray, "query key"]]:
-    names = record.get("added", tuple[str, ...], ())
+    names = record.get("added", tuple[str, ...], before=())
     return {name: record.array(f"term {name}", _TERM, under="terms", key=name) for name in names}

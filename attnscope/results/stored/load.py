@@ -14,7 +14,7 @@ from attnscope.results.result import Result
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.record import Arrays, Record
 from attnscope.results.stored.codec.registry import READERS
-from attnscope.results.stored.codec.strict import exactly
+from attnscope.results.stored.codec.strict import LAYOUT, exactly
 from attnscope.results.stored.kinds import KINDS
 from attnscope.tokens import printable
 
@@ -128,7 +128,8 @@ def _result(told: Any, arrays: Arrays | None, name: str) -> Result:
     if match is None:
         raise InputError(f"'{name}' {_NO_RESULT}: it has no schema of its")
     _check_known(str(schema), match, name)
-    old = "layout" not in told
+    layout = told.get("layout", 1)
+    old = isinstance(layout, int) and layout < LAYOUT
     try:
         return READERS[str(schema)](Record(exactly(told), arrays, old=old))
     except Damaged as error:

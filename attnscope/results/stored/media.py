@@ -87,8 +87,7 @@ def _picture(picture: Picture) -> dict[str, Value]:
 def _sound(result: SoundAttention | SoundHeads) -> dict[str, Value]:
     sound = result.sound
     told = {"name": sound.name, "digest": sound.digest, "rate": sound.rate, "samples": sound.count}
-    step = None if result.spectrogram is None else result.spectrogram.seconds
-    return told | {"frame_seconds": result.seconds, "spectrogram_seconds": step}
+    return told | {"frame_seconds": result.seconds}
 
 
 @arrays_of.register
@@ -116,9 +115,16 @@ def _seen(result: PictureAttention | PictureHeads) -> Arrays:
 
 
 def _heard(result: SoundAttention | SoundHeads) -> Arrays:
-    """The spectrogram is band frame, `centres` in hertz."""
-    own = {"over": result.weights, "keys": result.gaze.keys, "samples": result.sound.wave}
-    return own | {"spectrogram": result.heard.levels, "centres": result.heard.centres}
+    """The spectrogram is band frame, each `spectrogram_seconds` after the one before; `centres` in hertz."""
+    heard = result.heard
+    return {
+        "over": result.weights,
+        "keys": result.gaze.keys,
+        "samples": result.sound.wave,
+        "spectrogram": heard.levels,
+        "centres": heard.centres,
+        "spectrogram_seconds": np.array(heard.seconds),
+    }
 
 
 @reads("attnscope.picture/1")
@@ -206,6 +212,6 @@ def _spectrogram(record: Record) -> Spectrogram | None:
     """None in JSON, and in an old file."""
     if record.arrays is None or (record.old and not record.has("spectrogram")):
         return None
-    hints = hints_of(Spectrogram)
-    levels, centres = record.array("spectrogram", hints["levels"]), record.array("centres", hints["centres"])
-    return Spectrogram(levels, centres, record.part("sound").get("spectrogram_seconds", float))
+    own, hints = Record(record.told, record.arrays, record.prefix), hints_of(Spectrogram)
+    levels, centres = own.array("spectrogram", hints["levels"]), own.array("centres", hints["centres"])
+    return Spectrogram(levels, centres, float(own.array("spectrogram_seconds", Float[np.ndarray, ""])))

@@ -142,8 +142,8 @@ def _read_step(step: Record, record: Record) -> Step:
         key=key,
         matrix=Matrix(step.get("symbol", str), values, rows, columns),
         formula=step.get("formula", str),
-        meaning=step.get("meaning", str, ""),
-        weights=step.get("weights", bool, key == "weights"),
+        meaning=step.get("meaning", str, before=""),
+        weights=step.get("weights", bool, before=key == "weights"),
         allowed=described.array("allowed", _ALLOWED) if described.has("allowed") else None,
         cell=_cell(step, values.shape),
     )
@@ -163,7 +163,7 @@ def _axis(step: Record, i: int, name: str) -> Axis:
 
 
 def _cell(step: Record, shape: tuple[int, ...]) -> Cell | None:
-    cell: Cell | None = step.get("cell", Cell | None, None)
+    cell: Cell | None = step.get("cell", Cell | None, before=None)
     if cell is not None and not (0 <= cell.row < shape[0] and 0 <= cell.column < shape[1]):
         raise Damaged("'cell' lies outside of its step")
     return cell

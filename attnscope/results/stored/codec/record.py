@@ -33,10 +33,14 @@ class Record:
     old: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def get(self, name: str, kind: Hint, default: Any = NEEDED) -> Any:
-        """The value called `name` as a `kind`; `Damaged` where it is none, or missing without a default."""
-        if name not in self.told and default is not NEEDED:
-            return default
+    def get(self, name: str, kind: Hint, default: Any = NEEDED, *, before: Any = NEEDED) -> Any:
+        """The value called `name` as a `kind`; `Damaged` where it is none, or missing without a default.
+
+        `before` is the default of old files alone.
+        """
+        for fallback in (default, before if self.old else NEEDED):
+            if name not in self.told and fallback is not NEEDED:
+                return fallback
         return restored(kind, self._value(name), name)
 
     def part(self, name: str) -> "Record":
@@ -159,5 +163,5 @@ def made(kind: type[Made], record: Record, **known: Any) -> Made:
             values[each.name] = record.array(each.name, array)
         else:
             default = NEEDED if each.default is MISSING else each.default
-            values[each.name] = record.get(each.name, hint, default)
+            values[each.name] = record.get(each.name, hint, before=default)
     return kind(**values)

@@ -25,7 +25,7 @@ _MEANT: dict[str, dict[str, str]] = {
         "high": "all on one key",
         "strongest": "most confident head of each layer",
     },
-    "special tokens": {"label": "on special tokens"},
+    "special tokens": {"label": "weight on special tokens"},
 }
 
 

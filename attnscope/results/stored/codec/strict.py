@@ -17,7 +17,8 @@ from jaxtyping import Float, Shaped
 from attnscope.results.stored.codec.damage import Damaged
 
 Value = Any  # anything that json writes, and arrays of numbers before it does
-LAYOUT = 2  # 1 (not written) lacked what only reading the file again needs
+# 1, which was not written, lacked what only reading again needs; a key that reading needs more makes it 3
+LAYOUT = 2
 
 
 class OrNone(float):

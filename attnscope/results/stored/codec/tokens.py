@@ -122,7 +122,7 @@ def read_pair(record: Record, names: tuple[str, str] = ("query_", "key_")) -> tu
     query = read_tokens(record, first, wrote)
     same_texts = record.get(f"{second}texts", tuple[str, ...]) == query.texts
     key = read_tokens(record, second, record.get(f"{second}written", str, wrote if same_texts else ""))
-    shared = record.get(f"{first}shared", bool, query == key)
+    shared = record.get(f"{first}shared", bool, before=query == key)
     if shared and query != key:
         raise Damaged(f"'{first}shared' is true of tokens that differ")
     key = query if shared else key
