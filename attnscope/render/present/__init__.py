@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError
 from attnscope.render.focus import focus_on
-from attnscope.render.present.html import html, png
+from attnscope.render.present.notebook import html, png
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import written
 from attnscope.render.saving import PICTURES, check_targets, content, suffixes, write

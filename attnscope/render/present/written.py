@@ -17,7 +17,13 @@ def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> s
     wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
     wide = max(wide, NARROWEST)
     paper = Console(
-        file=io.StringIO(), width=wide, color_system=None, emoji=False, markup=False, highlight=False
+        file=io.StringIO(),
+        width=wide,
+        color_system=None,
+        force_jupyter=False,
+        emoji=False,
+        markup=False,
+        highlight=False,
     )
     with paper.capture() as captured:
         for part in screen(result, wide, focus):

@@ -1,0 +1,346 @@
+"""A result in a notebook, on an Axes, in a table and at a path; nothing of its texts becomes a page's own."""
+
+import base64
+import html
+import io
+import json
+import re
+import sys
+import warnings
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import made_comparison
+import made_every
+import made_reports
+import made_results as made
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from attnscope.errors import InputError
+from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.saving import NO_PICTURE
+from attnscope.results import Overview, Prediction, Result, Verdict
+
+matplotlib.use("agg")
+EVERY = made_every.every()
+KINDS = pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, and the text between them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    @property
+    def image(self) -> bytes:
+        (source,) = (attributes["src"] for tag, attributes in self.tags if tag == "img")
+        assert source is not None
+        return base64.b64decode(source.removeprefix("data:image/png;base64,"))
+
+
+@KINDS
+def test_a_repr_is_one_short_line_that_names_kind_and_verdict(result: Result) -> None:
+    line = repr(result)
+    assert len(line) < 200
+    assert "\n" not in line
+    assert line.startswith(f"<{type(result).__name__} ")
+    assert result.verdict is None or line.endswith("✓ certified>")
+
+
+def test_a_repr_stays_short_and_steers_no_terminal_whatever_the_names() -> None:
+    head = made_every.hostile()
+    long = replace(head, provenance=replace(head.provenance, model="\x1b[2J" + "m" * 500))
+    for each in (long, EVERY["Report"]):
+        assert len(repr(each)) < 200
+        assert "\x1b" not in repr(each)
+
+
+@KINDS
+def test_print_is_what_the_terminal_shows(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert str(result) == result.text(width=60)
+    assert max(map(len, str(result).splitlines())) <= 60
+    monkeypatch.delenv("COLUMNS")
+    assert "\x1b" not in str(result)
+
+
+def test_text_is_of_the_query_or_the_stage_that_is_asked_for() -> None:
+    assert "query 2 cat" in made.head().text(query="cat")
+    assert "q·k before the scale" in made.head().text(show="scores")
+
+
+@KINDS
+def test_a_notebook_gets_html_that_needs_nothing_else(result: Result) -> None:
+    page = result._repr_html_()
+    tags = Page(page).tags
+    assert {tag for tag, _ in tags} <= {"div", "img", "pre"}
+    assert all(set(attributes) <= {"style", "src", "alt"} for _, attributes in tags)
+    assert "http" not in page
+    assert "<script" not in page
+
+
+@KINDS
+def test_a_picture_is_in_the_html_once_and_has_words_in_its_place(result: Result) -> None:
+    png, page = result._repr_png_(), Page(result._repr_html_())
+    if type(result) in NO_PICTURE:
+        assert png is None
+        assert page.text == result.text(width=80)
+        return
+    assert page.image == png
+    assert png is not None
+    with Image.open(io.BytesIO(png)) as picture:
+        assert picture.format == "PNG"
+        assert min(picture.size) > 100
+    (alt,) = (attributes["alt"] for tag, attributes in page.tags if tag == "img")
+    assert alt == repr(result).strip("<>")
+
+
+def test_the_certificate_stands_above_the_picture() -> None:
+    head = made.head()
+    for result in (head, made.projection(head), EVERY["Report"], EVERY["PictureAttention"]):
+        assert Page(result._repr_html_()).text == certificate_words(head.certificate)
+    several = made.overview(2, 3, verdicts={(1, 2): Verdict.FAILED})
+    assert Page(several._repr_html_()).text == "✗ FAILED: 1 of 6 heads"
+
+
+def test_texts_that_look_like_tags_stay_texts() -> None:
+    head = made_every.hostile()
+    predicted = replace(made_reports.masked(head, [1]), tokens=head.query_tokens, provenance=head.provenance)
+    for result in (head, predicted):
+        page = result._repr_html_()
+        assert {tag for tag, _ in Page(page).tags} <= {"div", "img", "pre"}
+        assert "<script" not in page
+        assert "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", page)
+    assert made_every.HOSTILE in Page(predicted._repr_html_()).text
+    assert html.escape(made_every.HOSTILE)[:20] in head._repr_html_()
+
+
+def test_a_failed_certificate_is_told_by_the_picture_the_html_and_the_repr() -> None:
+    failed = replace(made.head(), certificate=made.certificate(Verdict.FAILED))
+    assert "✗ FAILED" in failed._repr_html_()
+    assert repr(failed).endswith("✗ FAILED>")
+
+
+@KINDS
+def test_plot_draws_on_the_axes_that_are_given_or_gives_a_page(result: Result) -> None:
+    if type(result) in NO_PICTURE:
+        with pytest.raises(InputError, match="has no picture"):
+            result.plot()
+        return
+    assert isinstance(result.plot(), Figure)
+    figure = Figure(figsize=(5, 4))
+    axes = figure.subplots()
+    if type(result).__name__ in ("Report", "HeadTerms", "Worked", "ScaleStudy"):
+        with pytest.raises(InputError, match="leave ax out"):
+            result.plot(axes)
+        return
+    assert result.plot(axes) is axes
+    assert axes.has_data()
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def test_what_is_drawn_on_axes_are_the_numbers() -> None:
+    head = made.head(causal=True)
+    for show, values in (("weights", head.weights), ("q", head.q)):
+        axes = Figure().subplots()
+        head.plot(axes, show=show)
+        drawn = axes.collections[0].get_array()
+        assert np.array_equal(np.ma.getdata(drawn)[~np.ma.getmaskarray(drawn)], values[values == drawn])
+        assert drawn.shape == values.shape
+
+
+def test_a_map_is_drawn_with_the_links_of_a_query_by_name() -> None:
+    plain, linked = Figure(figsize=(6, 6)).subplots(), Figure(figsize=(6, 6)).subplots()
+    made.projection().plot(plain)
+    made.projection().plot(linked, query="cat", key=4)
+    assert "chosen query" in [line.get_label() for line in linked.lines]
+    assert "chosen query" not in [line.get_label() for line in plain.lines]
+
+
+def test_links_are_left_out_of_a_grid_that_has_no_room_for_them() -> None:
+    grid = made.overview(3, 4)
+    small, large = Figure(figsize=(2, 2)).subplots(), Figure(figsize=(9, 5)).subplots()
+    assert len(grid.plot(large).texts) > len(grid.plot(small).texts)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"query": "cat"}, "leave query out"),
+        ({"show": "values"}, "nothing of a head is called 'values'"),
+        ({"ax": 3}, "ax is an Axes of matplotlib, not int"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(asked: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        made.head().plot(**asked)
+
+
+def test_a_style_of_the_user_changes_nothing() -> None:
+    plain = made.head()._repr_png_()
+    with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "red"}):
+        assert made.head()._repr_png_() == plain
+
+
+@KINDS
+def test_a_result_is_saved_as_its_suffix_says(result: Result, tmp_path: Path) -> None:
+    assert result.save(str(tmp_path / "new" / "a.json")) == tmp_path / "new" / "a.json"
+    assert isinstance(json.loads((tmp_path / "new" / "a.json").read_text()), dict)
+    if type(result) in NO_PICTURE:
+        with pytest.raises(InputError, match=r"cannot write '.*a\.png': the name must end in"):
+            result.save(tmp_path / "a.png")
+    else:
+        result.save(tmp_path / "a.png")
+        assert (tmp_path / "a.png").read_bytes() == result._repr_png_()
+    with pytest.raises(InputError, match="the name must end in"):
+        result.save(tmp_path / "a.docx")
+
+
+def test_what_is_drawn_is_what_is_saved(tmp_path: Path) -> None:
+    head = made.head()
+    whole, scores = head.save(tmp_path / "a.svg"), head.save(tmp_path / "b.svg", show="scores")
+    assert whole.read_bytes() != scores.read_bytes()
+    assert EVERY["Report"].save(tmp_path / "r.pdf").read_bytes().count(b"/Type /Page ") == 6
+    with pytest.raises(InputError, match="leave show, query and key out"):
+        head.save(tmp_path / "a.csv", show="scores")
+
+
+def test_a_file_that_cannot_be_written_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("mine")
+    for place in ("folder.png", "file/a.png"):
+        with pytest.raises(InputError, match="cannot write"):
+            made.head().save(tmp_path / place)
+    assert (tmp_path / "file").read_text() == "mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder.png"]
+
+
+def test_a_character_that_no_font_has_is_warned_of(tmp_path: Path) -> None:
+    head = made.head()
+    tokens = made_every.tokens_called(["\U00013000", *"abcdefghijkl"], "\U00013000")
+    with pytest.warns(UserWarning, match="no installed font has"):
+        replace(head, query_tokens=tokens).save(tmp_path / "a.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        head.save(tmp_path / "b.png")
+
+
+def test_a_head_is_a_table_of_queries_and_keys() -> None:
+    pytest.importorskip("pandas")
+    head = made.head(made.DOOR[:5], made.DOOR[:3])
+    frame = head.to_pandas()
+    assert np.array_equal(frame.to_numpy(), head.weights)
+    assert list(frame.index) == list(head.query_tokens.labels)
+    assert list(frame.columns) == list(head.key_tokens.labels)
+    assert (frame.index.name, frame.columns.name) == ("query", "key")
+    assert frame.attrs == {"verdict": "certified"}
+    values = head.to_pandas("v")
+    assert values.shape == (3, head.v.shape[1])
+    assert (values.index.name, values.columns.name) == ("key", "dimension")
+
+
+def test_labels_of_a_table_are_unique_whatever_tokens_are_called() -> None:
+    pytest.importorskip("pandas")
+    tokens = made_every.tokens_called(["a@2", "b", "a", "a"], "a@2 b a a")
+    assert len(set(tokens.labels)) < 4
+    head = replace(made.head(["w", "x", "y", "z"]), query_tokens=tokens, key_tokens=tokens)
+    frame = head.to_pandas()
+    assert list(frame.index) == ["a@2 (0)", "b", "a@2 (2)", "a@3"]
+    assert frame.columns.is_unique
+
+
+def test_an_overview_is_a_table_of_layers_and_heads() -> None:
+    pytest.importorskip("pandas")
+    grid = made.overview(3, 4)
+    frame = grid.to_pandas()
+    assert np.array_equal(frame.to_numpy(), grid.main.values)
+    assert frame.loc[2, 3] == grid.main.values[2, 3]
+    both = made.measured(grid, "entropy", "distance").to_pandas()
+    assert np.array_equal(both["distance"].to_numpy(), _values(grid, "distance"))
+    assert both.columns.names == ["measure", "head"]
+
+
+def _values(grid: Overview, name: str) -> np.ndarray:
+    return np.asarray(made.measured(grid, name).main.values)
+
+
+@KINDS
+def test_every_result_is_a_table_with_numbers_as_numbers(result: Result) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_pandas()
+    assert len(frame)
+    assert frame.columns.is_unique
+    for name in ("weight", "value", "probability", "x", "layer", "weight_error"):
+        if name in frame.columns:
+            assert pandas.api.types.is_numeric_dtype(frame[name]), name
+
+
+def test_a_table_has_the_numbers_of_its_result() -> None:
+    pytest.importorskip("pandas")
+    projection, prediction = made.projection(), EVERY["Prediction"]
+    points = projection.to_pandas()
+    keys = points[points.side == "key"]
+    assert np.array_equal(keys[["x", "y"]].to_numpy(), projection.keys)
+    assert isinstance(prediction, Prediction)
+    guesses = [each.probability for each in prediction.blanks[0].guesses]
+    assert list(prediction.to_pandas().probability) == guesses
+    compared = made_comparison.texts()
+    weights = compared.to_pandas().query("fact == 'weight' and side == 'b'")
+    assert np.array_equal(weights.value.to_numpy(), compared.b.weights)
+    assert made.verification().to_pandas().shape[0] == 48
+
+
+def test_a_token_that_is_a_number_stays_a_name_in_a_table() -> None:
+    pytest.importorskip("pandas")
+    tokens = made_every.tokens_called(["1", "2"], "1 2")
+    head = replace(made.head(["a", "b"]), query_tokens=tokens, key_tokens=tokens)
+    assert list(made.projection(head).to_pandas().token) == ["1", "2", "1", "2"]
+
+
+def test_without_pandas_a_table_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match=r"pip install 'attnscope\[pandas\]'"):
+        made.head().to_pandas()
+
+
+def test_a_notebook_shows_a_result_and_its_picture_once() -> None:
+    formatters = pytest.importorskip("IPython.core.formatters")
+    formatter = formatters.DisplayFormatter()
+    bundle, _ = formatter.format(made.head())
+    # a viewer takes the richest of these, which is the HTML
+    assert set(bundle) == {"text/plain", "text/html", "image/png"}
+    assert bundle["text/html"].count("<img") == 1
+    assert bundle["text/plain"] == repr(made.head())
+    page, _ = formatter.format(made.head().plot())
+    assert set(page) == {"text/plain", "image/png"}
+    axes, _ = formatter.format(made.head().plot(Figure().subplots()))
+    assert set(axes) == {"text/plain"}
+    text, _ = formatter.format(made.verification())
+    assert set(text) == {"text/plain", "text/html"}
+
+
+def test_a_picture_is_drawn_once_for_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnscope.render.present import notebook
+
+    drawn = []
+    content = notebook.content
+    monkeypatch.setattr(notebook, "content", lambda *given: drawn.append(given) or content(*given))
+    head = made.head()
+    assert head._repr_html_()
+    assert head._repr_png_() == head._repr_png_()
+    assert len(drawn) == 1

@@ -1,0 +1,153 @@
+"""The door from a result to a screen: every kind has one, and it is what its command prints."""
+
+import made_comparison
+import made_every
+import made_media
+import made_outlines
+import made_reports
+import made_results as made
+import pytest
+from golden_text import GOLDEN, printed
+from rich.console import Group
+
+from attnscope.errors import InputError
+from attnscope.render.figure import figure_of, pages
+from attnscope.render.focus import WHOLE, Focus, focus_on
+from attnscope.render.saving import NO_PICTURE, picture_suffixes, suffixes
+from attnscope.render.screen import certificate_line, header, screen
+from attnscope.results import Overview, Report, Result, Verdict
+
+EVERY = made_every.every()
+KINDS = pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
+
+
+def shown(result: Result, width: int = 80, focus: Focus = WHOLE) -> str:
+    return printed(Group(*screen(result, width, focus)), width)
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@KINDS
+def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
+    for width in (40, 80):
+        lines = shown(result, width).splitlines()
+        assert len(lines) > 2
+        assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("result", "focus", "name"),
+    [
+        (made.head(), WHOLE, "weights.80"),
+        (made.head(causal=True), Focus("scaled"), "scaled.80"),
+        (made.head(dim=64), Focus("q"), "queries.80"),
+        (made.head(), Focus(queries=(3,)), "bars.80"),
+        (made.overview(2, 3), WHOLE, "overview_of_few_heads.80"),
+        (made.projection(made.head(empty=[0])), WHOLE, "map.80"),
+        (made.projection(), Focus(queries=(3, 7), key=4), "map_compared.80"),
+        (made.verification(), WHOLE, "verification.80"),
+        (made_comparison.texts(), WHOLE, "comparison_texts_80"),
+        (made_outlines.outline(), WHOLE, "outline.80"),
+    ],
+)
+def test_the_body_is_that_of_its_room(result: Result, focus: Focus, name: str) -> None:
+    assert golden(name).strip("\n") in shown(result, 80, focus)
+
+
+def test_a_head_stands_under_its_header_and_certificate() -> None:
+    head = made.head(causal=True)
+    above = printed(Group(header(head), certificate_line(head.certificate), ""))
+    for result, focus in (
+        (head, WHOLE),
+        (head, Focus(queries=(3,))),
+        (made_reports.report(head), WHOLE),
+        (made.projection(head), WHOLE),
+    ):
+        assert shown(result, 80, focus).startswith(above)
+
+
+def test_a_query_is_shown_as_bars_and_a_stage_as_its_numbers() -> None:
+    head = made.head()
+    whole, bars, scores = (shown(head, 80, each) for each in (WHOLE, Focus(queries=(2,)), Focus("scores")))
+    assert len({whole, bars, scores}) == 3
+    assert "query 2 cat" in bars
+    assert "q·k before the scale" in scores
+
+
+def test_a_prediction_stands_in_the_report_where_there_is_one() -> None:
+    head = made.head()
+    without = shown(made_reports.report(head))
+    predicted = shown(made_reports.report(head, prediction=made_reports.masked(head, [4])))
+    assert "princess" in predicted
+    assert "princess" not in without
+
+
+def test_decimals_are_those_of_a_worked_example() -> None:
+    example = EVERY["Worked"]
+    assert shown(example, 80, Focus(decimals=2)) != shown(example, 80, Focus(decimals=6))
+
+
+@KINDS
+def test_a_result_has_a_picture_or_says_in_one_line_that_it_has_none(result: Result) -> None:
+    kind = type(result)
+    if kind in NO_PICTURE:
+        assert picture_suffixes(kind) == ()
+        assert ".png" not in suffixes(kind)
+        with pytest.raises(InputError, match="has no picture: it is") as error:
+            figure_of(result)
+        assert "\n" not in str(error.value)
+    else:
+        assert picture_suffixes(kind) == (".png", ".svg", ".pdf")
+        assert len(pages(result)) == (6 if kind is Report else 1)
+
+
+def test_the_picture_is_of_what_is_looked_at() -> None:
+    head, projection = made.head(), made.projection()
+    assert figure_of(head, Focus("q")).get_size_inches()[0] != figure_of(head).get_size_inches()[0]
+    assert len(figure_of(projection, Focus(queries=(1, 2))).axes) == 2
+
+
+@KINDS
+def test_every_result_has_a_verdict_or_none(result: Result) -> None:
+    proves_nothing = type(result).__name__ in ("Prediction", "Outline", "ScaleStudy")
+    assert result.verdict is (None if proves_nothing else Verdict.CERTIFIED)
+
+
+def test_the_verdict_of_several_heads_is_the_worst() -> None:
+    several: Overview = made.overview(2, 3, verdicts={(1, 2): Verdict.PARTIAL, (0, 1): Verdict.FAILED})
+    assert several.verdict is Verdict.FAILED
+    assert made.overview(2, 3, verdicts={(1, 2): Verdict.PARTIAL}).verdict is Verdict.PARTIAL
+
+
+def test_a_focus_is_found_by_the_text_or_position_of_tokens() -> None:
+    projection = made.projection()
+    assert focus_on(projection, query="cat", key=-1) == Focus(queries=(2,), key=12)
+    assert focus_on(made_every.terms(), query=4, key="mat") == Focus(queries=(4,), key=6)
+    assert focus_on(made.head(), show="scaled") == Focus("scaled")
+    assert focus_on(made_media.picture_head()) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "message"),
+    [
+        ("HeadAttention", {"query": "dog"}, "no token 'dog' in the input"),
+        ("HeadAttention", {"query": "the"}, "token 'the' stands 2 times: choose one of the@1, the@5"),
+        ("HeadAttention", {"query": 13}, "no token 13 in the input: positions 0-12"),
+        ("HeadAttention", {"query": "cat", "show": "q"}, "leave show out"),
+        ("HeadAttention", {"query": "cat", "key": "mat"}, "leave key out"),
+        ("HeadAttention", {"show": "values"}, "nothing of a head is called 'values': weights, scores"),
+        ("HeadTerms", {"key": "mat"}, "name a query"),
+        ("HeadView", {"show": "q"}, "words and special tokens are about weights"),
+        ("HeadWeights", {"show": "v"}, "returns weights alone here: leave show v out"),
+        ("Overview", {"query": "cat"}, "need one head"),
+        ("Overview", {"show": "q"}, "show needs one head"),
+        ("Prediction", {"query": "cat"}, "need one head"),
+    ],
+)
+def test_what_a_result_does_not_have_is_one_line(name: str, asked: dict, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        focus_on(EVERY[name], **asked)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,56 @@
+"""One result of every kind, and the texts that a page must not take for its own."""
+
+from dataclasses import fields, replace
+from typing import get_args
+
+import made_comparison
+import made_media
+import made_outlines
+import made_reports
+import made_results as made
+
+from attnscope.analysis.views import viewed
+from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
+from attnscope.tokens import Token, Tokens
+from attnscope.worked import example
+
+HOSTILE = '<script>alert(1)</script> & "x"'
+
+
+def returned() -> HeadWeights:
+    """The weights of the made head alone."""
+    head = made.head(causal=True)
+    return HeadWeights(**{each.name: getattr(head, each.name) for each in fields(HeadWeights)})
+
+
+def terms() -> HeadTerms:
+    head = made.head()
+    scaled = head.scores * head.scale
+    return HeadTerms(head, scaled, scaled, None, scaled.max(axis=1), ())
+
+
+def every() -> dict[str, Result]:
+    """By the name of its class."""
+    head = made.head()
+    made_ones: list[Result] = [
+        head, returned(), viewed(head, words=True, special=Special.HIDE), terms(), made.overview(3, 4),
+        made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
+        made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
+        made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
+    ]  # fmt: skip
+    named = {type(each).__name__: each for each in made_ones}
+    assert set(named) == {kind.__name__ for kind in get_args(Result)}
+    return named
+
+
+def tokens_called(names: list[str], text: str) -> Tokens:
+    """Tokens with any names, of one text."""
+    return Tokens((text,), tuple(Token(i, name, name, None, None) for i, name in enumerate(names)))
+
+
+def hostile() -> HeadAttention:
+    """A head whose tokens, text and model are called like the marks of a page."""
+    plain = made.head(["a", "b"])
+    tokens = tokens_called([HOSTILE, "<img src=x onerror=alert(1)>"], HOSTILE)
+    told = replace(plain.provenance, model=HOSTILE, requested=HOSTILE)
+    return replace(plain, query_tokens=tokens, key_tokens=tokens, provenance=told)
