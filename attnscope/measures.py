@@ -114,13 +114,19 @@ class Measure:
 
 
 def mass_on(
-    on: str, name: str, contribution: Callable[[Tile], Rows], paper: str, *, positional: bool = False
+    on: str,
+    name: str,
+    contribution: Callable[[Tile], Rows],
+    paper: str,
+    *,
+    positional: bool,
+    missing: str = "",
 ) -> Measure:
-    """A measure of the mean weight on one key of every query."""
+    """A measure of the mean weight on one key of every query; `missing` says what one without it counts."""
     described = MeasureDescription(
         name=name,
         unit="weight",
-        meaning=f"Mean weight of a query on {on}{', 0 where it has none' if positional else ''}.",
+        meaning=f"Mean weight of a query on {on}{missing}.",
         paper=paper,
         label=f"weight on {on}",
         strongest=f"head of each layer strongest on {on}",
@@ -130,6 +136,8 @@ def mass_on(
 
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
 _XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
+_NONE = ", 0 where it has none"
+
 MEASURES = {
     measure.name: measure
     for measure in (
@@ -178,9 +186,9 @@ MEASURES = {
             positional=True,
         ),
         mass_on("itself", "self", on_offset(0), _CLARK, positional=True),
-        mass_on("the previous token", "previous", on_offset(-1), _CLARK, positional=True),
-        mass_on("the next token", "next", on_offset(1), _CLARK, positional=True),
-        mass_on("the first key", "first", on_first, _XIAO),
+        mass_on("the previous token", "previous", on_offset(-1), _CLARK, positional=True, missing=_NONE),
+        mass_on("the next token", "next", on_offset(1), _CLARK, positional=True, missing=_NONE),
+        mass_on("the first key", "first", on_first, _XIAO, positional=False),
     )
 }
 

@@ -1,6 +1,7 @@
 """A report in the terminal: golden text, and the numbers behind it."""
 
 import math
+from dataclasses import replace
 
 import made_reports as reports
 import made_results as made
@@ -90,8 +91,23 @@ def test_entropy_is_held_against_the_most_that_is_possible() -> None:
 
 
 def test_a_measure_that_is_new_is_shown_with_its_unit() -> None:
-    result = reports.report(statistics=(reports.statistic("distance", "tokens", 2.5),))
-    assert told(result, "distance") == ("2.50", "tokens")
+    result = reports.report(statistics=(reports.statistic("distance", 2.5, 4.25),))
+    assert told(result, "distance") == ("2.50", "tokens; even weights give 4.25")
+    without = replace(result.statistics[0], even=None)
+    assert told(replace(result, statistics=(without,)), "distance") == ("2.50", "tokens")
+
+
+def test_of_several_measures_without_a_meaning_the_first_says_why() -> None:
+    nan = float("nan")
+    listed = (
+        reports.statistic("self", nan, nan, "no common tokens"),
+        reports.statistic("confidence", 0.5, 0.25),
+        reports.statistic("next", nan, nan, "no common tokens"),
+    )
+    result = reports.report(statistics=listed)
+    assert told(result, "weight on itself") == ("–", "no common tokens")
+    assert told(result, "largest weight") == ("0.50", "even weights give 0.25")
+    assert told(result, "weight on the next token") == ("–", "likewise")
 
 
 def test_what_is_undefined_is_not_shown_as_a_number() -> None:

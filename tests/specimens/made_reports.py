@@ -52,7 +52,7 @@ def report(
         "query": query,
         "contributions": given,
         "statistics": (
-            statistic("entropy", 1.25),
+            statistic("entropy", 1.25, 2.5),
             statistic("confidence", 0.625, 0.078125),
             statistic("distance", 2.5, 4.25),
             statistic("self", 0.03125, 0.078125),

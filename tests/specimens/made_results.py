@@ -3,9 +3,13 @@
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import torch
 
+from attnscope.analysis.scores import scores as measure
+from attnscope.analysis.scores import unplaced
 from attnscope.measures import MEASURES
 from attnscope.results import (
     Certificate,
@@ -192,6 +196,13 @@ def overview(
         ),
         provenance=provenance(demo),
     )
+
+
+def measured(of: Overview, *names: str) -> Overview:
+    """The overview by other measures, taken from its own weights."""
+    weights = [[torch.from_numpy(each) for each in row] for row in of.weights or ()]
+    apart = unplaced(of.kind, of.query_tokens, of.key_tokens)
+    return replace(of, scores=measure(weights, names, layers=of.layers, heads=of.heads, unplaced=apart))
 
 
 def scores(measure: str, values: np.ndarray, keys: int = 1, **changed: object) -> HeadScores:

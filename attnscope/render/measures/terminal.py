@@ -25,12 +25,10 @@ def measures_table(listed: Sequence[MeasureDescription], width: int) -> Renderab
     heading = "".join(map(left, _HEADINGS, widths)) + ("meaning" if beside else "")
     lines = [line((heading, DIM))]
     for each, (name, *others) in zip(listed, columns, strict=True):
-        first = [
-            (left(name, widths[0]), HEADING),
-            "".join(left(text, cells) for text, cells in zip(others, widths[1:], strict=True)),
-        ]
+        bold = left(name, widths[0]), HEADING
+        further = "".join(left(text, cells) for text, cells in zip(others, widths[1:], strict=True))
         meaning, paper = (wrap(text, width - margin) for text in (each.meaning, each.paper))
-        lines.append(line(*first, meaning.pop(0) if beside and meaning else ""))
+        lines.append(line(bold, further, meaning.pop(0) if beside and meaning else ""))
         lines += [line(" " * margin + text) for text in meaning]
         lines += [line(" " * margin, (text, DIM)) for text in paper]
     hint = Text('attnscope heads "..." --measure NAME,NAME or all shows them by layer and head', DIM)

@@ -1,0 +1,287 @@
+"""Heads by several measures: grids, panels and files, each from what is said of a measure in the result."""
+
+import csv
+import io
+import json
+import math
+import sys
+from dataclasses import replace
+
+import made_reports as reports
+import made_results as made
+import numpy as np
+import pytest
+from golden_text import assert_golden, printed
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import Tensor
+
+from attnscope.analysis.report import statistics
+from attnscope.measures import MEASURES, Measure, Tile, parse_measures
+from attnscope.render.figure import overview_figure
+from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.measures.terminal import measures_json, measures_table
+from attnscope.render.overview.plot import draw_overview
+from attnscope.render.overview.terminal import overview
+from attnscope.render.overview.words import darkness, number, range_words
+from attnscope.render.report.words import facts
+from attnscope.results import Kind, MeasureDescription, Overview, Verdict
+
+FAILED = {(1, 2): Verdict.FAILED}
+EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")
+
+
+def several(*names: str, **changed: object) -> Overview:
+    return made.measured(made.overview(**({"verdicts": FAILED} | changed)), *names)  # type: ignore[arg-type]
+
+
+def crossing(*names: str) -> Overview:
+    """Cross-attention of 2 layers by 3 heads."""
+    return made.measured(replace(made.overview(2, 3), kind=Kind.CROSS), *names)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("# ")]
+    return list(csv.DictReader(lines))
+
+
+def archive(data: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
+def words(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(lambda each: hasattr(each, "get_text")))
+
+
+GOLDEN = {
+    "overview_of_one_measure": lambda: several("previous"),
+    "overview_of_all_measures": lambda: several(*EVERY),
+    "overview_of_measures_of_few_heads": lambda: several("distance", "self", "entropy", layers=2, heads=3),
+    "overview_of_measures_across": lambda: crossing("self", "entropy", "next", "first"),
+}
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_terminal_shows(name: str, width: int) -> None:
+    text = printed(overview(GOLDEN[name](), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert_golden(f"{name}.{width}", text)
+
+
+def test_every_measure_has_its_own_grid_with_the_numbers_of_every_head() -> None:
+    result = several("distance", "self")
+    lines = printed(overview(result, 80)).splitlines()
+    for name, title in (("distance", "distance in tokens"), ("self", "self, weight on itself")):
+        start = lines.index(title)
+        rows = [line.replace("✗", " ").split() for line in lines[start + 2 : start + 14]]
+        assert [row[0] for row in rows] == [f"L{i}" for i in range(12)]
+        assert [[float(cell) for cell in row[1:]] for row in rows] == [
+            [float(f"{value:.2f}") for value in row] for row in result.scores[name].values
+        ]
+
+
+@pytest.mark.parametrize(("name", "dark"), [("entropy", "low"), ("self", "high"), ("distance", "high")])
+def test_the_strong_end_is_dark(name: str, dark: str) -> None:
+    scores = several(name).main
+    low, high = scores.limits
+    assert darkness(scores, low if dark == "low" else high) == (high - low, high - low)
+    assert darkness(scores, high if dark == "low" else low)[0] == 0
+    figure = Figure()
+    mesh = draw_overview(several(name), figure.add_subplot(), scores)
+    shades = [sum(mesh.to_rgba(np.array([bound]))[0][:3]) for bound in (low, high)]
+    assert (shades[0] < shades[1]) == (dark == "low")
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("entropy", "most focused head of each layer, and its strongest link"),
+        ("previous", "head of each layer strongest on the previous token, and its strongest link"),
+        ("distance", "head of each layer that looks farthest, and its strongest link"),
+    ],
+)
+def test_the_strongest_heads_are_those_at_the_strong_end(name: str, title: str) -> None:
+    result = several(name)
+    lines = printed(overview(result, 80)).splitlines()
+    start = lines.index(title) + 2
+    best = np.argmin if name == "entropy" else np.argmax
+    expected = [f"L{i} H{best(row)}" for i, row in enumerate(result.main.values)]
+    assert [" ".join(line.split()[:2]) for line in lines[start : start + 12]] == expected
+    layer, head = np.unravel_index(best(result.main.values), (12, 12))
+    assert f"--layer {layer} --head {head}" in lines[-1]
+
+
+def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:
+    result = several("entropy", "self", layers=2, heads=3)
+    for each in result.scores.values():
+        each.values[0, 1] = math.nan
+    first = [line for line in printed(overview(result, 80)).splitlines() if line.startswith("L0 ")]
+    assert [line.split()[2] for line in first[:2]] == ["-", "-"]
+    assert words(overview_figure(result)).split("\n").count("-") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "cells", "text"),
+    [
+        (2.347, 4, "2.35"),
+        (12.345, 4, "12.3"),
+        (123.45, 4, "123"),
+        (12345.6, 4, "12346"),
+        (12.347, 6, "12.35"),
+        (math.nan, 4, "-"),
+    ],
+)
+def test_a_number_gives_up_decimals_for_its_cell(value: float, cells: int, text: str) -> None:
+    assert number(value, cells) == text
+
+
+def test_the_range_is_told_for_the_keys_that_there_are() -> None:
+    keys = len(made.DOOR)
+    told = {name: range_words(scores, keys) for name, scores in several(*EVERY).scores.items()}
+    assert told["entropy"] == "0.00 looks at one key (dark), ln 13 = 2.56 at all alike (light)"
+    assert told["distance"] == "0.00 on the query itself (light), 12.00 from end to end (dark)"
+    assert told["first"] == "0.00 none (light), 1.00 all of it (dark)"
+
+
+def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
+    result = crossing("self", "entropy", "next")
+    text = printed(overview(result, 80))
+    assert "self, next: - (queries and keys are not the same tokens)" in text
+    assert "weight on itself" not in text
+    assert result.main.measure == "entropy"
+    figure = overview_figure(result)
+    assert "self, next: - (queries and keys are not the same tokens)" in words(figure)
+    assert "entropy by head" in words(figure)
+    assert "# self: queries and keys are not the same tokens\n" in as_csv(result)
+    document = json.loads(as_json(result))
+    assert document["self"] == [[None] * 3] * 2
+    assert [each["absent"] != "" for each in document["measures"]] == [True, False, True]
+    assert document["measure"] == "entropy"
+
+
+# pictures
+
+
+def test_a_picture_of_several_measures_has_a_panel_each_with_its_own_limits() -> None:
+    result = several(*EVERY)
+    figure = overview_figure(result)
+    meshes = [
+        mesh
+        for axes in figure.axes
+        for mesh in axes.collections
+        if isinstance(mesh, QuadMesh) and mesh.get_array().size == 144  # type: ignore[union-attr]
+    ]
+    for mesh, (name, scores) in zip(meshes, result.scores.items(), strict=True):
+        np.testing.assert_array_equal(np.ravel(mesh.get_array()), scores.values.ravel())
+        assert mesh.get_clim() == pytest.approx(scores.limits), name
+    assert "7 measures by head" in words(figure)
+    assert "1 failed" in words(figure)
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 3), (12, 12), (24, 20), (3, 64)])
+def test_panels_of_any_size_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
+    figure = overview_figure(several(*EVERY, layers=layers, heads=heads, verdicts={}))
+    with drawing():
+        figure.draw_without_rendering()
+        page = figure.bbox
+        texts = [t for t in figure.findobj(lambda each: hasattr(each, "get_text")) if t.get_text().strip()]
+        boxes = [t.get_window_extent() for t in texts if t.get_visible()]
+    assert all(page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes)
+    titles = [t.get_window_extent() for t in texts if t.get_text() in {s.title for s in described()}]
+    assert len(titles) >= 7
+    assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
+
+
+def described() -> list[MeasureDescription]:
+    return [measure.description for measure in MEASURES.values()]
+
+
+# files
+
+
+def test_files_hold_a_column_and_a_key_for_each_measure() -> None:
+    result = several("distance", "previous", layers=2, heads=3)
+    rows, document, arrays = table(as_csv(result)), json.loads(as_json(result)), archive(as_npz(result))
+    assert list(rows[0])[:4] == ["layer", "head", "distance", "previous"]
+    for name, scores in result.scores.items():
+        assert [float(row[name]) for row in rows] == scores.values.ravel().tolist()
+        assert document[name] == scores.values.tolist()
+        assert [head[name] for head in document["results"]] == scores.values.ravel().tolist()
+        assert np.array_equal(arrays[name], scores.values)
+    assert (document["measure"], document["unit"]) == ("distance", "tokens")
+    assert [each["name"] for each in document["measures"]] == ["distance", "previous"]
+    assert document["measures"][0]["range"] == "0 to keys - 1"
+    assert "entropy" not in document
+
+
+def test_no_measure_is_called_like_another_key_of_a_file() -> None:
+    plain = made.overview(2, 3)
+    kept = {"entropy"}
+    keys = set(json.loads(as_json(plain))) | set(archive(as_npz(plain))) | set(table(as_csv(plain))[0])
+    keys |= set(json.loads(as_json(plain))["results"][0])
+    assert not (keys - kept) & set(MEASURES)
+
+
+# a measure that is new
+
+
+def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_before(tile: Tile) -> Tensor:
+        return (tile.weights * (tile.offsets == -2)).sum(-1)
+
+    own = MeasureDescription(
+        name="own", unit="weight", meaning="Weight on the one before the last.", paper="Nobody 2020",
+        label="weight two before", strongest="head of each layer looking two back",
+    )  # fmt: skip
+    monkeypatch.setitem(MEASURES, "own", Measure(own, two_before, positional=True))
+    assert "own" in parse_measures("all")
+    result = made.measured(made.overview(12, 12), *parse_measures("own"))
+    expected = [[np.diag(w, -2).sum() / len(w) for w in row] for row in result.dense_weights]
+    np.testing.assert_allclose(result.main.values, expected)
+    grid = printed(overview(result, 80))
+    assert "own, weight two before: 0.00 none (light), 1.00 all of it (dark)" in grid
+    assert "head of each layer looking two back" in grid
+    assert f"{expected[3][4]:.2f}" in next(line for line in grid.splitlines() if line.startswith("L3 "))
+    assert "own by head" in words(overview_figure(result))
+    assert float(table(as_csv(result))[7]["own"]) == result.main.values[0, 7]
+    assert json.loads(as_json(result))["own"] == result.main.values.tolist()
+    assert np.array_equal(archive(as_npz(result))["own"], result.main.values)
+    head = made.head()
+    told = {fact.name: fact.value for fact in facts(reports.report(head, statistics=statistics(head)))}
+    assert told["weight two before"] == f"{np.diag(head.weights, -2).sum() / 13:.2f}"
+    listed = [measure.description for measure in MEASURES.values()]
+    assert "Weight on the one before the last." in printed(measures_table(listed, 100), 100)
+    assert json.loads(measures_json(listed))["measures"][-1]["name"] == "own"
+
+
+# the table of measures
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_table_of_measures(width: int) -> None:
+    text = printed(measures_table(described(), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert_golden(f"measures.{width}", text)
+
+
+def test_the_table_as_json_is_what_is_said_of_each() -> None:
+    document = json.loads(measures_json(described()))
+    assert document["schema"] == "attnscope.measures/1"
+    for told, each in zip(document["measures"], described(), strict=True):
+        assert told.pop("range") == each.range
+        assert MeasureDescription(**told) == each
+
+
+def test_the_command_lists_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnscope.cli.measures import measures
+    from attnscope.cli.output import Output
+
+    monkeypatch.setattr("attnscope.cli.output.Output.width", 100)
+    output = Output()
+    output.screen = Console(file=sys.stdout, width=100)
+    measures(output=output)
+    assert capsys.readouterr().out.splitlines()[1].startswith("entropy     nats    0 to ln keys")
