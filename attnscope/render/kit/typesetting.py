@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.text import Text
@@ -60,9 +61,17 @@ def drawing() -> Iterator[None]:
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Width of one line of `text`; call it within `drawing`."""
-    figure = Figure(dpi=_DPI)
-    drawn = figure.text(0, 0, text, size=size, weight="bold" if bold else "normal", parse_math=False)
-    return float(drawn.get_window_extent().width) / _DPI
+    paper = _paper()
+    drawn = paper.figure.text(0, 0, text, size=size, weight="bold" if bold else "normal", parse_math=False)
+    width = float(drawn.get_window_extent(paper.get_renderer()).width)
+    drawn.remove()
+    return width / _DPI
+
+
+@lru_cache
+def _paper() -> FigureCanvasAgg:
+    """What widths are measured on: made once, since a renderer takes longer than a word."""
+    return FigureCanvasAgg(Figure(dpi=_DPI))
 
 
 def line_height(size: float) -> float:
