@@ -12,7 +12,7 @@ from attnscope.session.request import Wanted
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]",
+        metavar="NAME",
         help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
         "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
         show_default=False,

@@ -19,7 +19,7 @@ Text = Annotated[
 SparedText = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TEXT]",
+        metavar="TEXT",
         help="The text to read; '-' reads it from standard input. Not needed with --image and --audio.",
         show_default=False,
     ),
@@ -27,7 +27,7 @@ SparedText = Annotated[
 ArticleText = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TEXT]",
+        metavar="TEXT",
         help="The text to read; '-' reads it from standard input. "
         "Default: I was watching the door when [MASK] opened.",
         show_default=False,

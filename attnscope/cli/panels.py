@@ -14,7 +14,7 @@ class Panelled(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The arguments, then the options, the headings in the order in which they first occur."""
         noted: dict[str, str] = getattr(self.callback, "panels", {})
-        panels: dict[str, list[tuple[str, str]]] = {}
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -22,5 +22,7 @@ class Panelled(TyperCommand):
                 panel = noted.get(parameter.name or "", BESIDES) if is_option else "Arguments"
                 panels.setdefault(panel, []).append(record)
         for heading, records in panels.items():
+            if not records:
+                continue
             with formatter.section(heading):
                 formatter.write_dl(records)

@@ -54,7 +54,10 @@ class NextSentence:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next` or `generated`."""
+    """A model's own answer to one input. `task` is `masked`, `next` or `generated`.
+
+    `notes` say what was read beside the text, such as a picture.
+    """
 
     task: str
     tokens: Tokens
@@ -62,6 +65,7 @@ class Prediction(Presented):
     generated: Generated | None
     next_sentence: NextSentence | None
     provenance: Provenance
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> None:

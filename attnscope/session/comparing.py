@@ -1,7 +1,7 @@
 """One word held against itself: in two inputs, in two layers, or under two models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attnscope.analysis import comparison
 from attnscope.attention import Capture
@@ -67,7 +67,8 @@ def compare_readings(
     with listener.working("comparing"):
         positions = first.position, second.position
         captures = first.captured, second.captured
-        return comparison.compare_texts(*captures, positions, layers=first.layers, heads=first.heads)
+        found = comparison.compare_texts(*captures, positions, layers=first.layers, heads=first.heads)
+    return _noted(found, a[0], b[0])
 
 
 def compare_in_layers(
@@ -80,7 +81,8 @@ def compare_in_layers(
     position = _position(reading, chosen, word)
     with reading.listener.working("comparing"):
         captured = reading.capture(chosen, (first, second))
-        return comparison.compare_layers(captured, position, (first, second), heads=chosen.heads)
+        found = comparison.compare_layers(captured, position, (first, second), heads=chosen.heads)
+    return _noted(found, reading, reading)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ class _Side:
     captured: Capture
     layers: tuple[int, ...]
     heads: tuple[int, ...]
+    notes: tuple[str, ...] = ()
 
 
 def _side(opened: tuple[Reading, Chosen], word: str, layer: Numbers, where: str = "") -> _Side:
@@ -98,13 +101,23 @@ def _side(opened: tuple[Reading, Chosen], word: str, layer: Numbers, where: str 
     layers = choose_layers(reading.model, chosen.tower, layer)
     position = _position(reading, chosen, word, where)
     with reading.listener.working("reading the attention"):
-        return _Side(position, reading.capture(chosen), layers, chosen.heads)
+        return _Side(position, reading.capture(chosen), layers, chosen.heads, reading.notes)
 
 
 def _two_models(a: _Side, b: _Side, listener: Listener) -> Comparison:
     with listener.working("comparing"):
         captures, positions = (a.captured, b.captured), (a.position, b.position)
-        return comparison.compare_models(*captures, positions, layers=a.layers, heads=a.heads)
+        found = comparison.compare_models(*captures, positions, layers=a.layers, heads=a.heads)
+    return _noted(found, a, b)
+
+
+def _noted(found: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
+    """The comparison, each side saying what it read that is no text."""
+    first, second = (
+        replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
+        for side, read in zip(found.sides, (a, b), strict=True)
+    )
+    return replace(found, a=first, b=second)
 
 
 def _one(layers: tuple[int, ...]) -> int:

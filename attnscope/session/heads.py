@@ -23,8 +23,7 @@ def read_head(reading: Reading, chosen: Chosen) -> HeadAttention:
     layer, head = chosen.only()
     with reading.listener.working("reading the attention"):
         found = head_attention(reading.capture(chosen), layer, head, block=chosen.block)
-    medium = None if reading.perceived is None else reading.perceived.medium
-    return found if medium is None else replace(found, notes=(*found.notes, f"over {medium.described}"))
+    return replace(found, notes=(*found.notes, *reading.notes))
 
 
 def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -> HeadWeights:

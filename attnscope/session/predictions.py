@@ -18,6 +18,26 @@ def predict(reading: Reading, top: int = TOP) -> Prediction:
 
     `InputError` for a model that has no head to answer with, and for a text that asks for nothing.
     """
+    return replace(_predicted(reading, top), notes=reading.notes)
+
+
+def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:
+    """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
+
+    Where the encoder was looked at and its decoder only opened, the model now writes.
+    """
+    if reading.task is None:
+        return None
+    if kind is Kind.ENCODER and reading.captured is None:
+        reading = replace(reading, target=read_target(reading))
+    try:
+        return predict(reading, top)
+    except InputError as error:
+        reading.listener.notice(f"no prediction: {error}")
+        return None
+
+
+def _predicted(reading: Reading, top: int) -> Prediction:
     model, target, tokens = reading.model, reading.target, reading.encoded.tokens
     if reading.task is None:
         raise InputError(f"{model.name} has no head that predicts words")
@@ -45,19 +65,3 @@ def predict(reading: Reading, top: int = TOP) -> Prediction:
         return prediction.filled(
             *common, mask_id=model.tokenizer.mask_token_id, spell=model.spell, top=top, pair=paired
         )
-
-
-def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:
-    """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
-
-    Where the encoder was looked at and its decoder only opened, the model now writes.
-    """
-    if reading.task is None:
-        return None
-    if kind is Kind.ENCODER and reading.captured is None:
-        reading = replace(reading, target=read_target(reading))
-    try:
-        return predict(reading, top)
-    except InputError as error:
-        reading.listener.notice(f"no prediction: {error}")
-        return None

@@ -52,6 +52,12 @@ class Reading:
         """What was read, where that is a picture or a sound."""
         return self.encoded if isinstance(self.encoded, Perceived) else None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read that is no text."""
+        medium = None if self.perceived is None else self.perceived.medium
+        return () if medium is None else (f"over {medium.described}",)
+
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens

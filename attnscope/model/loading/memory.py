@@ -51,13 +51,13 @@ def free(device: torch.device) -> int | None:
 
 def is_notable(model: Model) -> bool:
     """Whether the user should hear of it unasked: weights that were changed, and are large or quantised."""
-    changed = model.quantised is not None or model.checkpoint.precision != _run(model)
+    changed = model.quantised is not None or _stored(model) != _run(model)
     return changed and (model.quantised is not None or taken(model) > _LARGE)
 
 
 def statement(model: Model) -> str:
     """In what precision the model is stored and run, and what the loaded part of it takes."""
-    stored, run = model.checkpoint.precision, _run(model)
+    stored, run = _stored(model), _run(model)
     part = "" if model.layers is None else f" for its first {model.layers} layers"
     takes = f"{gigabytes(taken(model))}{part}"
     if model.quantised is not None:
@@ -65,6 +65,11 @@ def statement(model: Model) -> str:
     if stored is None or stored == run:
         return f"run in {run}, {takes}"
     return f"stored in {stored}: run in {run}, {takes}; --dtype auto runs it as stored"
+
+
+def _stored(model: Model) -> str | None:
+    """In what precision its weights are stored, None where that is not known."""
+    return None if model.checkpoint is None else model.checkpoint.precision
 
 
 def taken(model: Model) -> int:

@@ -42,8 +42,10 @@ def side_words(result: Comparison, side: Side) -> str:
 
 
 def sentence(side: Side) -> str:
-    """The text that the word stands in, with the word marked where it stands in the text."""
+    """The text that the word stands in, with the word marked; where there is none, what else was read."""
     tokens, token = side.head.query_tokens, side.head.query_tokens.items[side.position]
+    if not tokens.texts:
+        return ", ".join(printable(note) for note in side.head.notes)
     if token.span is None or token.part >= len(tokens.texts) or not token.text.strip():
         return f"“{printable(tokens.sentence)}”"
     start, end = token.span

@@ -24,11 +24,12 @@ def prediction_header(result: Prediction) -> RenderableType:
     """What is predicted by which model, what pins its weights down, and the text."""
     origin = result.provenance
     source = f"revision {origin.source}" if origin.revision else origin.source
-    reading = " · ".join((source, origin.architecture, origin.device, origin.dtype, "untouched run"))
+    parts = (source, origin.architecture, origin.device, origin.dtype, "untouched run", *result.notes)
+    reading = " · ".join(parts)
     return Group(
         Text.assemble((_header_title(result), "bold"), f" · {model_words(origin)}"),
         Text(printable(reading), style="dim"),
-        quoted(result.tokens),
+        *([quoted(result.tokens)] if result.tokens.texts else []),
     )
 
 

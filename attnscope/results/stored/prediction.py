@@ -20,6 +20,7 @@ def _(result: Prediction, arrays: bool = True) -> dict[str, Value]:
     return {
         "schema": "attnscope.prediction/1",
         "task": result.task,
+        **({"notes": list(result.notes)} if result.notes else {}),
         "provenance": provenance(result.provenance),
         **tokens_document(result.tokens),
         **written(result.tokens),
@@ -59,7 +60,9 @@ def _padded(values: list[Value], length: int, fill: Value) -> list[Value]:
 def read_prediction(record: Record) -> Prediction:
     """All of it stands in the document."""
     tokens = read_tokens(record, wrote=record.get("written", str, ""))
-    prediction = made(Prediction, record, tokens=tokens, provenance=record.get("provenance", Provenance))
+    notes = record.get("notes", tuple[str, ...], ())
+    origin = record.get("provenance", Provenance)
+    prediction = made(Prediction, record, tokens=tokens, provenance=origin, notes=notes)
     if prediction.generated is None:  # else they are tokens of the text that was written
         check_blanks(prediction, len(tokens))
     return prediction
