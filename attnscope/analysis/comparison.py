@@ -128,15 +128,15 @@ def _most_different(
 
 def _similarities(words: Sequence[tuple[_Word, ...]]) -> tuple[Similarity, ...]:
     """Of every kind of vector; of the unrotated key only where that is another one than the key."""
-    found = []
+    similarities = []
     for name in words[0][0].vectors:
         if name == "unrotated key" and not any(_rotated(word) for pair in words for word in pair):
             continue
         pairs = [(a.vectors[name], b.vectors[name]) for a, b in words]
         together = [cosines(first.reshape(1, -1), second.reshape(1, -1)) for first, second in pairs]
         by_head = [cosines(first, second) for first, second in pairs]
-        found.append(Similarity(name, np.array(by_head), np.concatenate(together)))
-    return tuple(found)
+        similarities.append(Similarity(name, np.array(by_head), np.concatenate(together)))
+    return tuple(similarities)
 
 
 def _rotated(word: _Word) -> bool:

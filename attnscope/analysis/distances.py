@@ -8,16 +8,16 @@ def cosines(a: Float[np.ndarray, "head dim"], b: Float[np.ndarray, "head dim"]) 
     """Cosine of the angle between each row of `a` and the same row of `b`; NaN where one is zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         directions = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (a, b)]
-    found: Float[np.ndarray, " head"] = np.clip((directions[0] * directions[1]).sum(axis=1), -1.0, 1.0)
-    return found
+    similarity: Float[np.ndarray, " head"] = np.clip((directions[0] * directions[1]).sum(axis=1), -1.0, 1.0)
+    return similarity
 
 
 def jensen_shannon(
     a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
 ) -> Float[np.ndarray, " head"]:
     """Mean divergence of each row and its counterpart from their mean, in nats (Lin 1991)."""
-    found: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
-    return np.asarray(np.maximum(found, 0.0))
+    divergence: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
+    return np.asarray(np.maximum(divergence, 0.0))
 
 
 def _from_mean(
@@ -25,13 +25,13 @@ def _from_mean(
 ) -> Float[np.ndarray, " head"]:
     """Kullback-Leibler divergence of each row from half the `total` of two rows, this being one of them."""
     ratio = np.divide(2 * rows, total, out=np.ones_like(rows), where=rows > 0)
-    found: Float[np.ndarray, " head"] = (rows * np.log(ratio)).sum(axis=1)
-    return found
+    divergence: Float[np.ndarray, " head"] = (rows * np.log(ratio)).sum(axis=1)
+    return divergence
 
 
 def total_variation(
     a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
 ) -> Float[np.ndarray, " head"]:
     """Half the sum of absolute differences of each row and its counterpart, 0 to 1."""
-    found: Float[np.ndarray, " head"] = np.abs(a - b).sum(axis=1) / 2
-    return found
+    distance: Float[np.ndarray, " head"] = np.abs(a - b).sum(axis=1) / 2
+    return distance

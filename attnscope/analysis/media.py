@@ -5,7 +5,7 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.spectrogram import spectrogram
+from attnscope.analysis.spectrogram import compute_spectrogram
 from attnscope.errors import InputError
 from attnscope.results import (
     Gaze,
@@ -50,7 +50,7 @@ def over_sound(head: HeadAttention, sound: Sound, query: int | None) -> SoundAtt
     elsewhere = _elsewhere(row, head.key_tokens)
     if len(gaze.keys) < frames.count:
         elsewhere[SILENCE] = float(row[frames.first + len(gaze.keys) : frames.first + frames.count].sum())
-    heard = spectrogram(sound)
+    heard = compute_spectrogram(sound)
     return SoundAttention(head, sound, heard, gaze, row[gaze.keys], frames.seconds, elsewhere)
 
 
@@ -59,7 +59,7 @@ def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> Sou
     frames = _stretch(overview.key_tokens, Frames)
     gaze = sound_gaze(overview.query_tokens, frames, sound, query)
     weights = _of_heads(overview, gaze)
-    return SoundHeads(overview, sound, spectrogram(sound), gaze, weights, frames.seconds)
+    return SoundHeads(overview, sound, compute_spectrogram(sound), gaze, weights, frames.seconds)
 
 
 def default_query(queries: Tokens, keys: Tokens) -> int | None:
@@ -102,11 +102,11 @@ def sound_gaze(queries: Tokens, frames: Frames, sound: Sound, query: int | None)
 
 
 def _stretch(tokens: Tokens, kind: type[Stretch]) -> Stretch:
-    found = [each for each in tokens.stretches if isinstance(each, kind)]
-    if not found:
+    stretches = [each for each in tokens.stretches if isinstance(each, kind)]
+    if not stretches:
         what = "patches of a picture" if kind is Patches else "frames of a sound"
         raise InputError(f"the keys of this attention are not known to be {what}: it cannot be laid over one")
-    return found[0]
+    return stretches[0]
 
 
 def _of_heads(overview: Overview, gaze: Gaze) -> Float[np.ndarray, "layer head ..."]:
@@ -123,9 +123,9 @@ def _at(row: Float[np.ndarray, " key"], gaze: Gaze) -> Float[np.ndarray, "..."]:
 def _elsewhere(row: Float[np.ndarray, " key"], tokens: Tokens) -> dict[str, float]:
     """What lies outside of the picture or sound: special tokens one by one, the rest as text."""
     inside = {position for each in tokens.stretches for position in each.positions}
-    told: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for key, token in enumerate(tokens.items):
         if key not in inside:
             name = token.name if token.special else "text"
-            told[name] = told.get(name, 0.0) + float(row[key])
-    return told
+            by_name[name] = by_name.get(name, 0.0) + float(row[key])
+    return by_name

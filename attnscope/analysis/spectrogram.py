@@ -10,7 +10,7 @@ _BANDS = 64
 _FLOOR = -80.0  # decibels below the strongest
 
 
-def spectrogram(sound: Sound) -> Spectrogram:
+def compute_spectrogram(sound: Sound) -> Spectrogram:
     """Decibels below the strongest, -80 to 0, in 64 mel bands up to half the rate, every 10 ms.
 
     The short-time power spectrum under a Hann window of 25 ms, summed by triangles that stand evenly on the

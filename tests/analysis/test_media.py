@@ -9,7 +9,7 @@ from transformers.audio_utils import mel_filter_bank, window_function
 from transformers.audio_utils import spectrogram as other_spectrogram
 
 from attnscope.analysis.media import SILENCE, default_query, over_picture, over_sound, query_row
-from attnscope.analysis.spectrogram import spectrogram
+from attnscope.analysis.spectrogram import compute_spectrogram
 from attnscope.errors import InputError
 from attnscope.results import Sound
 
@@ -101,7 +101,7 @@ def chirp(seconds: float, rate: int) -> np.ndarray:
 
 def test_the_spectrogram_is_that_of_another_library() -> None:
     samples = chirp(0.6, 16000)
-    ours = spectrogram(Sound("a.wav", "", samples, 16000))
+    ours = compute_spectrogram(Sound("a.wav", "", samples, 16000))
     filters = mel_filter_bank(257, 64, 0.0, 8000.0, 16000, norm=None, mel_scale="htk")
     filled = filters.any(axis=0)  # bands narrower than a frequency apart are empty there
     window = window_function(400, "hann", periodic=False)
@@ -117,7 +117,7 @@ def test_the_spectrogram_is_that_of_another_library() -> None:
 def test_a_tone_stands_in_the_band_of_its_frequency() -> None:
     time = np.arange(8000) / 16000
     for hertz in (440, 1500, 5000):
-        shown = spectrogram(Sound("a.wav", "", np.sin(2 * np.pi * hertz * time), 16000))
+        shown = compute_spectrogram(Sound("a.wav", "", np.sin(2 * np.pi * hertz * time), 16000))
         band = int(shown.levels[:, 25].argmax())
         gap = shown.centres[band + 1] - shown.centres[band]
         assert abs(shown.centres[band] - hertz) < gap
@@ -126,5 +126,5 @@ def test_a_tone_stands_in_the_band_of_its_frequency() -> None:
 
 
 def test_silence_has_a_spectrogram_of_nothing() -> None:
-    shown = spectrogram(Sound("a.wav", "", np.zeros(1600), 16000))
+    shown = compute_spectrogram(Sound("a.wav", "", np.zeros(1600), 16000))
     assert (shown.levels == -80).all()

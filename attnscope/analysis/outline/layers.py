@@ -9,7 +9,7 @@ from attnscope.analysis.outline.observed import Observed
 from attnscope.capture.describe import kernel_of
 from attnscope.model.anatomy import dimensions, positions
 from attnscope.model.anatomy.heads import head_count
-from attnscope.model.anatomy.rotation import is_rotary, rotation
+from attnscope.model.anatomy.rotation import find_rotation, is_rotary
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline
@@ -49,7 +49,7 @@ def _layer(
     module, config = site.module, dimensions.config_of(model, site.path)
     calls = observed.of(tower, layer)
     first = calls[0] if calls else None
-    rotated = rotation(model, towers, tower, layer, observed.rotated.get(module))
+    rotated = find_rotation(model, towers, tower, layer, observed.rotated.get(module))
     is_rotated = rotated is not None and (first is None or _rotates(model, module, observed))
     stated: dict[str, Any] = {
         "heads": head_count(module),

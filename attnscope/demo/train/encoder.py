@@ -106,8 +106,8 @@ def relabel(model: BertForPreTraining, spelling: PreTrainedTokenizerFast, count:
         return -1
     model.set_attn_implementation("eager")
     items = references.references(references.SELECTION, count)
-    found = sum(references.look(model, spelling, items, masked).found[LAYER] for masked in (True, False))
-    best = int(torch.as_tensor(found).argmax())
+    shares = sum(references.look(model, spelling, items, masked).found[LAYER] for masked in (True, False))
+    best = int(torch.as_tensor(shares).argmax())
     permute_heads(model, LAYER, order_with(best, HEAD, model.config.num_attention_heads))
     return best
 

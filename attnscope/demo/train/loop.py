@@ -146,7 +146,7 @@ class Record:
         for name, loss in losses.items():
             self.losses[name] = keep * self.losses.get(name, 0.0) + (1 - keep) * loss.item()
 
-    def told(self) -> dict[str, Any]:
+    def written(self) -> dict[str, Any]:
         """The record as it is written, every loss under a name of its own: `masked_loss`."""
         values = asdict(self)
         losses, stream = values.pop("losses"), values.pop("stream")
@@ -177,8 +177,8 @@ def fit(model: PreTrainedModel, groups: list[Group], losses: Losses, settings: S
             step(model, update, torch.stack(list(parts.values())).sum(), rate(progress, settings))
             record.add(tokens, parts)
             record.seconds, record.cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-            shown = "  ".join(f"{name} {loss:.3f}" for name, loss in record.losses.items())
-            display.update(task, completed=record.spent(settings), losses=shown)
+            running = "  ".join(f"{name} {loss:.3f}" for name, loss in record.losses.items())
+            display.update(task, completed=record.spent(settings), losses=running)
     model.eval()
     return record
 
@@ -224,7 +224,7 @@ def save(
     (out / "model.safetensors").chmod(0o644)
     run = {
         "settings": asdict(settings),
-        "record": record.told(),
+        "record": record.written(),
         "model": {**describe(model, spelling), **facts},
     }
     (out / "training.json").write_text(json.dumps(run, indent=2) + "\n")

@@ -14,7 +14,7 @@ from attnscope.results import Kind, Position
 ROTARY = "rotary"
 
 
-def rotation(
+def find_rotation(
     model: nn.Module, towers: Sequence[Tower], tower: Tower, layer: int, width: int | None
 ) -> Position | None:
     """The rotation of queries and keys in a layer, None where nothing makes one.

@@ -28,21 +28,21 @@ def line(*parts: tuple[str, Style] | str) -> Text:
     return text
 
 
-def cell_texts(shown: Panel, decimals: int = 2) -> list[list[str]]:
+def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
     """The number of every cell as text, empty where it is masked."""
-    if shown.show == "weights":
-        texts = in_words(weight_text, shown.values)
+    if panel.show == "weights":
+        texts = in_words(weight_text, panel.values)
     else:
-        texts = signed_texts(np.where(shown.visible, shown.values, np.nan), decimals)
-    visible: list[list[str]] = np.where(shown.visible, texts, "").tolist()
+        texts = signed_texts(np.where(panel.visible, panel.values, np.nan), decimals)
+    visible: list[list[str]] = np.where(panel.visible, texts, "").tolist()
     return visible
 
 
-def cell_style(shown: Panel, value: float) -> Style:
+def cell_style(panel: Panel, value: float) -> Style:
     """Colour of one value: sequential for weights, around 0 for everything else."""
-    if shown.show == "weights":
+    if panel.show == "weights":
         return palette.sequential(value)
-    return palette.diverging(value, shown.extent)
+    return palette.diverging(value, panel.extent)
 
 
 def widest(texts: Sequence[Sequence[str]]) -> int:

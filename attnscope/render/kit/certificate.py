@@ -48,10 +48,10 @@ def power_words(power: float) -> str:
 
 def _reason(certificate: Certificate) -> str:
     """The reason, unless it only names the faults that `_faults` lists with their power."""
-    told = certificate.verdict is Verdict.INCONCLUSIVE and all(
+    in_sentence = certificate.verdict is Verdict.INCONCLUSIVE and all(
         name in certificate.reason for name in certificate.unseen
     )
-    return "" if told else certificate.reason
+    return "" if in_sentence else certificate.reason
 
 
 def _errors(certificate: Certificate) -> str:

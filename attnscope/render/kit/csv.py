@@ -25,10 +25,10 @@ def as_csv(result: Result) -> str:
 @singledispatch
 def comments(result: Result) -> Iterator[tuple[str, object]]:
     """What stands above the heading line: what this is, what proves it, where it comes from."""
-    told = document(result, arrays=False)
+    record = document(result, arrays=False)
     for key in ("schema", "name", "kind", "tower", "layer", "head", "block", "module", "verdict"):
-        if key in told and not isinstance(told[key], list):
-            yield key, told[key]
+        if key in record and not isinstance(record[key], list):
+            yield key, record[key]
     if isinstance(result, HeadWeights | Overview) and (special := special_words(result.special_mass)):
         yield "special tokens", special
     if isinstance(result, HeadWeights):
@@ -37,13 +37,13 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
         yield from (("note", note) for note in result.notes)
     if isinstance(result, Overview):
         yield from ((name, each.absent) for name, each in result.scores.items() if each.absent)
-    for key, value in told["provenance"].items():
+    for key, value in record["provenance"].items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {version}" for name, version in value.items())
         elif isinstance(value, tuple):
             value = " ".join(map(str, value))
         yield key, "" if value is None else value
-    texts = [tuple(told[key]) for key in ("texts", "query_texts", "key_texts") if key in told]
+    texts = [tuple(record[key]) for key in ("texts", "query_texts", "key_texts") if key in record]
     for text in dict.fromkeys(texts):
         yield from (("text", each) for each in text)
     if isinstance(result, Verification):

@@ -76,8 +76,8 @@ def reading(provenance: Provenance) -> Text:
 def feature_words(result: HeadWeights | Overview) -> list[str]:
     """What sets this head, or these, apart from plain attention, one phrase each."""
     features = [CROSS_ROWS] if result.kind is Kind.CROSS else []
-    if told := written_words(result.query_tokens):
-        features.append(told)
+    if origin := written_words(result.query_tokens):
+        features.append(origin)
     if isinstance(result, Overview):
         return [*features, *_sharing(result), *result.notes]
     if result.blocks > 1:

@@ -28,13 +28,13 @@ def settled(name: str) -> str:
 
 def clusters(text: str) -> list[str]:
     """`text` in pieces that must stay together: a character with its marks, joiners and skin tone."""
-    found: list[str] = []
+    graphemes: list[str] = []
     for character in text:
-        if found and (_follows(character) or found[-1].endswith("\u200d")):
-            found[-1] += character
+        if graphemes and (_follows(character) or graphemes[-1].endswith("\u200d")):
+            graphemes[-1] += character
         else:
-            found.append(character)
-    return found
+            graphemes.append(character)
+    return graphemes
 
 
 def _follows(character: str) -> bool:
@@ -60,14 +60,14 @@ def _start(text: str, cells: int) -> str:
 
 def left(text: str, cells: int) -> str:
     """`text` at the left of a field of exactly `cells`."""
-    shown = fit(text, cells)
-    return shown + " " * (cells - cell_len(shown))
+    fitted = fit(text, cells)
+    return fitted + " " * (cells - cell_len(fitted))
 
 
 def right(text: str, cells: int) -> str:
     """`text` at the right of a field of exactly `cells`."""
-    shown = fit(text, cells)
-    return " " * (cells - cell_len(shown)) + shown
+    fitted = fit(text, cells)
+    return " " * (cells - cell_len(fitted)) + fitted
 
 
 def stacked(text: str, cells: int) -> list[str]:

@@ -76,13 +76,13 @@ def runs(tokens: Tokens, chosen: int | None) -> list[Run]:
 
     A token that the tokenizer added goes in front of the text of its part, or behind it.
     """
-    found: list[Run] = []
+    runs: list[Run] = []
     for part, text in enumerate(tokens.texts):
         between = "→" if tokens.written and part == len(tokens.texts) - 1 else "|"
         bar = [Run(between, False, True)] if part else []
         mine = chosen is not None and tokens.items[chosen].part == part
-        found += bar + (_around(tokens, chosen, text) if mine and chosen is not None else _plain(text, True))
-    return found
+        runs += bar + (_around(tokens, chosen, text) if mine and chosen is not None else _plain(text, True))
+    return runs
 
 
 def _around(tokens: Tokens, chosen: int, text: str) -> list[Run]:
@@ -103,10 +103,10 @@ def _plain(text: str, spaced: bool) -> list[Run]:
     return [Run(piece, False, spaced or i > 0) for i, piece in enumerate(pieces) if piece]
 
 
-def _words(found: Sequence[Run]) -> list[list[Run]]:
+def _words(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs that no blank parts belong together."""
     words: list[list[Run]] = []
-    for run in found:
+    for run in runs:
         if run.spaced or not words:
             words.append([])
         words[-1].append(run)
@@ -180,10 +180,10 @@ def _width(word: Sequence[Run], size: float) -> float:
 
 
 def _placed(line: Sequence[Run], size: float) -> tuple[tuple[float, Run], ...]:
-    found: list[tuple[float, Run]] = []
+    placed: list[tuple[float, Run]] = []
     left = 0.0
     for run in line:
-        left += _blank(size) if found and run.spaced else 0.0
-        found.append((left, run))
+        left += _blank(size) if placed and run.spaced else 0.0
+        placed.append((left, run))
         left += run.width(size)
-    return tuple(found)
+    return tuple(placed)

@@ -49,8 +49,8 @@ def divides(result: HeadWeights | HeadView) -> bool:
 
 def weights_words(result: HeadWeights | HeadView) -> list[str]:
     """All that is to be said of the weights, one phrase each."""
-    told = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
-    return [phrase for phrase in told if phrase]
+    phrases = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
+    return [phrase for phrase in phrases if phrase]
 
 
 def sums_words(result: HeadWeights | HeadView) -> str:
@@ -80,21 +80,21 @@ def view_words(view: HeadWeights | HeadView) -> list[str]:
     """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
     if not isinstance(view, HeadView):
         return []
-    told = [JOINED] if view.words else []
+    remarks = [JOINED] if view.words else []
     if view.emptied:
         verb = "has" if view.emptied == 1 else "have"
-        told.append(f"{counted(view.emptied, 'query')} {verb} nothing left")
+        remarks.append(f"{counted(view.emptied, 'query')} {verb} nothing left")
     if view.words or view.special is not Special.SHOW:
-        told.append("the certificate is that of the weights by tokens")
-    return told
+        remarks.append("the certificate is that of the weights by tokens")
+    return remarks
 
 
 def overview_view_words(result: Overview) -> list[str]:
     """The same of several heads."""
-    told = [special_words(result.special_mass, "the weight of all heads")]
-    told += [JOINED] if result.words else []
+    phrases = [special_words(result.special_mass, "the weight of all heads")]
+    phrases += [JOINED] if result.words else []
     if result.special is Special.RENORMALISE:
-        told.append("special tokens left out, rows divided by what remains")
+        phrases.append("special tokens left out, rows divided by what remains")
     if result.tokens is not None:
-        told.append("certificates are those of the weights by tokens")
-    return [phrase for phrase in told if phrase]
+        phrases.append("certificates are those of the weights by tokens")
+    return [phrase for phrase in phrases if phrase]

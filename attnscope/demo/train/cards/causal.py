@@ -31,7 +31,7 @@ def _by_head(scores: list[list[float]]) -> list[str]:
 
 def _rows(figures: dict[str, Any]) -> dict[str, str]:
     """The tables that are not single numbers."""
-    heads, shown = figures["heads"], figures["examples"]
+    heads, examples = figures["heads"], figures["examples"]
     names = {"model": "this model"} | {f"{rule}": rule for rule in ("trigram", "bigram", "unigram")}
     tables = {
         "next_word_rows": [_quality(title, figures["next_word"][key]) for key, title in names.items()],
@@ -42,9 +42,9 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
         "by_head": _by_head(heads["by_head"]),
         "example_rows": [
             f"| {text} ... | {', '.join(f'{word} {p:.2f}' for word, p in row['next'])} |"
-            for text, row in shown.items()
+            for text, row in examples.items()
         ],
-        "story_rows": [f"- {row['goes_on']}" for row in shown.values()],
+        "story_rows": [f"- {row['goes_on']}" for row in examples.values()],
     }
     return {name: "\n".join(lines) for name, lines in tables.items()}
 

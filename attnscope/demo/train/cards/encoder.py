@@ -16,7 +16,7 @@ def _cell(head: dict[str, Any]) -> str:
 
 def _rows(figures: dict[str, Any]) -> dict[str, str]:
     """The lines of the tables that are not single numbers."""
-    reference, shown = figures["reference"], figures["examples"]
+    reference, examples = figures["reference"], figures["examples"]
     names = {"best": "best head of all", "layer_3": "best head of layer 3", "l3_h11": "layer 3 head 11"}
     reference_rows = [
         f"| {title} | {_cell(reference[f'mask_{key}'])} | {_cell(reference[f'pronoun_{key}'])} |"
@@ -24,10 +24,12 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
     ]
     blanks = [
         f"| {text} | {', '.join(f'{word} {p:.2f}' for word, p in words)} |"
-        for text, words in shown["blanks"].items()
+        for text, words in examples["blanks"].items()
     ]
-    pairs = [f"| {first} | {second} | {p:.3f} |" for first, second, p in shown["pairs"]]
-    heads = [f"| {row['text']} | {row['from']} to door | {row['to_door']:.2f} |" for row in shown["l3_h11"]]
+    pairs = [f"| {first} | {second} | {p:.3f} |" for first, second, p in examples["pairs"]]
+    heads = [
+        f"| {row['text']} | {row['from']} to door | {row['to_door']:.2f} |" for row in examples["l3_h11"]
+    ]
     tables = {"reference_rows": reference_rows, "blank_rows": blanks, "pair_rows": pairs, "head_rows": heads}
     return {name: "\n".join(lines) for name, lines in tables.items()}
 

@@ -14,19 +14,19 @@ def _rows(heads: dict[str, Any]) -> str:
     """The table rows of the heads and of the rules."""
     lines = []
     for words, name in (("all", "all words"), ("swapped", "nouns and adjectives that changed places")):
-        told = heads[words]
+        shares = heads[words]
         for place in ("best", "l3_h11"):
             cells = []
             for row in ("next", "word"):
-                one = told[f"{row}_{place}"]
+                one = shares[f"{row}_{place}"]
                 label = f"L{one['layer']} H{one['head']}"
                 cells.append(f"{label}: {one['found']:.1%} (weight {one['weight']:.2f})")
             lines.append(
                 f"| {name}, {'best head' if place == 'best' else 'L3 H11'} | {cells[0]} | {cells[1]} |"
             )
-        for rule, label in (("offset", f"fixed offset ({told['offset']:+d})"), ("diagonal", "diagonal")):
-            found = f"{told[f'{rule}_found']:.1%}"
-            lines.append(f"| {name}, {label} | {found} | {found} |")
+        for rule, label in (("offset", f"fixed offset ({shares['offset']:+d})"), ("diagonal", "diagonal")):
+            share = f"{shares[f'{rule}_found']:.1%}"
+            lines.append(f"| {name}, {label} | {share} | {share} |")
     return "\n".join(lines)
 
 

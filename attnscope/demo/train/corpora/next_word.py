@@ -38,11 +38,11 @@ class Passage:
 def follows_again(words: Sequence[str]) -> list[bool]:
     """Whether each word follows its neighbour on the left just as it did when that neighbour last stood."""
     follower: dict[str, str] = {}
-    found = [False] * len(words)
+    follows = [False] * len(words)
     for place in range(1, len(words)):
-        found[place] = follower.get(words[place - 1]) == words[place]
+        follows[place] = follower.get(words[place - 1]) == words[place]
         follower[words[place - 1]] = words[place]
-    return found
+    return follows
 
 
 def prose(document: Document) -> Passage:

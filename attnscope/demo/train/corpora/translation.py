@@ -123,12 +123,12 @@ def _forms(adjective: lex.Adjective) -> frozenset[str]:
 @cache
 def _verb_forms() -> frozenset[str]:
     """Every form of every verb, marked by the language: "lost" and "ouvert" are among them."""
-    found = set()
+    forms = set()
     for verb in (*lex.VERBS.values(), *lex.REFLEXIVE.values()):
-        found |= {f"en {form(verb.english).split()[0]}" for form in (str, past, third, gerund)}
-        found |= {f"fr {french.participle(verb.french, agreement)}" for agreement in AGREEMENTS}
-        found |= {f"fr {form}" for form in french.present(verb.french)}
-    return frozenset(found)
+        forms |= {f"en {form(verb.english).split()[0]}" for form in (str, past, third, gerund)}
+        forms |= {f"fr {french.participle(verb.french, agreement)}" for agreement in AGREEMENTS}
+        forms |= {f"fr {form}" for form in french.present(verb.french)}
+    return frozenset(forms)
 
 
 @cache
@@ -137,15 +137,15 @@ def held_out_pairs() -> tuple[tuple[lex.Adjective, lex.Noun], ...]:
 
     Adjectives that are also forms of a verb are left alone, since the verb must be learned.
     """
-    found = {}
+    pairs = {}
     for nouns, groups in _kinds():
         for adjective in {each for group in groups for each in lex.ADJECTIVES[group]}:
             if not _forms(adjective) & _verb_forms():
                 for noun in nouns:
                     name = f"{adjective.english} {noun.english}"
                     if zlib.crc32(name.encode()) % corpus.PAIR_SHARE == 0:
-                        found[name] = adjective, noun
-    return tuple(found[name] for name in sorted(found))
+                        pairs[name] = adjective, noun
+    return tuple(pairs[name] for name in sorted(pairs))
 
 
 @cache
@@ -222,8 +222,8 @@ def digest(stream: Iterable[Pair]) -> str:
 
 def held_out_sentences(seed: int, count: int, pairs: bool = False) -> list[Pair]:
     """Different held-out sentences that hold no held-out pair; with `pairs`, sentences that hold one."""
-    s, found = Speaker(random.Random(seed)), dict[tuple[str, ...], Pair]()
-    while len(found) < count:
+    s, chosen_pairs = Speaker(random.Random(seed)), dict[tuple[str, ...], Pair]()
+    while len(chosen_pairs) < count:
         one = pair_of(sentence(s))
         texts = sentences(one.english)
         chosen = (
@@ -232,5 +232,5 @@ def held_out_sentences(seed: int, count: int, pairs: bool = False) -> list[Pair]
             else not has_held_out_pair(one) and all(map(corpus.is_held_out, texts))
         )
         if chosen and one.length < LENGTH and "[UNK]" not in one.english:
-            found[one.english] = one
-    return list(found.values())
+            chosen_pairs[one.english] = one
+    return list(chosen_pairs.values())

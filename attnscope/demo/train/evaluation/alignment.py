@@ -26,12 +26,12 @@ def positions(pair: Pair, words: str) -> list[int]:
     """Indices of French words that stand for something, or of nouns and adjectives that changed places."""
     if words == "all":
         return [index for index, places in enumerate(pair.sources) if places]
-    found = set()
+    places = set()
     for index in range(len(pair.french) - 1):
         both = {pair.roles[index], pair.roles[index + 1]} <= {"noun", "adjective"}
         if both and min(pair.sources[index]) > min(pair.sources[index + 1]):
-            found |= {index, index + 1}
-    return sorted(found)
+            places |= {index, index + 1}
+    return sorted(places)
 
 
 @torch.no_grad()
@@ -73,11 +73,11 @@ def look(
     mass: dict[tuple[str, str], list[Tensor]] = {key: [] for key in hits}
     for pair in pairs:
         weights = cross_weights(model, tokenizer, pair)
-        for (row, words), found in hits.items():
+        for (row, words), hit in hits.items():
             for index in positions(pair, words):
                 looking = weights[:, :, index + ROWS[row]]
                 places = list(pair.sources[index])
-                found.append(torch.isin(looking.argmax(-1), torch.tensor(places)).float())
+                hit.append(torch.isin(looking.argmax(-1), torch.tensor(places)).float())
                 mass[row, words].append(looking[..., places].sum(-1))
     return HeadReport(_means(hits), _means(mass))
 

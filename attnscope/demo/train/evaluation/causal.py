@@ -69,8 +69,8 @@ class Bundle:
     def goes_on(self, text: str, longest: int = 16) -> str:
         """The text with the likeliest words behind it, until the model ends it or `longest` are said."""
         ids = self.model.generate(**self.tokenizer(text, return_tensors="pt"), max_new_tokens=longest)[0]
-        told: str = self.tokenizer.decode(ids, skip_special_tokens=True)
-        return told
+        continued: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return continued
 
 
 Guess = tuple[list[str], float]  # five words, the best first, and the probability of the true one
@@ -161,11 +161,11 @@ def copying(bundle: Bundle) -> Figures:
 
     def second(*silenced: Sequence[tuple[int, int]]) -> float:
         """The share guessed right in the second r, the mean over several sets of silenced heads."""
-        found = []
+        shares = []
         for places in silenced:
             with induction.without(bundle.model, list(places)):
-                found.append(induction.accuracy(bundle.model, bundle.tokenizer, induction.REPORTED)[1])
-        return round(sum(found) / len(found), 4)
+                shares.append(induction.accuracy(bundle.model, bundle.tokenizer, induction.REPORTED)[1])
+        return round(sum(shares) / len(shares), 4)
 
     before, after = induction.accuracy(bundle.model, bundle.tokenizer, induction.REPORTED)
     return {

@@ -85,12 +85,12 @@ class Bundle:
 
 def held_out_sentences(count: int, seed: int = 11) -> list[str]:
     """Different sentences of the held-out share."""
-    s, found = Speaker(random.Random(seed)), dict[str, None]()
-    while len(found) < count:
+    s, texts = Speaker(random.Random(seed)), dict[str, None]()
+    while len(texts) < count:
         text = plain(sentence(s))
         if corpus.is_held_out(corpus.sentences(text)[0]):
-            found[text] = None
-    return list(found)
+            texts[text] = None
+    return list(texts)
 
 
 def masked_words(bundle: Bundle, counts: Counts, count: int = 1500) -> Figures:

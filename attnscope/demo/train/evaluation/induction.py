@@ -62,13 +62,13 @@ def scores(
     model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase, seed: int, sizes: tuple[int, ...] = SIZES
 ) -> Scores:
     """The scores of every head, each size of r counting alike. The model must run eager."""
-    found: dict[str, list[Tensor]] = {"induction": [], "duplicate": [], "previous": []}
+    by_score: dict[str, list[Tensor]] = {"induction": [], "duplicate": [], "previous": []}
     for size in sizes:
         output = model(repeated(tokenizer, size, EACH, seed), output_attentions=True)
         weights = torch.stack(output.attentions)  # layer sequence head query key
         for name, values in scores_of(weights, size).items():
-            found[name].append(values.mean(1))
-    return Scores(**{name: torch.stack(values).mean(0) for name, values in found.items()})
+            by_score[name].append(values.mean(1))
+    return Scores(**{name: torch.stack(values).mean(0) for name, values in by_score.items()})
 
 
 @torch.no_grad()

@@ -40,16 +40,16 @@ class Reference:
 
 def references(seed: int, count: int) -> list[Reference]:
     """Held-out sentences with one pronoun, an antecedent before it and another noun that does not fit."""
-    s, found, seen = Speaker(random.Random(seed)), list[Reference](), set[str]()
-    while len(found) < count:
+    s, chosen, seen = Speaker(random.Random(seed)), list[Reference](), set[str]()
+    while len(chosen) < count:
         marked = s.pick(PATTERNS)(s)
         text, marks = plain(marked), links(marked)
         held_out = is_held_out(sentences(text)[0]) and not (ARTICLES.search(text) or has_held_out_pair(text))
         if held_out and len(marks) == 1 and text not in seen:
             seen.add(text)
             pronoun, nouns = marks[0]
-            found.append(Reference(text, pronoun + 1, tuple(noun + 1 for noun in nouns)))
-    return found
+            chosen.append(Reference(text, pronoun + 1, tuple(noun + 1 for noun in nouns)))
+    return chosen
 
 
 @torch.no_grad()
