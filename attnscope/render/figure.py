@@ -21,8 +21,8 @@ from attnscope.render.map.figure import map_figure
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
+from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.report.page import report_figure, report_pages
-from attnscope.render.saving import NO_PICTURE
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (

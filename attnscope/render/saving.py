@@ -11,15 +11,11 @@ from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.results import Outline, Prediction, Result, Verification
+from attnscope.render.pictured import NO_PICTURE
+from attnscope.results import Result
 
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
-NO_PICTURE: dict[type, str] = {
-    Prediction: "a prediction has no picture: it is words and numbers",
-    Verification: "a verification has no picture: it is a table of certificates",
-    Outline: "an outline of a model has no picture: it is a table of layers",
-}
 
 
 def picture_suffixes(kind: type) -> tuple[str, ...]:

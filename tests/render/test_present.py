@@ -23,7 +23,7 @@ from PIL import Image
 
 from attnscope.errors import InputError
 from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.saving import NO_PICTURE
+from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 
 matplotlib.use("agg")

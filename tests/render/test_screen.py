@@ -13,7 +13,8 @@ from rich.console import Group
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of, pages
 from attnscope.render.focus import WHOLE, Focus, focus_on
-from attnscope.render.saving import NO_PICTURE, picture_suffixes, suffixes
+from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.saving import picture_suffixes, suffixes
 from attnscope.render.screen import certificate_line, header, screen
 from attnscope.results import Overview, Report, Result, Verdict
 

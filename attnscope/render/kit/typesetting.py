@@ -63,7 +63,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     """Width of one line of `text`; call it within `drawing`."""
     paper = _paper()
     drawn = paper.figure.text(0, 0, text, size=size, weight="bold" if bold else "normal", parse_math=False)
-    width = float(drawn.get_window_extent(paper.get_renderer()).width)
+    width = float(drawn.get_window_extent(paper.get_renderer()).width)  # type: ignore[no-untyped-call]
     drawn.remove()
     return width / _DPI
 

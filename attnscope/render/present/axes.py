@@ -18,7 +18,7 @@ from attnscope.render.map.plot import draw_map
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
-from attnscope.render.saving import NO_PICTURE
+from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import (
     Comparison,
     HeadView,
