@@ -335,7 +335,9 @@ def test_the_statistics_are_on_the_page() -> None:
     texts = told(report_figure(of_length(11)))
     for words in ("entropy", "1.25", "0.62", "0.12", "trustworthiness", "0.92", "-0.61"):
         assert words in texts
-    assert f"nats, {125 / np.log(11):.0f} % of the {np.log(11):.2f} of even weights" in texts
+    assert "nats, 50 % of the 2.50 of even weights" in texts
+    assert "weight on the previous token" in texts
+    assert "even weights give 0.07" in texts
 
 
 def test_a_pdf_has_one_panel_a_page_and_every_page_the_heading() -> None:

@@ -9,7 +9,7 @@ from attnscope.render.kit.sheet import RULE
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.report.words import Fact
 
-ROW = 0.3  # inches for one fact
+ROW = 0.25  # inches for one fact
 _NAME, _VALUE, _MEANING = 8.0, 10.5, 7.5  # points
 _GAP = 0.14
 
