@@ -78,7 +78,7 @@ class Sides:
             target=None if self.target is None else decoded(self.target),
             image=self.image,
             audio=self.audio,
-            generation=writing.settings,
+            writing=writing,
             truncate=self.truncate,
         )
         target = self.target if self.text_b is None and self.target_b is None else self.target_b
@@ -105,7 +105,7 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     check_delivery(delivery, "Comparison")
     inputs = sides.inputs(writing)
-    from attnscope.session.comparing import compare_inputs, compare_layers, compare_models
+    from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     if sides.layer_b is not None:
         result = compare_layers(request, inputs[0], sides.word, wanted, sides.layer_b, output)

@@ -14,7 +14,6 @@ from attnscope.errors import InputError
 from attnscope.session import request
 
 if TYPE_CHECKING:
-    from attnscope.model.inputs.generation import Settings
     from attnscope.results import MapSettings
 
 
@@ -34,7 +33,7 @@ class Request(request.ModelRequest):
 
 
 @dataclass(frozen=True)
-class Writing:
+class Writing(request.Writing):
     """How far the model goes on with the text, and how."""
 
     PANEL = "Text that the model writes"
@@ -43,28 +42,6 @@ class Writing:
     sample: options.Sample = None
     temperature: options.Temperature = None
     top_p: options.TopP = None
-
-    def __post_init__(self) -> None:
-        drawn = self.temperature is not None or self.top_p is not None
-        if self.generate is None and (drawn or self.sample is not None):
-            raise InputError("--sample, --temperature and --top-p go with --generate: say how many tokens")
-        if drawn and self.sample is None:
-            raise InputError("--temperature and --top-p go with --sample: give a seed")
-        if self.generate is not None and self.generate < 1:
-            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            raise InputError(f"--temperature is {self.temperature:g}: it lies above 0")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InputError(f"--top-p is {self.top_p:g}: it lies above 0, at most at 1")
-
-    @property
-    def settings(self) -> "Settings | None":
-        """The same for the model, None where it is not to write."""
-        if self.generate is None:
-            return None
-        from attnscope.model.inputs.generation import Settings
-
-        return Settings(self.generate, self.sample, self.temperature, self.top_p)
 
 
 @dataclass(frozen=True)
@@ -92,7 +69,7 @@ class Read:
             target=None if self.target is None else decoded(self.target),
             image=self.image,
             audio=self.audio,
-            generation=writing.settings,
+            writing=writing,
             truncate=self.truncate,
         )
 

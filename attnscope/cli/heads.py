@@ -109,11 +109,11 @@ def heads(
     asked.check(looking, read, writing)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
-    from attnscope.session.reading import open_chosen
+    from attnscope.session.entering import open_chosen
 
     reading, chosen = open_chosen(request, inputs, wanted, output)
     if inputs.sensed:
-        from attnscope.session.sensing import lay_over
+        from attnscope.session.questions.media import lay_over
 
         output.deliver(lay_over(reading, chosen, decoded(asked.query or "") or None), delivery)
     elif chosen.one or asked.terms:
@@ -124,7 +124,7 @@ def heads(
     else:
         if asked.query is not None or asked.show is not Stage.WEIGHTS:
             raise InputError("--query and --show need one head: give one --layer and one --head")
-        from attnscope.session.heads import ENTROPY, read_overview
+        from attnscope.session.questions.heads import ENTROPY, read_overview
 
         output.deliver(read_overview(reading, chosen, measures or ENTROPY, looking), delivery)
 
@@ -132,7 +132,7 @@ def heads(
 def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[Result, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus
-    from attnscope.session.heads import look_at, read_terms, read_weights
+    from attnscope.session.questions.heads import look_at, read_terms, read_weights
 
     if asked.terms:
         terms = read_terms(reading, chosen)

@@ -46,7 +46,7 @@ def model(
     one head of --layer would cost. Of a hub model only the configuration is fetched.
     """
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
-    from attnscope.session.outlining import outline_model
+    from attnscope.session.questions.outline import outline_model
 
     result = outline_model(
         name, wanted, output, revision=revision, remote_code=trust_remote_code, length=length

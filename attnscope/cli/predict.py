@@ -25,8 +25,8 @@ def predict(
     """
     check_delivery(delivery, "Prediction")
     inputs = read.inputs()
+    from attnscope.session.entering import open_whole
     from attnscope.session.opening import Purpose
-    from attnscope.session.predictions import predict as ask
-    from attnscope.session.reading import open_whole
+    from attnscope.session.questions.prediction import predict as ask
 
     output.deliver(ask(open_whole(request, inputs, output, Purpose.ANSWER), top), delivery)

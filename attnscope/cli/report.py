@@ -33,10 +33,10 @@ def report(
     settings = mapping.settings()
     check_delivery(delivery, "Report")
     inputs = read.inputs(writing)
-    from attnscope.session.heads import read_head
+    from attnscope.session.entering import open_chosen
     from attnscope.session.opening import Purpose
-    from attnscope.session.reading import open_chosen
-    from attnscope.session.reports import report_head
+    from attnscope.session.questions.heads import read_head
+    from attnscope.session.questions.report import report_head
 
     reading, chosen = open_chosen(request, inputs, wanted, output, Purpose.ATTENTION_AND_ANSWER)
     head = read_head(reading, chosen)

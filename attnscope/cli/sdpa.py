@@ -78,7 +78,7 @@ def sdpa(
     """
     check_delivery(delivery, "Worked")
     from attnscope.render.focus import Focus
-    from attnscope.session.working import work_through_theatre
+    from attnscope.session.questions.worked import work_through_theatre
 
     chosen = _scoring(scoring, no_scale)
     if arrays.any + (table is not None) + (example is not None) > 1:

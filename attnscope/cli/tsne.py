@@ -8,6 +8,7 @@ from attnscope.cli import options
 from attnscope.cli.groups import (
     ArticleHead,
     ArticleRead,
+    Looking,
     MapOptions,
     PictureDelivery,
     Request,
@@ -32,6 +33,7 @@ def tsne(
     key: options.Key = None,
     *,
     delivery: PictureDelivery,
+    looking: Looking,
     mapping: MapOptions,
     writing: Writing,
     request: Request,
@@ -40,6 +42,7 @@ def tsne(
     """Map the queries and keys of one head, and say how far the map can be trusted.
 
     Distance in the map is not attention: the figures beside it say for which heads the two agree.
+    With --words a point is a word, the mean of its pieces; --query, --compare-query and --key name words.
     """
     if query is None and (compare_query is not None or key is not None):
         raise InputError("--compare-query and --key go with --query: name a query")
@@ -47,13 +50,15 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
-    from attnscope.session.heads import read_head
-    from attnscope.session.maps import map_head
-    from attnscope.session.reading import open_chosen
+    from attnscope.session.entering import open_chosen
+    from attnscope.session.questions.heads import look_at, read_head
+    from attnscope.session.questions.maps import map_head
 
     reading, chosen = open_chosen(request, inputs, wanted, output)
     head = read_head(reading, chosen)
-    queries = [head.query_tokens.position(name) for name in (query, compare_query) if name is not None]
-    place = None if key is None else head.key_tokens.position(key)
+    shown = look_at(head, looking) or head
+    queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
+    place = None if key is None else shown.key_tokens.position(key)
     delivery = or_default(delivery, "tsne", head)
-    output.deliver(map_head(head, settings, output), delivery, Focus(queries=tuple(queries), key=place))
+    drawn = map_head(head, settings, output, looking)
+    output.deliver(drawn, delivery, Focus(queries=tuple(queries), key=place))

@@ -12,8 +12,8 @@ def verify(read: Read, delivery: NumbersDelivery, *, request: Request, output: O
     """
     check_delivery(delivery, "Verification")
     inputs = read.inputs()
+    from attnscope.session.entering import open_whole
     from attnscope.session.opening import Purpose
-    from attnscope.session.reading import open_whole
-    from attnscope.session.verifying import verify_reading
+    from attnscope.session.questions.verification import verify_reading
 
     output.deliver(verify_reading(open_whole(request, inputs, output, Purpose.EVERYTHING)), delivery)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.towers import Tower, choose_tower, layers_without, reading_text
@@ -14,6 +14,7 @@ from attnscope.session.request import ROUTES, Wanted
 from attnscope.vocabulary import Kind, Route
 
 
+@runtime_checkable
 class Built(Protocol):
     """A model, loaded or only planned: what it is called, its modules and its towers."""
 

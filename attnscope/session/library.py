@@ -17,7 +17,6 @@ from typing import Any
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
-from attnscope.model.inputs.generation import Settings
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
 from attnscope.results import (
@@ -33,19 +32,20 @@ from attnscope.results import (
     Report,
     Verification,
 )
-from attnscope.session import reading
 from attnscope.session.choosing import Chosen, choose
-from attnscope.session.comparing import compare_in_layers, compare_readings
-from attnscope.session.heads import look_at, read_head, read_overview, read_terms, read_weights
+from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener, Log
-from attnscope.session.maps import map_head
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.outlining import outline_model
-from attnscope.session.predictions import TOP, predict
-from attnscope.session.reports import report_head
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
-from attnscope.session.sensing import Laid, lay_over
-from attnscope.session.verifying import verify_reading
+from attnscope.session.questions.comparison import compare_in_layers, compare_readings
+from attnscope.session.questions.heads import look_at, read_head, read_overview, read_terms, read_weights
+from attnscope.session.questions.maps import map_head
+from attnscope.session.questions.media import Laid, lay_over
+from attnscope.session.questions.outline import outline_model
+from attnscope.session.questions.prediction import TOP, predict
+from attnscope.session.questions.report import report_head
+from attnscope.session.questions.verification import verify_reading
+from attnscope.session.reading import Reading as WhatIsRead
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted, Writing
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -149,11 +149,10 @@ class Model:
         """
         if text is None and image is None and audio is None:
             raise InputError("give a text to read, or a file with image or audio")
-        if generate is None and (sample, temperature, top_p) != (None, None, None):
-            raise InputError("sample, temperature and top_p go with generate: say how many tokens")
-        settings = None if generate is None else Settings(generate, sample, temperature, top_p)
         picture, sound = (None if file is None else Path(file) for file in (image, audio))
-        inputs = Inputs(text, pair, target, picture, sound, settings, truncate)
+        inputs = Inputs(
+            text, pair, target, picture, sound, Writing(generate, sample, temperature, top_p), truncate
+        )
         return Reading(self._opened, inputs, self._listener)
 
     def __repr__(self) -> str:
@@ -173,8 +172,8 @@ class Reading:
 
     def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
         self._model, self._inputs, self._listener = opened.model, inputs, listener
-        self._encoded = reading.encode_inputs(opened, inputs, listener)
-        self._complete: dict[str, reading.Reading] = {}
+        self._encoded = encode_inputs(opened, inputs, listener)
+        self._complete: dict[str, WhatIsRead] = {}
 
     @property
     def tokens(self) -> Tokens:
@@ -240,12 +239,18 @@ class Reading:
         center_keys: bool = False,
         seed: int = 0,
         max_iter: int | None = None,
+        words: bool = False,
+        special: str = "show",
         **attention: Any,
     ) -> Projection:
-        """The queries and keys of one head in one map, with figures that say how far it can be trusted."""
+        """The queries and keys of one head in one map, with figures that say how far it can be trusted.
+
+        With `words` a point is a word, the mean of its pieces; `special` tokens may be left out.
+        """
+        looking = Looking(words, special)
         settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
         done, chosen = self._read(Wanted(layer, head, **attention))
-        return map_head(read_head(done, chosen), settings, self._listener)
+        return map_head(read_head(done, chosen), settings, self._listener, looking)
 
     def report(
         self,
@@ -277,23 +282,23 @@ class Reading:
         """Every layer and head certified, and the model's results held against an untouched run."""
         return verify_reading(self._whole())
 
-    def _read(self, wanted: Wanted) -> tuple[reading.Reading, Chosen]:
+    def _read(self, wanted: Wanted) -> tuple[WhatIsRead, Chosen]:
         """What is read where that attention is looked at, and which it is."""
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         of_encoder = "encoder" if chosen.kind is Kind.ENCODER else ""
-        part = chosen.tower.pattern if self._inputs.generation else of_encoder
+        part = chosen.tower.pattern if self._inputs.goes_on else of_encoder
         if part not in self._complete:
             whole = chosen
-            if self._inputs.generation:  # the model writes once for all heads of a tower
+            if self._inputs.goes_on:  # the model writes once for all heads of a tower
                 tower = Wanted(kind=wanted.kind, tower=wanted.tower, route=wanted.route)
                 whole = choose(self._model, tower, self._listener, sensed=False)
-            self._complete[part] = reading.complete(self._encoded, whole)
+            self._complete[part] = complete(self._encoded, whole)
         done = self._complete[part]
         return (done if done.captured is None else _cut(done, chosen)), chosen
 
-    def _whole(self) -> reading.Reading:
+    def _whole(self) -> WhatIsRead:
         if "" not in self._complete:
-            self._complete[""] = reading.complete(self._encoded, None)
+            self._complete[""] = complete(self._encoded, None)
         return self._complete[""]
 
     def __repr__(self) -> str:
@@ -328,7 +333,7 @@ def compare(
     return compare_readings(first, b._read(wanted.all_layers), words, layer)
 
 
-def _cut(done: reading.Reading, chosen: Chosen) -> reading.Reading:
+def _cut(done: WhatIsRead, chosen: Chosen) -> WhatIsRead:
     """The reading whose attention was captured in all layers, down to the layers that are meant."""
     captured: Capture | None = done.captured
     assert captured is not None

@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Listener(Protocol):
     """Gets one line of text at a time; `working` stands around what takes a while."""
 

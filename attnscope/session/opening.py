@@ -130,7 +130,7 @@ def _loaded(
         as_saved = {"choose": saved_class} if inputs.sensed else {}
         planned = plan(checkpoint, remote_code=code, **as_saved)
         chosen = choose(planned, wanted, listener, sensed=inputs.sensed)
-        if inputs.generation is not None:
+        if inputs.goes_on:
             from attnscope.session.writing import check_goes_on
 
             check_goes_on(planned, chosen.tower)

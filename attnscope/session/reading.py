@@ -13,11 +13,10 @@ from attnscope.model.anatomy.sites import sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.model.media.perceive import Perceived, read_media, sees, window_names
+from attnscope.model.media.perceive import Perceived, sees, window_names
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
@@ -128,72 +127,3 @@ class Reading:
             return captured
         calls = (replace(c, query_tokens=names[c.block], key_tokens=names[c.block]) for c in captured.calls)
         return replace(captured, calls=tuple(calls))
-
-
-def open_chosen(
-    request: ModelRequest,
-    inputs: Inputs,
-    wanted: Wanted,
-    listener: Listener,
-    purpose: Purpose = Purpose.ATTENTION,
-) -> tuple[Reading, Chosen]:
-    """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
-    opened = open_model(request, inputs, wanted, purpose, listener)
-    assert opened.chosen is not None, "something was wanted"
-    return read_inputs(opened, inputs, listener), opened.chosen
-
-
-def open_whole(request: ModelRequest, inputs: Inputs, listener: Listener, purpose: Purpose) -> Reading:
-    """The whole model that is asked for, and what it reads."""
-    return read_inputs(open_model(request, inputs, None, purpose, listener), inputs, listener)
-
-
-def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
-    """What `opened` reads of `inputs`, down to the decoder; what the user should know about that is told."""
-    return complete(encode_inputs(opened, inputs, listener), opened.chosen)
-
-
-def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
-    """What the user gave as the model reads it; what its decoder reads is not settled yet."""
-    model = opened.model
-    if inputs.sensed:
-        with listener.working("reading the file"):
-            encoded: Encoded = read_media(
-                model, image=inputs.image, audio=inputs.audio, texts=inputs.texts(model)
-            )
-    else:
-        encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
-    for notice in encoded.notices:
-        listener.notice(notice)
-    return Reading(model, inputs, encoded, None, listener, opened.task)
-
-
-def complete(reading: Reading, chosen: Chosen | None) -> Reading:
-    """The same with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
-    if reading.asked.generation is not None and chosen is not None:
-        from attnscope.session.writing import go_on
-
-        return go_on(reading, chosen, reading.asked.generation)
-    return replace(reading, target=read_target(reading, None if chosen is None else chosen.kind))
-
-
-def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
-    """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
-    model, text, listener = reading.model, reading.asked.target, reading.listener
-    if not model.writes:
-        if text is not None:
-            raise InputError(f"{model.name} is no encoder-decoder: leave --target out")
-        return None
-    if kind is Kind.ENCODER:
-        if text is not None:
-            raise InputError(
-                "--target is what the decoder reads, --kind encoder shows the encoder: leave one out"
-            )
-        return model.opening()
-    with listener.working("writing the target"):
-        target = model.target(reading.encoded, text)
-    if target.written:
-        listener.notice(f"{model.name} writes: {target.tokens.sentence}")
-    if not target.finished:
-        listener.notice(f"it had not come to an end after {len(target.tokens)} tokens: cut there")
-    return target

@@ -47,6 +47,38 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """How many tokens the model goes on with (None: it does not), and how: the likeliest, or drawn by lot."""
+
+    generate: int | None = None
+    sample: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+
+    def __post_init__(self) -> None:
+        drawn = self.temperature is not None or self.top_p is not None
+        if self.generate is None and (drawn or self.sample is not None):
+            raise InputError("--sample, --temperature and --top-p go with --generate: say how many tokens")
+        if drawn and self.sample is None:
+            raise InputError("--temperature and --top-p go with --sample: give a seed")
+        if self.generate is not None and self.generate < 1:
+            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            raise InputError(f"--temperature is {self.temperature:g}: it lies above 0")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InputError(f"--top-p is {self.top_p:g}: it lies above 0, at most at 1")
+
+    @property
+    def settings(self) -> "Settings | None":
+        """The same for the model, None where it is not to go on."""
+        if self.generate is None:
+            return None
+        from attnscope.model.inputs.generation import Settings
+
+        return Settings(self.generate, self.sample, self.temperature, self.top_p)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
 
@@ -59,7 +91,7 @@ class Inputs:
     target: str | None = None
     image: Path | None = None
     audio: Path | None = None
-    generation: "Settings | None" = None
+    writing: Writing = Writing()
     truncate: bool = False
 
     def __post_init__(self) -> None:
@@ -67,12 +99,17 @@ class Inputs:
             raise InputError("--image and --audio: give one of the two")
         if self.text is None and self.pair is not None:
             raise InputError("--pair is a second text: there is no first one, leave --pair out")
-        if self.target is not None and self.generation is not None:
+        if self.target is not None and self.goes_on:
             raise InputError(
                 "--target is what the decoder reads, --generate has the model write it: choose one"
             )
-        if self.generation is not None and self.sensed:
+        if self.goes_on and self.sensed:
             raise InputError("--generate goes on with a text alone: leave --image and --audio out")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the model writes on behind the text."""
+        return self.writing.generate is not None
 
     @property
     def sensed(self) -> bool:

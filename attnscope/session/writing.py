@@ -10,15 +10,15 @@ from attnscope.model.inputs.generation import Settings, Written, check_room
 from attnscope.model.inputs.spelling import tokens_read
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import limit_of
+from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
+from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
     from attnscope.model.loading.load import Plan
-    from attnscope.session.choosing import Chosen
-    from attnscope.session.reading import Reading
 
 
 def check_goes_on(planned: "Plan", tower: "Tower") -> None:
@@ -30,7 +30,7 @@ def check_goes_on(planned: "Plan", tower: "Tower") -> None:
     raise InputError(f"{planned.name} is no decoder and writes no text: leave --generate out")
 
 
-def go_on(reading: "Reading", chosen: "Chosen", settings: Settings) -> "Reading":
+def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
     """The reading with what the model wrote, and with the attention of all that it read meanwhile."""
     model, encoded = reading.model, reading.encoded
     if reading.task == "masked":
@@ -71,7 +71,7 @@ def _tell(name: str, written: Written, read: Tokens, listener: Listener) -> None
     listener.notice(f"{words}{ended} was not read any more and has no row")
 
 
-def _with_text(reading: "Reading", written: Written, read: Tokens) -> "Reading":
+def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
     """The reading whose text, or whose target, is what the model has read."""
     ids = reading.encoded.inputs["input_ids"].new_tensor([written.read])
     if reading.model.writes:

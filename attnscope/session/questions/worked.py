@@ -9,7 +9,7 @@ from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 def work_through_theatre(head: str | None, listener: Listener) -> Worked:
     """The theatre sentence through one head of the bundled model, captured and certified."""
-    from attnscope.session.reading import read_inputs
+    from attnscope.session.entering import read_inputs
     from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
 
     wanted = Wanted(layer=LAYER, head=HEAD if head is None else head)

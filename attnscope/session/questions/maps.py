@@ -3,12 +3,20 @@
 from attnscope.analysis.projection import projection
 from attnscope.results import HeadAttention, MapSettings, Projection
 from attnscope.session.listener import Listener
+from attnscope.session.questions.heads import look_at
+from attnscope.session.request import Looking
 
 
-def map_head(head: HeadAttention, settings: MapSettings, listener: Listener) -> Projection:
-    """The map of a head; what was done other than asked is told."""
+def map_head(
+    head: HeadAttention,
+    settings: MapSettings,
+    listener: Listener,
+    looking: Looking = Looking(),  # noqa: B008 - frozen
+) -> Projection:
+    """The map of a head, or of its words; what was done other than asked is told."""
+    view = look_at(head, looking)
     with listener.working("drawing the map"):
-        result = projection(head, settings)
+        result = projection(head, settings, view)
     if result.perplexity < result.wanted_perplexity:
         points = len(result.queries) + len(result.keys)
         lowered = f"perplexity lowered from {result.wanted_perplexity:g} to {result.perplexity:.3g}"

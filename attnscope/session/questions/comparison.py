@@ -8,9 +8,10 @@ from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison
 from attnscope.session.choosing import Chosen, choose_layers
+from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.reading import Reading, open_chosen, read_inputs
+from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 Words = tuple[str, str]

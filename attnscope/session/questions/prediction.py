@@ -7,7 +7,8 @@ from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Prediction
-from attnscope.session.reading import Reading, read_target
+from attnscope.session.entering import read_target
+from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind
 
 TOP = 5  # guesses

@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnscope.session.selection import choose, parse
 from attnscope.errors import InputError, listed
+from attnscope.session.selection import choose, parse
 
 
 @pytest.mark.parametrize(
