@@ -16,10 +16,12 @@ from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import pair_document, read_pair
 from attnscope.results.stored.head import read_attention
+from attnscope.results.stored.view import read_view, view_document
 
 _VALUES, _TOGETHER = Float[np.ndarray, "layer head"], Float[np.ndarray, " layer"]
 _ROW, _VECTOR, _ALLOWED = Float[np.ndarray, " key"], Float[np.ndarray, " width"], Bool[np.ndarray, " key"]
-_OF_WORD = {"query": "q", "key": "k", "value": "v", "output": "output"}
+# what an old file calls the word's vectors, and where it has none whose width they share
+_OF_WORD = {"q": ("query",) * 2, "k": ("key", "query"), "v": ("value", "output"), "output": ("output",) * 2}
 _VECTORS = ("query", "key", "value", "output", "unrotated key")
 
 
@@ -39,6 +41,8 @@ def _(result: Comparison, arrays: bool = True) -> dict[str, Value]:
         "provenance": provenance(result.a.head.provenance),
         "vectors": [each.vector for each in result.similarities],
     }
+    if result.a.view is not None:
+        described |= {"words": result.words, "special": result.special.value}
     if arrays:
         described |= {"cosine": _cosines(result), "divergence": _divergence(result)}
     return described | {"a": _side(result.a, arrays), "b": _side(result.b, arrays)}
@@ -62,7 +66,11 @@ def _divergence(result: Comparison) -> dict[str, Value] | None:
 
 
 def _side(side: Side, arrays: bool) -> dict[str, Value]:
-    """One side; `shown` is its head in full, `certificates` are those of all heads that are compared."""
+    """One side; `shown` is its head in full, `certificates` are those of all heads that are compared.
+
+    Where the head is looked at by words or without special tokens, `view` is that, and `pieces` are the
+    positions of the word's tokens; `position` is that of the first.
+    """
     head = side.head
     told = {
         "name": head.name,
@@ -78,22 +86,21 @@ def _side(side: Side, arrays: bool) -> dict[str, Value]:
     }
     every = [[certificate(one) for one in layer] for layer in side.certificates]
     shown = {"certificates": every, "shown": document(head, arrays)}
-    return told | (_of_side(side) if arrays else {}) | shown
+    if side.view is not None:
+        shown |= {"pieces": [*side.pieces], "view": view_document(side.view, arrays)}
+    own = {"scaled": None, **_of_side(side)} if arrays else {}
+    return told | own | shown
 
 
 def _of_side(side: Side) -> dict[str, Value]:
-    """What the word has in the head that is shown: its row by key, and its vectors by dim."""
-    head, place = side.head, side.position
-    found = {
-        "weights": side.weights,
-        "scaled": head.scaled[place],
-        "allowed": head.allowed[place],
-        "query": head.q[place],
-        "output": head.output[place],
-    }
-    if head.kind is not Kind.CROSS:
-        found |= {"key": head.k[place], "value": head.v[place]}
-    return found
+    """What the word has in the head that is shown: its row by key, and its vectors by dim.
+
+    Scaled scores belong to single tokens: where the row is over words, or leaves tokens out, there are none.
+    """
+    vectors = side.vectors
+    scaled = {"scaled": side.head.scaled[side.position]} if side.view is None else {}
+    row = {"weights": side.weights, **scaled, "allowed": side.allowed}
+    return row | {name: vectors[name] for name in ("query", "output", "key", "value") if name in vectors}
 
 
 @arrays_of.register
@@ -111,6 +118,9 @@ def _(result: Comparison) -> Arrays:
         found |= {f"{letter}_verdicts": np.array(verdicts)}
         found |= {f"{letter}_{name}": array for name, array in _of_side(side).items()}
         found |= {f"{letter}_shown {name}": array for name, array in arrays_of(side.head).items()}
+        if side.view is not None:
+            row = {"weights": side.view.weights, "allowed": side.view.allowed}
+            found |= {f"{letter}_view {name}": array for name, array in row.items()}
     return found
 
 
@@ -123,6 +133,8 @@ def read(record: Record) -> Comparison:
     for side in sides.values():
         if [len(each) for each in side.certificates] != [len(heads)] * len(layers):
             raise Damaged("a side has not one certificate for each of the layers and heads")
+    if len({(side.view.words, side.view.special) if side.view else None for side in sides.values()}) > 1:
+        raise Damaged("its two sides are looked at in two ways")
     a, b = sides["a"].head, sides["b"].head
     if (a.layer, b.layer) not in layers or a.head not in heads:
         raise Damaged("the heads that are shown are none of those that are compared")
@@ -165,7 +177,12 @@ def _read_side(record: Record, letter: str) -> Side:
         certificates = record.get("certificates", tuple[tuple[Certificate, ...], ...])
     if not 0 <= position < len(head.query_tokens):
         raise Damaged(f"'position' is {position}, which is no token's")
-    return Side(head, position, certificates)
+    view = None
+    if "view" in record.told:
+        view = read_view(record.part("view").prefixed(f"{letter}_view "), head)
+        if view.query_row(position) is None:
+            raise Damaged("'view' leaves the word out")
+    return Side(head, position, certificates, view)
 
 
 def _old_certificates(record: Record) -> tuple[tuple[Certificate, ...], ...]:
@@ -187,9 +204,10 @@ def _old_head(record: Record, letter: str, position: int) -> HeadAttention:
     pairs, numbers = (len(query), len(key)), {name: record.get(name, int) for name in ("layer", "head")}
     fields: dict[str, Any] = dict.fromkeys(("softcap", "sink", "window"))
     fields |= {name: _at(position, own.array(name, _ROW), len(query)) for name in ("weights", "scaled")}
-    for name, field in _OF_WORD.items():
-        rows = len(query if name in ("query", "output") else key)
-        fields[field] = _at(position, _vector(own, name), rows)
+    for field, (name, like) in _OF_WORD.items():
+        vector = own.array(name, _VECTOR) if own.has(name) else np.full_like(own.array(like, _VECTOR), np.nan)
+        fields[field] = _at(position, vector, len(query if field in ("q", "output") else key))
+        own.sizes.pop("width")
     return HeadAttention(
         **numbers,
         **fields,
@@ -206,12 +224,6 @@ def _old_head(record: Record, letter: str, position: int) -> HeadAttention:
         certificate=record.get("certificate", Certificate),
         provenance=record.get("provenance", Provenance),
     )
-
-
-def _vector(record: Record, name: str) -> Float[np.ndarray, " width"]:
-    """A vector of the word, without dimensions where it is not stored."""
-    own = Record(record.told, record.arrays, record.prefix)
-    return np.asarray(own.array(name, _VECTOR)) if own.has(name) else np.empty(0)
 
 
 def _at(position: int, row: Float[np.ndarray, " column"], rows: int) -> Float[np.ndarray, "row column"]:

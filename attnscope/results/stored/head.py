@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.origin import Certificate
+from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
@@ -18,6 +19,7 @@ from attnscope.results.stored.codec.tokens import (
     special_mass,
     written,
 )
+from attnscope.results.stored.codec.typed import hints_of
 
 STAGES = ("scores", "scaled", "q", "k", "v", "output")
 _TERM = Float[np.ndarray, "query key"]
@@ -87,8 +89,13 @@ def read_head(record: Record) -> HeadWeights:
 def read_attention(record: Record) -> HeadAttention:
     """A head in full."""
     known = _common(record)
+    if record.old and not record.has("v"):
+        record.sizes["dim"] = record.sizes["value_dim"] = _old_dimensions(record)
     sink_by_query = record.get("sink_by_query", bool, before=False)
-    return made(HeadAttention, record, **known, terms=_terms(record), sink_by_query=sink_by_query)
+    head = made(HeadAttention, record, **known, terms=_terms(record), sink_by_query=sink_by_query)
+    if not head.q.shape[1]:
+        raise Damaged("'q' has no dimensions")
+    return head
 
 
 def _common(record: Record) -> dict[str, Value]:
@@ -100,6 +107,15 @@ def _common(record: Record) -> dict[str, Value]:
         "certificate": record.get("certificate", Certificate),
         "told_mass": mass,
     }
+
+
+def _old_dimensions(record: Record) -> int:
+    """How many dimensions a head had whose vectors are not all stored: its usual scale is 1/sqrt(dim)."""
+    if record.has("q"):
+        dimensions: int = record.array("q", hints_of(HeadAttention)["q"]).shape[1]
+        return dimensions
+    scale: float = record.get("scale", float)
+    return max(round(scale**-2), 1)
 
 
 def _terms(record: Record) -> Mapping[str, Float[np.ndarray, "query key"]]:

@@ -1,0 +1,207 @@
+"""What is written is read again: the same bytes, screens and pictures, for every kind of result."""
+
+import io
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import made_results as made
+import made_stored
+import numpy as np
+import pytest
+
+import attnscope
+from attnscope.errors import InputError
+from attnscope.render import files
+from attnscope.render.figure import figure_bytes, figure_of
+from attnscope.render.present.written import written
+from attnscope.render.saving import NO_PICTURE
+from attnscope.results import Result, Verification, load
+from attnscope.results.stored.codec.registry import READERS
+
+STORED = (".json", ".npz")
+# the picture of each kind once, and where a file holds something odd that is drawn
+DRAWN = [
+    "head with sink and terms", "returned weights", "view by words", "terms", "overview by words",
+    "overview of several measures", "projection", "report by words", "comparison of texts",
+    "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds",
+]  # fmt: skip
+LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
+
+
+@cache
+def original(name: str) -> Result:
+    return made_stored.MADE[name]()
+
+
+def stored(folder: Path, name: str, suffix: str) -> Result:
+    path = folder / f"stored{suffix}"
+    path.write_bytes(files.numbers(original(name), suffix))
+    return load(path)
+
+
+def json_of(folder: Path, document: object) -> Path:
+    path = folder / "changed.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_every_schema_is_among_the_kinds() -> None:
+    made_here = {json.loads(files.as_json(original(name)))["schema"] for name in made_stored.MADE}
+    assert made_here == set(READERS)
+
+
+@pytest.mark.parametrize("suffix", STORED)
+@pytest.mark.parametrize("name", made_stored.MADE)
+def test_a_result_that_is_read_is_written_as_the_same_bytes(tmp_path: Path, name: str, suffix: str) -> None:
+    again = stored(tmp_path, name, suffix)
+    assert type(again) is type(original(name))
+    assert files.numbers(again, suffix) == files.numbers(original(name), suffix)
+    assert files.as_csv(again) == files.as_csv(original(name))
+
+
+@pytest.mark.parametrize("suffix", STORED)
+@pytest.mark.parametrize("name", made_stored.MADE)
+def test_a_result_that_is_read_shows_the_same_on_a_terminal(tmp_path: Path, name: str, suffix: str) -> None:
+    again = stored(tmp_path, name, suffix)
+    assert written(again, width=100) == written(original(name), width=100)
+    assert repr(again) == repr(original(name))
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_result_that_is_read_is_drawn_as_the_same_picture(tmp_path: Path, name: str) -> None:
+    wanted = figure_bytes(figure_of(original(name)), "png")
+    assert figure_bytes(figure_of(stored(tmp_path, name, ".npz")), "png") == wanted
+    if name in LEFT_OUT:
+        with pytest.raises(InputError, match="npz"):
+            figure_of(stored(tmp_path, name, ".json"))
+    else:
+        assert figure_bytes(figure_of(stored(tmp_path, name, ".json")), "png") == wanted
+
+
+def test_every_kind_that_has_a_picture_is_drawn() -> None:
+    assert {type(original(name)) for name in made_stored.MADE} - {type(original(name)) for name in DRAWN} == {
+        *NO_PICTURE, type(original("head"))
+    } - {type(original(name)) for name in DRAWN}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", STORED)
+def test_numbers_that_are_none_come_back_as_what_they_were(tmp_path: Path, suffix: str) -> None:
+    head = stored(tmp_path, "head with sink and terms", suffix)
+    certificate = head.certificate
+    assert certificate.weight_error == certificate.output_tolerance == np.inf
+    assert np.isnan(certificate.output_error)
+    assert certificate.faults[1].output_error == -np.inf
+    assert np.isneginf(head.terms["mask"][0, 1:]).all()
+    assert np.isnan(head.scaled[0, 1:]).all()
+    path = tmp_path / f"nan{suffix}"
+    path.write_bytes(files.numbers(made.head(sink=np.nan), suffix))
+    assert np.isnan(load(path).sink)
+
+
+@pytest.mark.parametrize("suffix", STORED)
+def test_tokens_that_are_one_and_the_same_stay_so_and_others_do_not(tmp_path: Path, suffix: str) -> None:
+    same = stored(tmp_path, "head", suffix), stored(tmp_path, "head that was written", suffix)
+    assert [head.query_tokens is head.key_tokens for head in same] == [False, True]
+    equal = stored(tmp_path, "head of equal tokens", suffix)
+    assert equal.query_tokens == equal.key_tokens
+    assert equal.query_tokens is not equal.key_tokens
+    assert equal.query_tokens.texts[1] == equal.query_tokens.items[0].piece == made_stored.HALF
+
+
+def test_what_json_leaves_out_is_asked_for_by_the_name_of_the_file_that_has_it(tmp_path: Path) -> None:
+    overview = stored(tmp_path, "overview", ".json")
+    assert overview.weights is None
+    assert overview.special_mass == original("overview").special_mass
+    with pytest.raises(InputError, match="read its npz"):
+        files.as_npz(overview)
+    picture = stored(tmp_path, "picture", ".json").picture
+    assert picture.pixels is None
+    assert picture.size == (31, 52)
+    assert stored(tmp_path, "sound", ".json").sound.seconds == original("sound").sound.seconds
+
+
+# what is in a document for readers and follows from the rest; `exact` and `layout` are tried on their own
+FOLLOWS = {
+    "name", "verdict", "special_mass", "query_groups", "emptied_queries", "bytes_float32", "sink_weights",
+    "measure", "unit", "exact", "layout", "key_written", "row_written", "query_positions",
+}  # fmt: skip
+
+
+ONE_OF_EACH = [
+    "head with sink and terms", "view without special tokens", "terms", "overview by words", "verification",
+    "projection", "masked words", "report on a head with a sink", "comparison of layers", "worked example",
+    "scale study", "picture", "pictures", "sound", "sounds", "outline",
+]  # fmt: skip
+
+
+def without_each_key(name: str) -> Iterator[tuple[str, dict]]:
+    document = json.loads(files.as_json(original(name)))
+    for key in document:
+        yield key, {other: value for other, value in document.items() if other != key}
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_document_that_lacks_a_key_is_refused_or_not_the_same(tmp_path: Path, name: str) -> None:
+    wanted, unnoticed = files.as_json(original(name)), set()
+    document = json.loads(wanted)
+    empty = {key for key, value in document.items() if value is None or value == {}}
+    repeated = {*document.get("map", ()), *(("provenance",) if "a" in document else ())}  # parts say it too
+    for key, document in without_each_key(name):
+        try:
+            unnoticed |= {key} if files.as_json(load(json_of(tmp_path, document))) == wanted else set()
+        except InputError:
+            continue
+    assert unnoticed <= FOLLOWS | empty | repeated
+
+
+@pytest.mark.parametrize("suffix", STORED)
+def test_a_number_that_was_changed_is_not_the_same(tmp_path: Path, suffix: str) -> None:
+    result = original("head")
+    changed = result.weights.copy()
+    changed[2, 1] = np.nextafter(changed[2, 1], 1)
+    path = tmp_path / f"changed{suffix}"
+    other = type(result)(**{**vars(result), "weights": changed})
+    path.write_bytes(files.numbers(other, suffix))
+    assert files.numbers(load(path), suffix) != files.numbers(result, suffix)
+
+
+def test_an_array_that_an_npz_lacks_is_named(tmp_path: Path) -> None:
+    with np.load(io.BytesIO(files.as_npz(original("head"))), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "scores"}
+    path = tmp_path / "lacking.npz"
+    np.savez(path, allow_pickle=False, **arrays)
+    with pytest.raises(InputError, match="damaged: the array 'scores' is missing"):
+        load(path)
+
+
+def test_the_exit_of_a_failed_verification_is_the_same(tmp_path: Path) -> None:
+    again = stored(tmp_path, "verification of what is infinite", ".json")
+    assert isinstance(again, Verification)
+    assert (again.verdict, again.outputs[0].difference) == ("failed", np.inf)
+
+
+@pytest.fixture(scope="module")
+def real() -> dict[str, Result]:
+    """A report, an overview and the terms of a head of the bundled model, as every command makes them."""
+    model = attnscope.load("demo")
+    reading = model.read("the cat sat on the [MASK] because it was tired .")
+    return {
+        "report": reading.report(1, 2),
+        "overview": reading.overview(),
+        "head": reading.head(1, 2),
+        "map": reading.tsne(1, 2),
+        "prediction": reading.predict(),
+    }
+
+
+@pytest.mark.parametrize("suffix", STORED)
+@pytest.mark.parametrize("name", ["report", "overview", "head", "map", "prediction"])
+def test_a_result_of_the_bundled_model_comes_back_to_the_bit(
+    tmp_path: Path, real: dict[str, Result], name: str, suffix: str
+) -> None:
+    path = real[name].save(tmp_path / f"real{suffix}")
+    again = load(path)
+    assert files.numbers(again, suffix) == path.read_bytes()
+    assert written(again, width=100) == written(real[name], width=100)

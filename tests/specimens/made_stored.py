@@ -1,0 +1,207 @@
+"""One result of every kind and of every odd sort that a file has to hold, by name."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import made_comparison
+import made_media
+import made_outlines
+import made_reports
+import made_results as made
+import numpy as np
+
+from attnscope.analysis.views import viewed, viewed_overview
+from attnscope.results import (
+    Certificate,
+    Fault,
+    HeadAttention,
+    HeadTerms,
+    HeadWeights,
+    Influence,
+    Kind,
+    MeasureDescription,
+    NextSentence,
+    Overview,
+    Report,
+    Result,
+    Special,
+    Verdict,
+)
+from attnscope.results.worked import Given, Scoring, Worked
+from attnscope.tokens import Token, Tokens
+from attnscope.worked import example, look_up, scale_study, work_out
+
+HALF = "half \ud83d of one \\ud83d"
+
+
+def infinite() -> Certificate:
+    """A failed certificate whose errors are infinite where another has NaN."""
+    faults = (Fault("mask dropped", math.inf, math.nan, math.inf), Fault("sink dropped", 0.5, -math.inf, 2.0))
+    inf = math.inf
+    return Certificate(Verdict.FAILED, inf, 5e-7, math.nan, inf, "float32", faults, "not the model's")
+
+
+def sinking() -> HeadAttention:
+    """A causal head with a sink of every query's own, a soft cap and terms, one of them a mask of -inf."""
+    plain = made.head(causal=True, kind=Kind.DECODER, demo=True)
+    mask = np.where(plain.allowed, 0.0, -np.inf)
+    terms = {"alibi/slope ~1": np.arange(13.0) - np.arange(13.0)[:, None], "mask": mask}
+    more = {"softcap": 30.0, "sink_by_query": True, "window": 12, "notes": ("odd",), "terms": terms}
+    place = {"tower": "text_model", "block": 1, "blocks": 3}
+    return replace(made_reports.with_sink(plain), certificate=infinite(), **more, **place)
+
+
+def returned() -> HeadWeights:
+    """Weights that a model returned, whose rows sum to what they like."""
+    full = vars(made.head(made.DOOR, empty=[2], verdict=Verdict.UNCERTIFIED))
+    fields = {name: full[name] for name in HeadWeights.__dataclass_fields__}
+    return HeadWeights(**{**fields, "weights": full["weights"] * 0.9, "notes": ("summed over keys",)})
+
+
+def pieces() -> Tokens:
+    """A text that is cut into pieces of words, the last of it written by the model."""
+    plain = made.tokens(made.DOOR)
+    items = tuple(
+        replace(item, word=None if item.word is None else item.word // 2, part=1) for item in plain.items
+    )
+    return Tokens(("a question", *plain.texts), items, written="greedily")
+
+
+def of_pieces() -> HeadAttention:
+    tokens = pieces()
+    return made.head(query_tokens=tokens, key_tokens=tokens)
+
+
+def numbered() -> HeadAttention:
+    """Some queries of a longer input over tokens with half a character; equal, and yet not the same."""
+    numbers = (3, *range(7, 19))
+    tokens = replace(made.tokens(made.DOOR), numbers=numbers)
+    tokens = replace(tokens, texts=(*tokens.texts, HALF))
+    odd = Token(-1, HALF, HALF, (0, 3), 0, part=1, unknown=True)
+    tokens = replace(tokens, items=(odd, *tokens.items[1:]))
+    return made.head(query_tokens=tokens, key_tokens=replace(tokens))
+
+
+def terms(*, sink: bool = True) -> HeadTerms:
+    head = sinking() if sink else made.head()
+    scaled = head.scores * head.scale
+    capped = scaled if head.softcap is None else 30 * np.tanh(scaled / 30)
+    sinks = np.where(np.arange(13) == 4, -np.inf, 0.5) if sink else None
+    parts = (Influence("q·k x scale", 0.1, -2.5, math.inf, 0.25, 0.75), Influence("mask", *[math.nan] * 5))
+    normaliser = np.where(np.arange(13) == 2, np.nan, 1.5)
+    return HeadTerms(head, scaled, capped, sinks, normaliser, parts)
+
+
+def several_measures() -> Overview:
+    """Three measures, of which one has no meaning, and a head that looks at nothing."""
+    plain = made.overview(2, 3, made.AWKWARD, verdicts={(1, 2): Verdict.FAILED, (0, 1): Verdict.INCONCLUSIVE})
+    entropy = plain.scores["entropy"]
+    nothing = np.full((2, 3), np.nan)
+    described = MeasureDescription(name="made up", unit="", meaning="", most="∞", strong="high")
+    measures = {
+        "self": made.scores("self", nothing, absent="queries and keys are not the same tokens"),
+        "entropy": replace(entropy, even=nothing + 1),
+        "made up": replace(entropy, description=described, limits=(-1.0, 3.5)),
+    }
+    plain.strongest[0, 0], plain.strongest_weight[0, 0] = -1, np.nan
+    return replace(plain, scores=measures, sharing=(1, 4), tower="vision", notes=("odd",))
+
+
+def overview_of_pieces() -> Overview:
+    tokens = pieces()
+    return replace(made.overview(2, 3), query_tokens=tokens, key_tokens=tokens)
+
+
+def report(view: bool = True, **changed: object) -> Report:
+    head = of_pieces() if view else sinking()
+    seen = viewed(head, words=True, special=Special.RENORMALISE) if view else None
+    prediction = made_reports.masked(head, [4, 6], verdict=0.25)
+    return made_reports.report(head, prediction=prediction, view=seen, **changed)
+
+
+def projected() -> Worked:
+    """X with its matrices, a bias and the way back; rows are tokens, called alike as queries and keys."""
+    random = np.random.default_rng(2)
+    shapes = {"x": (3, 4), "wq": (4, 2), "wk": (4, 2), "wv": (4, 5), "bv": (1, 5), "wo": (5, 4)}
+    given = {name: Given(random.normal(size=shape)) for name, shape in shapes.items()}
+    return work_out(given, names={"token_names": ("the", "cat", "sat")}, name="made")
+
+
+def causal_numbers() -> Worked:
+    given = {name: Given(np.array(rows)) for name, rows in (
+        ("q", [[1.0, 0.5], [0.0, 2.0]]),
+        ("k", [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        ("v", [[1.0], [3.0], [5.0]]),
+    )}  # fmt: skip
+    return work_out(given, causal=True, name="made", scoring=Scoring.SCALED_DOT)
+
+
+def next_sentence() -> object:
+    plain = made_reports.masked(made.head(), [], verdict=0.5)
+    return replace(plain, next_sentence=NextSentence(math.nan, order=True))
+
+
+def projection_of_terms() -> object:
+    undefined = {"trustworthiness": math.nan, "correlation": math.nan, "settled": False, "centred": True}
+    return made.projection(sinking(), perplexity=3.3, **undefined)
+
+
+MADE: dict[str, Callable[[], Result]] = {
+    "head": lambda: made.head(made.AWKWARD, made.DOOR[:4], empty=[1], verdict=Verdict.FAILED),
+    "head with sink and terms": sinking,
+    "head of equal tokens": numbered,
+    "head that was written": of_pieces,
+    "returned weights": returned,
+    "view by words": lambda: viewed(of_pieces(), words=True),
+    "view without special tokens": lambda: viewed(made.head(empty=[3]), special=Special.HIDE),
+    "view of a cross head": lambda: viewed(made.head(key_names=made.AWKWARD), special=Special.RENORMALISE),
+    "view of returned weights": lambda: viewed(returned(), special=Special.RENORMALISE),
+    "terms": terms,
+    "terms without more": lambda: terms(sink=False),
+    "overview": lambda: made.overview(2, 3, made.AWKWARD, verdicts={(1, 2): Verdict.FAILED}),
+    "overview of several measures": several_measures,
+    "overview by words": lambda: viewed_overview(overview_of_pieces(), words=True),
+    "overview without special tokens": lambda: viewed_overview(
+        made.overview(2, 3), special=Special.RENORMALISE
+    ),
+    "verification": lambda: made.verification(2, 3, {(1, 2): Verdict.FAILED, (0, 0): Verdict.UNCERTIFIED}),
+    "verification of what is infinite": lambda: made.verification(2, 3, difference=math.inf),
+    "verification of no numbers": lambda: made.verification(2, 3, difference=math.nan),
+    "projection": made.projection,
+    "projection of a head with terms": projection_of_terms,
+    "masked words": lambda: made_reports.masked(made.head(), [4, 6], verdict=0.25),
+    "next word": lambda: made_reports.following(made.head()),
+    "written text": lambda: made_reports.written(made.head(key_names=made.DOOR[:5]), HALF),
+    "next sentence": next_sentence,
+    "report by words": report,
+    "report on a head with a sink": lambda: report(view=False),
+    "report on a query without key": lambda: made_reports.report(made.head(empty=[4])),
+    "comparison of texts": lambda: made_comparison.texts(verdict=Verdict.FAILED),
+    "comparison of cross-attention": made_comparison.cross,
+    "comparison of layers": made_comparison.layers,
+    "comparison of models": made_comparison.models,
+    "comparison of models of two spaces": lambda: made_comparison.models(one_space=False),
+    "worked example": lambda: example("fruit"),
+    "worked example with projections": projected,
+    "worked example with a mask": causal_numbers,
+    "worked dictionary": lambda: look_up({"apple": 9.0, "chair": 3.0}, ["chair"]),
+    "scale study": lambda: scale_study((1, 4, 16)),
+    "picture": made_media.picture_head,
+    "picture, all queries": lambda: made_media.picture_head(None),
+    "window of a picture": made_media.window_head,
+    "pictures": made_media.picture_grid,
+    "sound": made_media.sound_head,
+    "sound of words": made_media.spoken_head,
+    "sounds": made_media.sound_grid,
+    "outline": made_outlines.outline,
+    "outline of little": lambda: replace(
+        made_outlines.outline(),
+        storage=None,
+        cost=None,
+        unlisted="no network",
+        run="",
+        gaps=(),
+        revision=None,
+    ),
+}
