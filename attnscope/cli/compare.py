@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import Delivery, Request, Wanted, Writing, decoded, given
+from attnscope.cli.groups import Delivery, Looking, Request, Wanted, Writing, decoded, given
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.request import Inputs
@@ -16,7 +16,12 @@ TextB = Annotated[
     typer.Argument(metavar="TEXT_B", help="A second text with the word.", show_default=False),
 ]
 Word = Annotated[
-    str, typer.Option("--word", metavar="TOKEN", help="The word: a token's text or its position.")
+    str,
+    typer.Option(
+        "--word",
+        metavar="TOKEN",
+        help="The word: a token's text or its position; with --words a whole word's.",
+    ),
 ]
 WordB = Annotated[
     str | None,
@@ -91,6 +96,7 @@ def compare(
     wanted: Wanted,
     delivery: Delivery,
     *,
+    looking: Looking,
     writing: Writing,
     request: Request,
     output: Output,
@@ -99,7 +105,9 @@ def compare(
 
     How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
     side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
-    table has every layer.
+    table has every layer. With --words the vectors of a word are the means over its pieces. Rows are held
+    against each other as --special renormalise leaves them; --special hide only leaves special tokens out of
+    what is shown.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")
@@ -108,10 +116,10 @@ def compare(
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     if sides.layer_b is not None:
-        result = compare_layers(request, inputs[0], sides.word, wanted, sides.layer_b, output)
+        result = compare_layers(request, inputs[0], sides.word, wanted, sides.layer_b, output, looking)
     elif sides.model_b is not None:
         requests = request, replace(request, model=sides.model_b, revision=None)
-        result = compare_models(requests, inputs, sides.words, wanted, output)
+        result = compare_models(requests, inputs, sides.words, wanted, output, looking)
     else:
-        result = compare_inputs(request, inputs, sides.words, wanted, output)
+        result = compare_inputs(request, inputs, sides.words, wanted, output, looking)
     output.deliver(result, delivery)

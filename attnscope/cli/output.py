@@ -1,5 +1,6 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ class Output:
 
         focus = focus or WHOLE
         if delivery.targets:
+            os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
             from attnscope.render.saving import save
 
             for target in delivery.targets:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.arrays import Arrays
+from attnscope.cli.arrays.options import Arrays
+from attnscope.cli.arrays.typed import number
 from attnscope.cli.groups import Delivery
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.typed_arrays import number
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

@@ -36,6 +36,14 @@ def test_the_reference_is_what_the_commands_say(generate) -> None:
     assert (ROOT / "docs" / "cli.md").read_text("utf-8") == generate.cli_reference()
 
 
+def test_the_measures_are_those_of_the_registry(generate) -> None:
+    from attnscope.measures import MEASURES
+
+    page = (ROOT / "docs" / "measures.md").read_text("utf-8")
+    assert page == generate.measures_table()
+    assert all(f"| {name} |" in page for name in MEASURES)
+
+
 def test_the_readme_shows_what_the_program_prints(generate) -> None:
     assert len(generate.CONSOLE_BLOCK.findall(README)) >= 3
     assert settled(generate.with_output(README)) == settled(README)
@@ -46,10 +54,17 @@ def test_a_drifted_readme_would_be_noticed(generate) -> None:
     assert settled(generate.with_output(block)) != settled(block)
 
 
-def test_the_python_example_runs_and_prints_what_it_says(capsys) -> None:
-    code, said = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()
-    exec(compile(code, "README.md", "exec"), {})
-    assert settled(capsys.readouterr().out) == settled(said)
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_python_examples_run_and_print_what_they_say(page: str, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    blocks = re.findall(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL
+    )
+    names: dict[str, object] = {}
+    assert blocks
+    for code, said in blocks:  # one after the other, as in a notebook
+        exec(compile(code, page, "exec"), names)
+        assert settled(capsys.readouterr().out) == settled(said)
 
 
 def test_files_that_the_documentation_points_to_are_there() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.array_files import SINGLE, read_array, read_arrays
-from attnscope.cli.typed_arrays import typed
+from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
+from attnscope.cli.arrays.typed import typed
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:

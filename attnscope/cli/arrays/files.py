@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnscope.cli.typed_arrays import given
+from attnscope.cli.arrays.typed import given
 from attnscope.errors import InputError, one_line
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Arrays as a user gives them to `attnscope sdpa`: typed, or in files."""
