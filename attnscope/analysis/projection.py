@@ -12,8 +12,9 @@ from sklearn.manifold import TSNE, trustworthiness
 from sklearn.metrics import pairwise_distances
 from threadpoolctl import threadpool_limits
 
+from attnscope.analysis.points import points_of
 from attnscope.errors import InputError
-from attnscope.results import HeadAttention, MapSettings, Projection
+from attnscope.results import HeadAttention, HeadView, MapSettings, Projection
 from attnscope.results.projection import MAX_ITER
 
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
@@ -23,17 +24,22 @@ SMALLEST, LARGEST = 1e-15, 1e15  # entries within which scikit-learn's float32 c
 _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
 
 
-def projection(head: HeadAttention, settings: MapSettings | None = None) -> Projection:
+def projection(
+    head: HeadAttention, settings: MapSettings | None = None, view: HeadView | None = None
+) -> Projection:
     """The map of a head's queries and keys; the same bits for the same head and settings.
 
+    With a `view` of the head the points are what it shows: words, which have the mean vector of their
+    pieces, or tokens without the special ones; every figure is then about these points alone.
     A perplexity that the number of points does not allow is brought down to a third of it. Raises
     `InputError` where queries or keys are not finite, too large or too small, or have no distance.
     """
     settings = settings or MapSettings()
     if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
         raise InputError(f"{head.name} has queries or keys that are not finite: there is no map of them")
-    keys = centred_on(head.k, head.q) if settings.centre_keys else head.k
-    points = np.concatenate([head.q, keys])
+    shown = points_of(head, view)
+    keys = centred_on(shown.keys, shown.queries) if settings.centre_keys else shown.keys
+    points = np.concatenate([shown.queries, keys])
     _check(head, points, settings)
     perplexity = min(settings.perplexity, (len(points) - 1) / 3)
     ceiling = settings.max_iter or (MAX_ITER if len(points) <= SMALL else MAX_ITER_LARGE)
@@ -41,11 +47,11 @@ def projection(head: HeadAttention, settings: MapSettings | None = None) -> Proj
     bound = ceiling if settings.max_iter else min(ceiling, SETTLED)
     places, iterations, divergence = _plane(points, perplexity, bound, settings)
     neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
-    distance = pairwise_distances(head.q, keys, metric=settings.metric)
+    distance = pairwise_distances(shown.queries, keys, metric=settings.metric)
     return Projection(
         head=head,
-        queries=places[: len(head.q)],
-        keys=places[len(head.q) :],
+        queries=places[: len(shown.queries)],
+        keys=places[len(shown.queries) :],
         distance=distance,
         metric=settings.metric,
         centred=settings.centre_keys,
@@ -60,7 +66,9 @@ def projection(head: HeadAttention, settings: MapSettings | None = None) -> Proj
         neighbours=neighbours,
         correlation=float("nan")
         if _coincide(points)
-        else rank_correlation(distance[head.allowed], head.scaled[head.allowed]),
+        else rank_correlation(distance[shown.allowed], shown.scaled[shown.allowed]),
+        view=view,
+        view_scaled=None if view is None else shown.scaled,
     )
 
 

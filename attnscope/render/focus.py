@@ -72,5 +72,5 @@ def _stage(result: Result, wanted: str | None) -> Show:
 
 def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[Tokens, Tokens]:
     """The tokens that ask and those that are asked."""
-    shown = result.head if isinstance(result, HeadTerms | Projection) else result
+    shown = result.head if isinstance(result, HeadTerms) else result
     return shown.query_tokens, shown.key_tokens

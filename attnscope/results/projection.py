@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.heads import HeadAttention
 from attnscope.results.origin import Verdict
 from attnscope.results.presented import Presented
+from attnscope.results.view import HeadView
+from attnscope.tokens import Tokens
 
 METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
 MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
@@ -48,6 +50,11 @@ class Projection(Presented):
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
     over all allowed pairs: -1 where near always means a high score. Both are NaN where undefined.
+
+    With a `view` of the head the points are its words, or its tokens without the special ones, in that
+    order. A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled
+    scores over the pairs of pieces that are allowed, NaN where none is. `query_tokens`, `key_tokens`,
+    `weights`, `scaled`, `allowed` and `answered` are those of the points.
     """
 
     head: HeadAttention
@@ -66,17 +73,53 @@ class Projection(Presented):
     trustworthiness: float
     neighbours: int
     correlation: float
+    view: HeadView | None = None
+    view_scaled: Float[np.ndarray, "query key"] | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of the head's certificate."""
         return self.head.verdict
 
+    @property
+    def shown(self) -> HeadAttention | HeadView:
+        """What the points are of: the view where there is one, else the head."""
+        return self.view or self.head
+
+    @property
+    def query_tokens(self) -> Tokens:
+        return self.shown.query_tokens
+
+    @property
+    def key_tokens(self) -> Tokens:
+        return self.shown.key_tokens
+
+    @property
+    def weights(self) -> Float[np.ndarray, "query key"]:
+        return self.shown.weights
+
+    @property
+    def scaled(self) -> Float[np.ndarray, "query key"]:
+        return self.head.scaled if self.view_scaled is None else self.view_scaled
+
+    @property
+    def allowed(self) -> Bool[np.ndarray, "query key"]:
+        return self.shown.allowed
+
+    @property
+    def answered(self) -> Bool[np.ndarray, " query"]:
+        """Which queries have a key that they may look at; in a view also any weight left on one."""
+        return self.shown.answered
+
     def ranked_keys(self, query: int) -> Int[np.ndarray, " key"]:
-        """Positions of the keys that `query` may look at, the largest weight first, ties by position."""
-        weights = np.where(self.head.allowed[query], self.head.weights[query], -1.0)
+        """Positions of the keys that `query` may look at, the largest weight first, ties by position.
+
+        There are none where a view leaves no weight on any key.
+        """
+        looked_at = self.allowed[query] & self.answered[query]
+        weights = np.where(looked_at, self.weights[query], -1.0)
         order = np.argsort(-weights, kind="stable")
-        return order[: int(self.head.allowed[query].sum())]
+        return order[: int(looked_at.sum())]
 
     def rank(self, query: int, key: int) -> int | None:
         """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.map.words import points_words
 from attnscope.results import Projection
 from attnscope.results.stored.projection import FIGURES, SETTINGS
 
@@ -12,10 +13,10 @@ from attnscope.results.stored.projection import FIGURES, SETTINGS
 def _(result: Projection) -> Iterator[Row]:
     yield "side", "position", "token", "x", "y"
     for side, tokens, places in (
-        ("query", result.head.query_tokens, result.queries),
-        ("key", result.head.key_tokens, result.keys),
+        ("query", result.query_tokens, result.queries),
+        ("key", result.key_tokens, result.keys),
     ):
-        for position, (label, (x, y)) in enumerate(zip(tokens.labels, places, strict=True)):
+        for position, label, (x, y) in zip(tokens.positions, tokens.labels, places, strict=True):
             yield side, position, label, exact(x), exact(y)
 
 
@@ -25,3 +26,4 @@ def _(result: Projection) -> Iterator[tuple[str, object]]:
     yield from comments.dispatch(object)(result)
     yield "certificate", certificate_words(result.head.certificate)
     yield from ((name, getattr(result, name)) for name in SETTINGS + FIGURES)
+    yield from (("points", phrase) for phrase in points_words(result))

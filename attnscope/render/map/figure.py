@@ -11,7 +11,14 @@ from attnscope.render.kit.header import written_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.map.plot import draw_map, map_frame
-from attnscope.render.map.words import DISCLAIMER, correlation_words, settings_words, trust_words
+from attnscope.render.map.words import (
+    DISCLAIMER,
+    correlation_words,
+    kind_words,
+    points_words,
+    settings_words,
+    trust_words,
+)
 from attnscope.results import Projection
 
 
@@ -32,14 +39,16 @@ def map_figure(
 def _map_words(result: Projection) -> Words:
     head, written = result.head, written_words(result.head.query_tokens)
     trust = (trust_words(result), correlation_words(result), DISCLAIMER)
+    points = points_words(result)
     foot = (
         *trust,
+        *([" · ".join(points)] if points else []),
         " · ".join([*settings_words(result), *([written] if written else [])]),
         certificate_words(head.certificate),
         source_words(head.provenance),
     )
     return Words(
-        heading_words(head, "t-SNE map" if result.settled else "t-SNE map that DID NOT SETTLE"),
+        heading_words(head, kind_words(result)),
         sentence_words(head),
         foot,
     )

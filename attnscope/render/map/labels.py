@@ -65,8 +65,8 @@ def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
     """One mark for each point, one for several that coincide; those that stand out come first."""
     found: dict[tuple[object, ...], Mark] = {}
     for side, tokens, places in (
-        ("query", result.head.query_tokens, result.queries),
-        ("key", result.head.key_tokens, result.keys),
+        ("query", result.query_tokens, result.queries),
+        ("key", result.key_tokens, result.keys),
     ):
         for position, place in enumerate(plane.inches(places)):
             bold = focus.stands_out(side, position)
@@ -94,7 +94,7 @@ def _name(tokens: Tokens, position: int) -> str:
     """The token's label; one that has to be cut carries its position instead of its end."""
     name, label = settled(tokens.names[position]), tokens.labels[position]
     cut = fit(name, _WIDEST_NAME)
-    number = f"@{position}" if cut != name or label != tokens.names[position] else ""
+    number = f"@{tokens.positions[position]}" if cut != name or label != tokens.names[position] else ""
     return (LEFT_TO_RIGHT if name.endswith(LEFT_TO_RIGHT) else "") + cut + number
 
 
@@ -102,9 +102,11 @@ def _weight(result: Projection, focus: Focus, key: int) -> str:
     """What a linked key's label adds to its name; a chosen key that is masked says so."""
     if focus.query is None or not focus.stands_out("key", key):
         return ""
-    if not result.head.allowed[focus.query, key]:
+    if not result.allowed[focus.query, key]:
         return " masked"
-    weight = float(result.head.weights[focus.query, key])
+    if not result.answered[focus.query]:
+        return ""
+    weight = float(result.weights[focus.query, key])
     return f" {weight_text(weight)}" if weight >= _LEAST else f" <{weight_text(_LEAST)}"
 
 

@@ -65,7 +65,7 @@ def _draw_links(result: Projection, axes: Axes, focus: Focus) -> None:
     axes.add_collection(
         LineCollection(
             [(start, result.keys[key]) for key in keys],
-            linewidths=LINK_WIDTH * result.head.weights[focus.query, keys],
+            linewidths=LINK_WIDTH * result.weights[focus.query, keys],
             colors=_LINK_INK,
             capstyle="butt",
             zorder=1,

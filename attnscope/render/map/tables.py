@@ -13,6 +13,8 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
+from attnscope.render.kit.stage import NOTHING_LEFT
+from attnscope.render.map.words import elsewhere_words, keyless_words
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
@@ -22,17 +24,17 @@ _LEAST_NAME, _WIDEST_NAME = 6, 16
 
 def ranked(result: Projection, query: int, width: int) -> list[Text]:
     """The keys that `query` may look at, the largest weight first."""
-    head, keys = result.head, result.ranked_keys(query)
-    title = line(("query ", DIM), (_named(head.query_tokens, query).lstrip(), HEADING))
+    keys = result.ranked_keys(query)
+    title = line(("query ", DIM), (_named(result.query_tokens, query).lstrip(), HEADING))
     if not keys.size:
-        return [title, line("has no valid key")]
+        return [title, line(keyless_words(result, query))]
     listed = keys[:MOST_KEYS]
-    scores, distances = _column(head.scaled[query, listed]), _column(result.distance[query, listed], 3)
+    scores, distances = _column(result.scaled[query, listed]), _column(result.distance[query, listed], 3)
     rows = [
         [
             str(rank + 1),
-            _named(head.key_tokens, key),
-            weight_text(head.weights[query, key], 3),
+            _named(result.key_tokens, key),
+            weight_text(result.weights[query, key], 3),
             score,
             distance,
         ]
@@ -43,46 +45,45 @@ def ranked(result: Projection, query: int, width: int) -> list[Text]:
 
 
 def _remarks(result: Projection, query: int) -> list[Text]:
-    """What the table leaves out: further keys, masked keys, the share of a sink."""
-    head, keys = result.head, result.ranked_keys(query)
-    remarks = []
+    """What the table leaves out: further keys, masked keys, the share of a sink and of special tokens."""
+    keys, remarks = result.ranked_keys(query), []
     if (further := keys[MOST_KEYS:]).size:
-        share = weight_text(float(head.weights[query, further].sum()))
+        share = weight_text(float(result.weights[query, further].sum()))
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
-    if masked := len(head.key_tokens) - len(keys):
+    if masked := len(result.key_tokens) - len(keys):
         remarks.append(f"{counted(masked, 'key')} masked")
-    if head.sink is not None:
-        remarks.append(f"the sink takes {weight_text(float(1 - head.weights[query, keys].sum()))}")
+    if elsewhere := elsewhere_words(result):
+        remarks.append(f"{elsewhere} {weight_text(float(1 - result.weights[query, keys].sum()))}")
     return [line((" · ".join(remarks), DIM))] if remarks else []
 
 
 def compared(result: Projection, queries: Sequence[int], key: int, width: int) -> list[Text]:
     """One key as each of `queries` sees it, and in words whether weight and distance agree."""
-    head = result.head
-    scores = _column(head.scaled[list(queries), key])
+    scores = _column(result.scaled[list(queries), key])
     distances = _column(result.distance[list(queries), key], 3)
     rows = []
     for query, score, distance in zip(queries, scores, distances, strict=True):
-        seen, rank = ["masked", "-", "-"], result.rank(query, key)
+        rank = result.rank(query, key)
+        seen = ["-" if result.allowed[query, key] else "masked", "-", "-"]
         if rank is not None:
             place = f"{rank} of {len(result.ranked_keys(query))}"
-            seen = [weight_text(head.weights[query, key], 3), place, score]
-        rows.append([_named(head.query_tokens, query), *seen, distance])
-    title = line(("key ", DIM), (_named(head.key_tokens, key).lstrip(), HEADING))
+            seen = [weight_text(result.weights[query, key], 3), place, score]
+        rows.append([_named(result.query_tokens, query), *seen, distance])
+    title = line(("key ", DIM), (_named(result.key_tokens, key).lstrip(), HEADING))
     headings = ["query", "weight", "rank", "scaled", "distance"]
     return [title, *_table(headings, rows, [0], width), *_agreement(result, queries, key)]
 
 
 def _agreement(result: Projection, queries: Sequence[int], key: int) -> list[Text]:
     """Whether, of two queries, the one that is nearer to `key` gives it the larger weight."""
-    if len(set(queries)) != 2 or not result.head.allowed[list(queries), key].all():
+    if len(set(queries)) != 2 or any(result.rank(query, key) is None for query in queries):
         return []
     first, second = queries
-    weights, distances = result.head.weights[:, key], result.distance[:, key]
+    weights, distances = result.weights[:, key], result.distance[:, key]
     if weights[first] == weights[second] or not abs(distances[first] - distances[second]) > 0:
         return []
     heavier, lighter = (first, second) if weights[first] > weights[second] else (second, first)
-    names = [result.head.query_tokens.labels[query] for query in (heavier, lighter)]
+    names = [result.query_tokens.labels[query] for query in (heavier, lighter)]
     if distances[heavier] < distances[lighter]:
         return [Text(f"{settled(names[0])} gives it the larger weight, and is nearer to it")]
     told = f"{settled(names[0])} gives it the larger weight, although {settled(names[1])} is nearer to it"
@@ -91,22 +92,24 @@ def _agreement(result: Projection, queries: Sequence[int], key: int) -> list[Tex
 
 def nearest(result: Projection, width: int) -> list[Text]:
     """Of every query the key with the largest weight and the key at the smallest distance."""
-    head = result.head
     rows, agreeing = [], 0
-    shown = np.where(head.allowed, result.distance, np.inf)
+    shown = np.where(result.allowed, result.distance, np.inf)
     distances = _column(shown.min(axis=1), 3)
-    for query in np.flatnonzero(head.answered).tolist():
+    for query in np.flatnonzero(result.answered).tolist():
         strongest, nearest = int(result.ranked_keys(query)[0]), int(shown[query].argmin())
         agreeing += strongest == nearest
-        strong = [_named(head.key_tokens, strongest), weight_text(head.weights[query, strongest], 3)]
-        near = [_named(head.key_tokens, nearest), distances[query], "" if strongest == nearest else "≠"]
-        rows.append([_named(head.query_tokens, query), *strong, *near])
+        strong = [_named(result.key_tokens, strongest), weight_text(result.weights[query, strongest], 3)]
+        near = [_named(result.key_tokens, nearest), distances[query], "" if strongest == nearest else "≠"]
+        rows.append([_named(result.query_tokens, query), *strong, *near])
     table = _table(
         ["query", "strongest key", "weight", "nearest key", "distance", ""], rows, [0, 1, 3], width
     )
     told = f"the nearest key is the strongest for {agreeing} of {counted(len(rows), 'query')}"
-    if without := len(head.answered) - len(rows):
+    emptied = result.view.emptied if result.view else 0
+    if without := len(result.answered) - len(rows) - emptied:
         told += f" · {counted(without, 'query')} without a valid key"
+    if emptied:
+        told += f" · {counted(emptied, 'query')} with {NOTHING_LEFT}"
     return [*table, Text(told, style=DIM)]
 
 
@@ -129,9 +132,9 @@ def _table(
 
 def _named(tokens: Tokens, position: int) -> str:
     """`4 door`, the name cut where it is long."""
-    digits = len(str(len(tokens) - 1))
+    digits = len(str(max(tokens.positions)))
     name = settled(tokens.names[position])
-    return f"{position:>{digits}} {left(name, min(cell_len(name), _WIDEST_NAME))}"
+    return f"{tokens.positions[position]:>{digits}} {left(name, min(cell_len(name), _WIDEST_NAME))}"
 
 
 def _column(values: Float[np.ndarray, " row"], decimals: int = 2) -> list[str]:

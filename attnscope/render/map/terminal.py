@@ -11,7 +11,13 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
 from attnscope.render.map.tables import compared, nearest, ranked
-from attnscope.render.map.words import DISCLAIMER, correlation_words, settings_words, trust_words
+from attnscope.render.map.words import (
+    DISCLAIMER,
+    correlation_words,
+    points_words,
+    settings_words,
+    trust_words,
+)
 from attnscope.results import Projection
 
 _BETWEEN = 4
@@ -36,7 +42,14 @@ def projection(result: Projection, queries: Sequence[int], key: int | None, widt
 
 def _honesty(result: Projection) -> list[RenderableType]:
     settled_words = Text(" · ".join(settings_words(result)), style=DIM if result.settled else _BAD)
-    return [settled_words, Text(trust_words(result)), Text(correlation_words(result)), Text(DISCLAIMER, DIM)]
+    points = points_words(result)
+    return [
+        settled_words,
+        *([Text(" · ".join(points), DIM)] if points else []),
+        Text(trust_words(result)),
+        Text(correlation_words(result)),
+        Text(DISCLAIMER, DIM),
+    ]
 
 
 def _beside(blocks: list[list[Text]], width: int) -> list[RenderableType]:

@@ -4,6 +4,8 @@ import math
 
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
+from attnscope.render.kit.weights_words import JOINED, divides, view_words
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
@@ -48,13 +50,70 @@ def settings_words(result: Projection) -> list[str]:
     return ["t-SNE", f"{result.metric} distance", *keys, perplexity, f"seed {result.seed}", _ending(result)]
 
 
+def kind_words(result: Projection) -> str:
+    """What is drawn: `t-SNE map of words`."""
+    points = " of words" if result.view is not None and result.view.words else ""
+    return f"t-SNE map{points}" if result.settled else f"t-SNE map{points} that DID NOT SETTLE"
+
+
+def points_words(result: Projection) -> list[str]:
+    """What the points of a view are, what was left out, what is proved; nothing of a map of all tokens."""
+    view = result.view
+    if view is None:
+        return []
+    points = ["points are words: mean vectors and mean scores of their pieces"] if view.words else []
+    weights = [f"weights by {each}" if each == JOINED else each for each in view_words(view)]
+    return [*points, *_left_out(result), *weights]
+
+
+def _left_out(result: Projection) -> list[str]:
+    """Which points there are not, and where their weight is."""
+    if not _leaves_out(result, "query") and not _leaves_out(result, "key"):
+        return []
+    if result.view is not None and divides(result.view):
+        return ["special tokens left out, rows divided by what remains"]
+    holding = "they and the sink hold" if result.head.sink is not None else "they hold"
+    rest = f": {holding} the rest of each row" if _leaves_out(result, "key") else ""
+    return [f"special tokens left out{rest}"]
+
+
+def _leaves_out(result: Projection, side: str) -> bool:
+    """Whether the view lacks tokens that the head has among its queries, or keys."""
+    view = result.view
+    if view is None:
+        return False
+    if side == "query":
+        return sum(map(len, view.query_groups)) < len(result.head.query_tokens)
+    return sum(map(len, view.key_groups)) < len(result.head.key_tokens)
+
+
+def elsewhere_words(result: Projection) -> str:
+    """Who takes what a row lacks to 1, with the verb; empty where it lacks nothing."""
+    if result.view is not None and divides(result.view):
+        return ""
+    sink = result.head.sink is not None
+    if _leaves_out(result, "key"):
+        return "special tokens and the sink take" if sink else "special tokens take"
+    return "the sink takes" if sink else ""
+
+
+def keyless_words(result: Projection, query: int) -> str:
+    """Why `query` has no key to show."""
+    return f"has {NOTHING_LEFT if _emptied(result, query) else NO_KEY}"
+
+
+def _emptied(result: Projection, query: int) -> bool:
+    """Whether the query had a key before the view left out some."""
+    view = result.view
+    return view is not None and bool(result.head.answered[list(view.query_groups[query])].any())
+
+
 def title_words(result: Projection, query: int, key: int | None, linked: int) -> tuple[str, str]:
     """Two lines: which query is looked at, or query and key; and what is shown or known of them."""
-    head = result.head
-    named = f"query {token_name(head.query_tokens, query)}"
-    keys = int(head.allowed[query].sum())
+    named = f"query {token_name(result.query_tokens, query)}"
+    keys = len(result.ranked_keys(query))
     if not keys:
-        return named, "has no valid key"
+        return named, keyless_words(result, query)
     if key is None:
         return (
             named,
@@ -66,11 +125,11 @@ def title_words(result: Projection, query: int, key: int | None, linked: int) ->
         "masked"
         if rank is None
         else (
-            f"weight {weight_text(head.weights[query, key], 3)} · rank {rank} of {keys}"
-            f" · scaled score {head.scaled[query, key]:.2f}"
+            f"weight {weight_text(result.weights[query, key], 3)} · rank {rank} of {keys}"
+            f" · scaled score {result.scaled[query, key]:.2f}"
         )
     )
-    return f"{named} → key {token_name(head.key_tokens, key)}", f"{seen} · {distance}"
+    return f"{named} → key {token_name(result.key_tokens, key)}", f"{seen} · {distance}"
 
 
 def token_name(tokens: Tokens, position: int) -> str:

@@ -66,8 +66,12 @@ def _view(result: HeadView) -> list[str]:
     return [f"{name} by {how}" if result.words else f"{name}, {how}", *rest]
 
 
-def _of_head(result: HeadTerms | Projection) -> list[str]:
+def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
+
+
+def _map(result: Projection) -> list[str]:
+    return _head(result.head) if result.view is None else _view(result.view)
 
 
 def _report(result: Report) -> list[str]:
@@ -124,10 +128,10 @@ def _outline(result: Outline) -> list[str]:
 _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
-    HeadTerms: _of_head,
+    HeadTerms: _terms,
     Overview: _overview,
     Verification: _verification,
-    Projection: _of_head,
+    Projection: _map,
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
