@@ -7,7 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.towers import Tower, choose_tower, layers_without, reading_text
 from attnscope.model.anatomy.without import without_attention
-from attnscope.model.media.perceive import sees, splices
 from attnscope.session import selection
 from attnscope.session.listener import Listener
 from attnscope.session.request import ROUTES, Wanted
@@ -96,6 +95,8 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
 
 def _tower_that_senses(built: Built, wanted: Wanted, listener: Listener) -> Tower:
     """What is wanted, else where a text looks at the picture or the sound, else what reads that itself."""
+    from attnscope.model.media.perceive import sees, splices  # loads what opens pictures and sounds
+
     kind = None if wanted.kind is None else Kind(wanted.kind)
     if kind is not None or wanted.tower is not None or len(built.towers) < 2:
         return choose_tower(built.towers, kind, wanted.tower, built.name)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from attnscope.errors import InputError
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
-from attnscope.model.media.perceive import read_media
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
@@ -42,6 +41,8 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
     """What the user gave as the model reads it; what its decoder reads is not settled yet."""
     model = opened.model
     if inputs.sensed:
+        from attnscope.model.media.perceive import read_media
+
         with listener.working("reading the file"):
             encoded: Encoded = read_media(
                 model, image=inputs.image, audio=inputs.audio, texts=inputs.texts(model)

@@ -1,7 +1,7 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
@@ -13,7 +13,6 @@ from attnscope.model.anatomy.sites import sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.model.media.perceive import Perceived, sees, window_names
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs
@@ -22,6 +21,7 @@ from attnscope.vocabulary import Kind, Route
 
 if TYPE_CHECKING:
     from attnscope.model.loading.answering import Task
+    from attnscope.model.media.perceive import Perceived
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,9 @@ class Reading:
         return {**self.encoded.inputs, **decoder}
 
     @property
-    def perceived(self) -> Perceived | None:
+    def perceived(self) -> "Perceived | None":
         """What was read, where that is a picture or a sound."""
-        return self.encoded if isinstance(self.encoded, Perceived) else None
+        return cast("Perceived", self.encoded) if self.asked.sensed else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,6 +109,8 @@ class Reading:
 
     def _senses(self, chosen: Chosen) -> bool:
         """Whether the keys of the attention are patches or frames themselves."""
+        from attnscope.model.media.perceive import sees
+
         return chosen.kind is Kind.CROSS or sees(self.model.module, chosen.tower.sites)
 
     def _with_windows_named(self, captured: Capture, chosen: Chosen) -> Capture:
@@ -122,6 +124,8 @@ class Reading:
             return captured
         path = next(site.path for site in chosen.tower.sites if layer in site.layers)
         own = next(site for site in sites(self.model.module) if site.path == path)
+        from attnscope.model.media.perceive import window_names
+
         names = window_names(self.model, perceived, own, size)
         if names is None:
             return captured

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from attnscope.analysis import comparison
+from attnscope.analysis.compared_word import Look
+from attnscope.analysis.views import groups_of
+from attnscope.analysis.words import joined
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison
@@ -12,7 +15,7 @@ from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 
 Words = tuple[str, str]
 Numbers = str | int | Sequence[int] | None
@@ -24,22 +27,29 @@ def compare_inputs(
     words: Words,
     wanted: Wanted,
     listener: Listener,
+    looking: Looking,
 ) -> Comparison:
     """A word in two inputs of one model: its vectors in every layer, one head in full."""
     first, chosen = open_chosen(request, inputs[0], wanted.all_layers, listener)
     choose_layers(first.model, chosen.tower, wanted.layer)  # refused before the second text is read
     second = read_inputs(Opened(first.model, first.task, chosen), inputs[1], listener)
-    return compare_readings((first, chosen), (second, chosen), words, wanted.layer)
+    return compare_readings((first, chosen), (second, chosen), words, wanted.layer, looking)
 
 
 def compare_layers(
-    request: ModelRequest, inputs: Inputs, word: str, wanted: Wanted, other: Numbers, listener: Listener
+    request: ModelRequest,
+    inputs: Inputs,
+    word: str,
+    wanted: Wanted,
+    other: Numbers,
+    listener: Listener,
+    looking: Looking,
 ) -> Comparison:
     """A word in two layers of one model, `wanted.layer` and `other`."""
     if wanted.layer is None:
         raise InputError("--layer-b needs --layer: the layer that it is compared with")
     opened = open_chosen(request, inputs, wanted.all_layers, listener)
-    return compare_in_layers(*opened, word, wanted.layer, other)
+    return compare_in_layers(*opened, word, wanted.layer, other, looking)
 
 
 def compare_models(
@@ -48,41 +58,56 @@ def compare_models(
     words: Words,
     wanted: Wanted,
     listener: Listener,
+    looking: Looking,
 ) -> Comparison:
     """A word under two models, of which one at a time is in memory."""
-    a = _side(open_chosen(requests[0], inputs[0], wanted.all_layers, listener), words[0], wanted.layer)
-    other = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
-    b = _side(other, words[1], wanted.layer, "the second model")
-    return _two_models(a, b, listener)
+    first = open_chosen(requests[0], inputs[0], wanted.all_layers, listener)
+    a = _side(first, words[0], wanted.layer, looking)
+    del first  # before the second model is loaded
+    second = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
+    b = _side(second, words[1], wanted.layer, looking, "the second model")
+    return _two_models(a, b, listener, looking)
 
 
 def compare_readings(
-    a: tuple[Reading, Chosen], b: tuple[Reading, Chosen], words: Words, layer: Numbers
+    a: tuple[Reading, Chosen],
+    b: tuple[Reading, Chosen],
+    words: Words,
+    layer: Numbers,
+    looking: Looking,
 ) -> Comparison:
     """A word in two readings: of one model in two texts, else under two models."""
     listener = a[0].listener
     if a[0].model is not b[0].model:
-        return _two_models(_side(a, words[0], layer), _side(b, words[1], layer, "the second model"), listener)
-    first = _side(a, words[0], layer, "the first text")
-    second = _side(b, words[1], layer, "the second text")
+        first = _side(a, words[0], layer, looking)
+        return _two_models(first, _side(b, words[1], layer, looking, "the second model"), listener, looking)
+    first = _side(a, words[0], layer, looking, "the first text")
+    second = _side(b, words[1], layer, looking, "the second text")
     with listener.working("comparing"):
         positions = first.position, second.position
         captures = first.captured, second.captured
-        found = comparison.compare_texts(*captures, positions, layers=first.layers, heads=first.heads)
+        heads, look = first.heads, _look(looking)
+        found = comparison.compare_texts(*captures, positions, layers=first.layers, heads=heads, look=look)
     return _noted(found, a[0], b[0])
 
 
 def compare_in_layers(
-    reading: Reading, chosen: Chosen, word: str, layer: Numbers, other: Numbers
+    reading: Reading,
+    chosen: Chosen,
+    word: str,
+    layer: Numbers,
+    other: Numbers,
+    looking: Looking,
 ) -> Comparison:
     """A word in two layers of one reading."""
     first, second = (_one(choose_layers(reading.model, chosen.tower, each)) for each in (layer, other))
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
-    position = _position(reading, chosen, word)
+    position = _position(reading, chosen, word, looking)
     with reading.listener.working("comparing"):
         captured = reading.capture(chosen, (first, second))
-        found = comparison.compare_layers(captured, position, (first, second), heads=chosen.heads)
+        two, look = (first, second), _look(looking)
+        found = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
     return _noted(found, reading, reading)
 
 
@@ -97,19 +122,26 @@ class _Side:
     notes: tuple[str, ...] = ()
 
 
-def _side(opened: tuple[Reading, Chosen], word: str, layer: Numbers, where: str = "") -> _Side:
+def _side(
+    opened: tuple[Reading, Chosen], word: str, layer: Numbers, looking: Looking, where: str = ""
+) -> _Side:
     reading, chosen = opened
     layers = choose_layers(reading.model, chosen.tower, layer)
-    position = _position(reading, chosen, word, where)
+    position = _position(reading, chosen, word, looking, where)
     with reading.listener.working("reading the attention"):
         return _Side(position, reading.capture(chosen), layers, chosen.heads, reading.notes)
 
 
-def _two_models(a: _Side, b: _Side, listener: Listener) -> Comparison:
+def _two_models(a: _Side, b: _Side, listener: Listener, looking: Looking) -> Comparison:
     with listener.working("comparing"):
         captures, positions = (a.captured, b.captured), (a.position, b.position)
-        found = comparison.compare_models(*captures, positions, layers=a.layers, heads=a.heads)
+        layers, look = a.layers, _look(looking)
+        found = comparison.compare_models(*captures, positions, layers=layers, heads=a.heads, look=look)
     return _noted(found, a, b)
+
+
+def _look(looking: Looking) -> Look:
+    return Look(looking.words, looking.treatment)
 
 
 def _noted(found: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
@@ -127,11 +159,15 @@ def _one(layers: tuple[int, ...]) -> int:
     return layers[0]
 
 
-def _position(reading: Reading, chosen: Chosen, word: str, where: str = "") -> int:
-    """Position of the word among the queries; a mistake says where the word is missing."""
+def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> int:
+    """Position of the word, of its first piece, among the queries; a mistake says where it is missing."""
     if reading.target is not None and chosen.kind != "encoder":
         where = " of ".join(part for part in ("the target", where) if part)
+    tokens = reading.tokens_of(chosen.kind)
     try:
-        return reading.tokens_of(chosen.kind).position(word)
+        if not looking.changes:
+            return tokens.position(word)
+        groups = groups_of(tokens, "query", looking.words, looking.treatment)
+        return groups[joined(tokens, groups).position(word)][0]
     except InputError as error:
         raise InputError(f"{where}: {error}" if where else str(error)) from error
