@@ -193,7 +193,7 @@ def test_a_measure_that_there_is_not_is_refused_with_those_that_there_are(text):
     with pytest.raises(InputError) as refused:
         parse_measures(text)
     (message,) = str(refused.value).splitlines()
-    assert message.endswith("entropy, confidence, distance, self, previous, next, first")
+    assert message.endswith(", ".join(MEASURES))
     assert "\x1b" not in message
 
 
