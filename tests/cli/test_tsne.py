@@ -118,3 +118,38 @@ def test_a_model_without_a_mask_reads_the_articles_sentence_without_one(attnscop
     result = attnscope("tsne", "-m", str(folder))
     assert result.exit_code == 0, result.stderr
     assert "I was watching the door when it opened." in result.stdout
+
+
+WORDS = ("tsne", "The detective was unlocking doors.", "-m", "demo", "--words", "--special", "hide")
+
+
+def test_points_are_words_and_a_query_is_named_by_its_word(attnscope, tmp_path: Path) -> None:
+    result = attnscope(*WORDS, "--query", "unlocking", "--key", "detective", "-o", "x.png", "-o", "x.npz")
+    assert result.exit_code == 0, result.stderr
+    assert "points are words" in result.stdout
+    assert (tmp_path / "x.png").exists()
+    with np.load(tmp_path / "x.npz") as arrays:
+        assert arrays["query_places"].shape == arrays["key_places"].shape == (6, 2)
+        assert arrays["map view weights"].shape == (6, 6)
+        assert arrays["weights"].shape == (16, 16)
+
+
+def test_the_document_of_a_map_without_a_view_has_no_key_of_one(attnscope) -> None:
+    plain, view = (document(attnscope(*options, "--json")) for options in (WORDS[:4], WORDS))
+    assert set(view) - set(plain) == {"view"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--query", "[CLS]"), "no token '[CLS]' in the input: tokens are 1 The, 2 detective, 11 was"),
+        (("--query", "was", "--key", "[SEP]"), "no token '[SEP]' in the input: tokens are 1 The"),
+        (("--query", "0"), "no token 0 in the input: positions 1"),
+        (("--special", "gone"), "--special is 'gone': show, hide, renormalise"),
+    ],
+)
+def test_what_a_map_of_words_does_not_show_is_told_in_one_line(attnscope, arguments, message) -> None:
+    result = attnscope(*WORDS, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -24,7 +24,8 @@ STORED = (".json", ".npz")
 # the picture of each kind once, and where a file holds something odd that is drawn
 DRAWN = [
     "head with sink and terms", "returned weights", "view by words", "terms", "overview by words",
-    "overview of several measures", "projection", "report by words", "comparison of texts",
+    "overview of several measures", "projection", "projection of words", "report by words",
+    "comparison of texts",
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs

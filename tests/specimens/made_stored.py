@@ -11,6 +11,7 @@ import made_reports
 import made_results as made
 import numpy as np
 
+from attnscope.analysis.points import points_of
 from attnscope.analysis.views import viewed, viewed_overview
 from attnscope.results import (
     Certificate,
@@ -23,6 +24,7 @@ from attnscope.results import (
     MeasureDescription,
     NextSentence,
     Overview,
+    Projection,
     Report,
     Result,
     Special,
@@ -147,6 +149,18 @@ def projection_of_terms() -> object:
     return made.projection(sinking(), perplexity=3.3, **undefined)
 
 
+def projection_of_words(special: Special = Special.HIDE) -> Projection:
+    """A map of words without special tokens, its places made up, its distances those of its points."""
+    head = of_pieces()
+    view = viewed(head, words=True, special=special)
+    points = points_of(head, view)
+    random = np.random.default_rng(5)
+    places = {"queries": random.normal(size=(len(points.queries), 2)) * 40}
+    places["keys"] = random.normal(size=(len(points.keys), 2)) * 40
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (points.queries, points.keys))
+    return made.projection(head, view=view, view_scaled=points.scaled, distance=1 - q @ k.T, **places)
+
+
 MADE: dict[str, Callable[[], Result]] = {
     "head": lambda: made.head(made.AWKWARD, made.DOOR[:4], empty=[1], verdict=Verdict.FAILED),
     "head with sink and terms": sinking,
@@ -170,6 +184,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "verification of no numbers": lambda: made.verification(2, 3, difference=math.nan),
     "projection": made.projection,
     "projection of a head with terms": projection_of_terms,
+    "projection of words": projection_of_words,
+    "projection without special tokens": lambda: projection_of_words(Special.RENORMALISE),
     "masked words": lambda: made_reports.masked(made.head(), [4, 6], verdict=0.25),
     "next word": lambda: made_reports.following(made.head()),
     "written text": lambda: made_reports.written(made.head(key_names=made.DOOR[:5]), HALF),
