@@ -23,8 +23,8 @@ def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special
 
     `InputError` where nothing is left to show, or the tokens do not say which words they belong to.
     """
-    queries = _groups(head.query_tokens, "query", words, special)
-    keys = _groups(head.key_tokens, "key", words, special)
+    queries = groups_of(head.query_tokens, "query", words, special)
+    keys = groups_of(head.key_tokens, "key", words, special)
     rows, columns = _members(queries, len(head.query_tokens)), _members(keys, len(head.key_tokens))
     same = head.query_tokens is head.key_tokens
     query_tokens = joined(head.query_tokens, queries)
@@ -69,8 +69,8 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
             "an overview shows entropies, and rows with hidden tokens have none: "
             "--special renormalise, or give one --layer and one --head"
         )
-    queries = _groups(overview.query_tokens, "query", words, special)
-    keys = _groups(overview.key_tokens, "key", words, special)
+    queries = groups_of(overview.query_tokens, "query", words, special)
+    keys = groups_of(overview.key_tokens, "key", words, special)
     scaled = special is Special.RENORMALISE
     weights = [
         [torch.from_numpy(regrouped(each, queries, keys, renormalise=scaled)) for each in row]
@@ -99,7 +99,7 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
     )
 
 
-def _groups(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
+def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
     """Words or single tokens, without the special ones unless they are shown."""
     groups = words_of(tokens) if words else tuple((i,) for i in range(len(tokens)))
     if special is Special.SHOW:

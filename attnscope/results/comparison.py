@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnscope.results.heads import HeadAttention
-from attnscope.results.origin import Certificate, Verdict
+from attnscope.results.origin import Certificate, Kind, Verdict
 from attnscope.results.presented import Presented
+from attnscope.results.special import Special
+from attnscope.results.view import HeadView
+from attnscope.tokens import Tokens
 
 
 class Between(StrEnum):
@@ -23,25 +26,93 @@ class Between(StrEnum):
 class Side:
     """One side: a head in full, the position of the word among its queries, and what is proved.
 
-    `certificates` are those of all heads whose numbers the comparison uses, by layer, then head.
+    `certificates` are those of all heads whose numbers the comparison uses, by layer, then head. `view` is
+    the head by words, or without special tokens, where it is looked at so; `position` is then that of the
+    word's first piece.
     """
 
     head: HeadAttention
     position: int
     certificates: tuple[tuple[Certificate, ...], ...]
+    view: HeadView | None = None
+
+    @property
+    def looked_at(self) -> HeadAttention | HeadView:
+        """The head as it is shown: by words or without special tokens, else as it is."""
+        return self.head if self.view is None else self.view
+
+    @property
+    def row(self) -> int:
+        """The row of what is `looked_at` that belongs to the word."""
+        row = self.position if self.view is None else self.view.query_row(self.position)
+        assert row is not None, "a word that the view leaves out is not compared"
+        return row
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """The positions of the word's tokens among the queries of the head."""
+        return (self.position,) if self.view is None else self.view.query_groups[self.row]
+
+    @property
+    def query_tokens(self) -> Tokens:
+        return self.looked_at.query_tokens
+
+    @property
+    def key_tokens(self) -> Tokens:
+        return self.looked_at.key_tokens
 
     @property
     def word(self) -> str:
-        return self.head.query_tokens.names[self.position]
+        return self.query_tokens.names[self.row]
 
     @property
     def weights(self) -> Float[np.ndarray, " key"]:
-        """What the word attends to."""
-        return np.asarray(self.head.weights[self.position])
+        """What the word attends to, as it is looked at."""
+        return np.asarray(self.looked_at.weights[self.row])
+
+    @property
+    def allowed(self) -> Bool[np.ndarray, " key"]:
+        """Which keys the word may look at."""
+        return np.asarray(self.looked_at.allowed[self.row])
+
+    @property
+    def whole_row(self) -> Float[np.ndarray, " token"]:
+        """The word's row over all tokens of the head: the mean over its pieces that have a key."""
+        rows = self.head.weights[list(self.pieces)]
+        return mean_of(rows, ~np.isnan(rows).any(axis=1))
+
+    @property
+    def special_weight(self) -> float | None:
+        """How much of `whole_row` lies on special tokens that the view leaves out; None where it has all."""
+        if self.view is None:
+            return None
+        kept = [position for group in self.view.key_groups for position in group]
+        hidden = np.setdiff1d(np.arange(len(self.head.key_tokens)), kept)
+        return float(self.whole_row[hidden].sum()) if len(hidden) else None
+
+    @property
+    def vectors(self) -> dict[str, Float[np.ndarray, " dim"]]:
+        """The word's own vectors in this head by name: means over its pieces.
+
+        The output is that over the pieces that have a key; in cross-attention there is no key and value.
+        """
+        pieces, head = list(self.pieces), self.head
+        whole = np.ones(len(pieces), dtype=bool)
+        own = {"query": mean_of(head.q[pieces], whole)}
+        if head.kind is not Kind.CROSS:
+            own |= {"key": mean_of(head.k[pieces], whole), "value": mean_of(head.v[pieces], whole)}
+        return own | {"output": mean_of(head.output[pieces], head.answered[pieces])}
 
     @property
     def every_certificate(self) -> tuple[Certificate, ...]:
         return tuple(certificate for layer in self.certificates for certificate in layer)
+
+
+def mean_of(
+    rows: Float[np.ndarray, "piece column"], counted: Bool[np.ndarray, " piece"]
+) -> Float[np.ndarray, " column"]:
+    """The mean over the `counted` rows, or over all where none is counted."""
+    return np.asarray(rows[counted if counted.any() else slice(None)].mean(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +121,7 @@ class Similarity:
 
     `vector` is `query`, `key`, `value`, `output` (of the head, before the output projection) or
     `unrotated key`. `together` takes the vectors of all the heads of a layer as one. NaN where one of the
-    two is zero or unknown.
+    two is zero or unknown. By words the vector of a word is the mean over its pieces.
     """
 
     vector: str
@@ -64,7 +135,9 @@ class Divergence:
 
     `jensen_shannon` in nats, 0 for equal rows to ln 2 for rows without a common key (Lin 1991);
     `total_variation`, 0 to 1, is the weight that would have to move. A sink counts as one more key. NaN
-    where a row has no key.
+    where a row has no key. By words a row is the mean over the pieces of the word, summed over those of
+    each key. Special tokens are keys like any others where they are only hidden; where rows are divided by
+    what remains without them, neither they nor a sink are counted.
     """
 
     jensen_shannon: Float[np.ndarray, "layer head"]
@@ -93,6 +166,16 @@ class Comparison(Presented):
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.a, self.b
+
+    @property
+    def words(self) -> bool:
+        """Whether words are compared, and not tokens."""
+        return self.a.view is not None and self.a.view.words
+
+    @property
+    def special(self) -> Special:
+        """What is done with special tokens in the rows of weights."""
+        return Special.SHOW if self.a.view is None else self.a.view.special
 
     @property
     def shown(self) -> tuple[int, int]:

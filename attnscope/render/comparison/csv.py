@@ -2,14 +2,19 @@
 
 from collections.abc import Iterator
 
+from attnscope.render.comparison.words import view_remarks
 from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.weights_words import key_groups
 from attnscope.results import Comparison
 
 
 @rows.register
 def _(result: Comparison) -> Iterator[Row]:
-    """One fact a row: a cosine or a divergence of two layers, or a weight of one side."""
+    """One fact a row: a cosine or a divergence of two layers, or a weight of one side.
+
+    Of a word or a token of a view `key` is the position of its first token in the head.
+    """
     yield "fact", "side", "layer_a", "layer_b", "head", "key", "token", "value"
     for i, pair in enumerate(result.layers):
         for each in result.similarities:
@@ -23,14 +28,16 @@ def _(result: Comparison) -> Iterator[Row]:
                 yield "total variation", "", *pair, head, "", "", exact(moved)
     layers = result.a.head.layer, result.b.head.layer
     for letter, side in zip("ab", result.sides, strict=True):
-        for key, label in enumerate(side.head.key_tokens.labels):
-            yield "weight", letter, *layers, side.head.head, key, label, exact(side.weights[key])
+        firsts = [group[0] for group in key_groups(side.looked_at)]
+        for key, label, weight in zip(firsts, side.key_tokens.labels, side.weights, strict=True):
+            yield "weight", letter, *layers, side.head.head, key, label, exact(weight)
 
 
 @comments.register
 def _(result: Comparison) -> Iterator[tuple[str, object]]:
     """The comments that any result has, then head, word, certificate, model and texts of each side."""
     yield from comments.dispatch(object)(result)
+    yield from (("weights", remark) for remark in view_remarks(result))
     for letter, side in zip("ab", result.sides, strict=True):
         head = side.head
         told = {

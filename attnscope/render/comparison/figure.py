@@ -29,13 +29,13 @@ def comparison_figure(result: Comparison) -> Figure:
 
 def _comparison_words(result: Comparison) -> Words:
     heading = f"{words.models(result)} · {words.subject(result)}"
-    heading += f" · {words.kinds(result)}"
+    heading += "".join(f" · {told}" for told in (words.looks(result), words.kinds(result)) if told)
     if result.verdict is not Verdict.CERTIFIED:
         heading += f" · {verdict_words(result.verdict)}"
     told = words.remarks(result)
     if has_layers(result):
         told.insert(0, words.curves(result))
-    if any((~side.head.allowed[side.position]).any() for side in result.sides):
+    if any((~side.allowed).any() for side in result.sides):
         told.insert(0, "grey: masked")
     if leaves_out(result):
         told.insert(0, f"of longer texts the {MOST_KEYS} strongest keys, in the order of the text")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 
-from attnscope.render.comparison.words import OPEN, attended_words, sentence, side_words
+from attnscope.render.comparison.words import OPEN, attended_words, nothing_words, sentence, side_words
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import weight_text
@@ -44,10 +44,10 @@ class Strip:
 
 def strip(result: Comparison, side: Side) -> Strip:
     """The layout that keeps every key of `side` legible: of many keys only the strongest, and the word."""
-    tokens = side.head.key_tokens
+    tokens = side.key_tokens
     keys = sorted({*descending(side.weights)[:MOST_KEYS], *_own(side)})
     names = tokens.names if len(keys) == len(tokens) else tokens.labels
-    high = _HIGH if max(len(each.head.key_tokens) for each in result.sides) <= _FEW else _LOW
+    high = _HIGH if max(len(each.key_tokens) for each in result.sides) <= _FEW else _LOW
     size = min(high * 72 * 0.72, 8.0)
     shown = [fit(settled(names[key]), _WIDEST_LABEL) for key in keys]
     width = _WIDE + _widest(shown, size) - _LETTER - _DOTS
@@ -75,7 +75,7 @@ def leaves_out(result: Comparison) -> bool:
 
 def _own(side: Side) -> list[int]:
     """The word itself among the keys; in cross-attention it is none of them."""
-    return [side.position] if side.head.query_tokens is side.head.key_tokens else []
+    return [side.row] if side.query_tokens is side.key_tokens else []
 
 
 def _widest(names: list[str], size: float) -> float:
@@ -92,7 +92,7 @@ def row_frame(result: Comparison, side: Side, *, titled: int) -> Frame:
 def draw_row(result: Comparison, side: Side, axes: Axes, *, titled: int) -> None:
     """One bar per key in the order of the text, the word itself darker; masked keys are greyed."""
     laid = strip(result, side)
-    allowed = side.head.allowed[side.position, laid.keys]
+    allowed = side.allowed[laid.keys]
     weights = np.where(allowed, np.nan_to_num(side.weights[laid.keys]), 0.0)
     own = [key in _own(side) for key in laid.keys]
     places = np.arange(len(laid.keys))
@@ -103,8 +103,8 @@ def draw_row(result: Comparison, side: Side, axes: Axes, *, titled: int) -> None
     for place in np.flatnonzero(weights >= 0.05 * full).tolist() if allowed.any() else []:
         text = f" {weight_text(float(weights[place]))}"
         axes.text(weights[place], place, text, va="center", size=min(laid.size, 7.0), color=INK)
-    if not allowed.any():
-        axes.text(0.05 * full, (len(places) - 1) / 2, "no valid key", va="center", size=_TITLE, color=FAINT)
+    if nothing := nothing_words(side):
+        axes.text(0.05 * full, (len(places) - 1) / 2, nothing, va="center", size=_TITLE, color=FAINT)
     _names(axes, laid, allowed, own)
     _title(axes, result, side, laid, titled)
 

@@ -8,11 +8,13 @@ from rich.console import RenderableType
 from rich.style import Style
 from rich.text import Text
 
+from attnscope.render.comparison.words import nothing_words
 from attnscope.render.head.bars import bar
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.weights_words import key_groups
 from attnscope.results import Comparison, Side
 
 MOST_KEYS = 20
@@ -43,35 +45,37 @@ def _joined(first: Text | None, second: Text | None, place: int) -> Text:
 
 def _row(name: str, side: Side, full: float, width: int) -> list[Text]:
     """The keys of the word by weight; a full bar is the largest weight of both sides."""
-    tokens, weights = side.head.key_tokens, side.weights
+    tokens, weights = side.key_tokens, side.weights
     heading = line(
         (f"{name} ", HEADING), (f"{side.position} {settled(side.word)}", HEADING), (" attends to", DIM)
     )
-    allowed = side.head.allowed[side.position]
-    ranked = [key for key in descending(weights) if allowed[key]]
-    if not ranked:
-        return [line((f"{name} {settled(side.word)}", HEADING), " has no valid key")]
+    if nothing := nothing_words(side):
+        return [line((f"{name} {settled(side.word)}", HEADING), f" has {nothing}")]
+    ranked = [key for key in descending(weights) if side.allowed[key]]
     label = min(max(cell_len(settled(tokens.names[key])) for key in ranked[:MOST_KEYS]), _MOST_LABEL)
-    digits = len(str(len(tokens) - 1))
+    places = [group[0] for group in key_groups(side.looked_at)]
+    digits = len(str(max(places)))
     room = max(width - digits - label - 9, _LEAST_BAR)
     lines = [heading]
     for key in ranked[:MOST_KEYS]:
-        told = (
-            f"{key:>{digits}} {left(settled(tokens.names[key]), label)}  {weight_text(weights[key], 3):>4} "
-        )
+        label_text, weight = left(settled(tokens.names[key]), label), weight_text(weights[key], 3)
+        told = f"{places[key]:>{digits}} {label_text}  {weight:>4} "
         lines.append(line(told, (bar(weights[key] / full if full else 0.0, room), _BAR)))
     return [*lines, *_left_out(side, ranked)]
 
 
 def _left_out(side: Side, ranked: list[int]) -> list[Text]:
-    """Further keys, masked keys, the share of a sink."""
+    """Further keys, masked keys, what special tokens hold that are not shown, the share of a sink."""
     told = []
     if further := ranked[MOST_KEYS:]:
         told.append(
             f"{counted(len(further), 'more key')} share {weight_text(float(side.weights[further].sum()))}"
         )
-    if masked := len(side.head.key_tokens) - len(ranked):
+    if masked := len(side.key_tokens) - len(ranked):
         told.append(f"{counted(masked, 'key')} masked")
+    if side.special_weight is not None:
+        told.append(f"special tokens, left out, hold {weight_text(side.special_weight)}")
     if side.head.sink is not None:
-        told.append(f"the sink takes {weight_text(float(1 - side.weights[ranked].sum()))}")
+        row = side.weights[ranked] if side.view is None else side.whole_row
+        told.append(f"the sink takes {weight_text(float(1 - row.sum()))}")
     return [Text(" · ".join(told), style=DIM)] if told else []

@@ -11,6 +11,7 @@ from attnscope.render.comparison.words import (
     attended_words,
     cosine_text,
     kinds,
+    looks,
     models,
     remarks,
     sentence,
@@ -31,7 +32,8 @@ from attnscope.results import Between, Comparison
 
 def comparison_header(result: Comparison) -> RenderableType:
     """What is compared and of which model, how it was read, and both texts with the word marked."""
-    title = Text.assemble((subject(result), "bold"), f" · {kinds(result)} · {models(result)}")
+    told = " · ".join(filter(None, (looks(result), kinds(result), models(result))))
+    title = Text.assemble((subject(result), "bold"), f" · {told}")
     lines = [title]
     for told in dict.fromkeys(reading(side.head.provenance).plain for side in result.sides):
         lines.append(Text(told, style=DIM))

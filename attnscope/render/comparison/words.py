@@ -4,7 +4,8 @@ import numpy as np
 
 from attnscope.render.kit.header import CROSS_ROWS, attention_words, model_words
 from attnscope.render.kit.numbers import counted, signed_texts
-from attnscope.results import Between, Comparison, Kind, Side, Verdict
+from attnscope.render.kit.weights_words import JOINED, WITHOUT_SPECIAL
+from attnscope.results import Between, Comparison, Kind, Side, Special, Verdict
 from attnscope.tokens import printable
 
 OPEN, CLOSE = "«", "»"
@@ -17,6 +18,14 @@ def subject(result: Comparison) -> str:
     if result.between is Between.LAYERS:
         return f"{word} in layers {result.a.head.layer} and {result.b.head.layer}"
     return f"{word} {'in two texts' if result.between is Between.TEXTS else 'under two models'}"
+
+
+def looks(result: Comparison) -> str:
+    """How both sides are looked at, for the header: `by words · special tokens hidden`."""
+    told = ["by words"] if result.words else []
+    told += ["special tokens hidden"] if result.special is Special.HIDE else []
+    told += ["without special tokens"] if result.special is Special.RENORMALISE else []
+    return " · ".join(told)
 
 
 def heads(result: Comparison) -> str:
@@ -43,7 +52,7 @@ def side_words(result: Comparison, side: Side) -> str:
 
 def sentence(side: Side) -> str:
     """The text that the word stands in, with the word marked; where there is none, what else was read."""
-    tokens, token = side.head.query_tokens, side.head.query_tokens.items[side.position]
+    tokens, token = side.query_tokens, side.query_tokens.items[side.row]
     if not tokens.texts:
         return ", ".join(printable(note) for note in side.head.notes)
     if token.span is None or token.part >= len(tokens.texts) or not token.text.strip():
@@ -115,7 +124,29 @@ def table_remarks(result: Comparison) -> list[str]:
 
 def remarks(result: Comparison) -> list[str]:
     """What must be known to read the numbers, one sentence each."""
-    return [*_of_vectors(result), *_of_positions(result), *_of_rows(result)]
+    return [*view_remarks(result), *_of_vectors(result), *_of_positions(result), *_of_rows(result)]
+
+
+def view_remarks(result: Comparison) -> list[str]:
+    """How the weights and vectors are looked at, where that is not as they are."""
+    if result.a.view is None:
+        return []
+    told = [JOINED] if result.words else []
+    told += ["vectors of a word: the means over its pieces"] if result.words and result.similarities else []
+    if result.special is Special.RENORMALISE:
+        told.append(WITHOUT_SPECIAL + (", vectors are as they are" if result.similarities else ""))
+    elif result.special is Special.HIDE:
+        held = ", but count where rows are held against each other" if result.divergence is not None else ""
+        told.append(f"special tokens are left out of the keys that are shown{held}")
+    return [*told, "certificates are those of the weights by tokens"]
+
+
+def nothing_words(side: Side) -> str:
+    """Why there is nothing to show of a row; empty where there is."""
+    if not side.allowed.any() and side.special_weight is None:
+        return "no valid key"
+    left = np.nan_to_num(side.weights[side.allowed]).any()
+    return "" if side.view is None or left else "nothing left without special tokens"
 
 
 def _of_vectors(result: Comparison) -> list[str]:
@@ -156,12 +187,19 @@ def _of_positions(result: Comparison) -> list[str]:
 def _of_rows(result: Comparison) -> list[str]:
     told = [CROSS_ROWS] if any(side.head.kind is Kind.CROSS for side in result.sides) else []
     if result.between is Between.MODELS and result.divergence is None:
+        units = "words" if result.words else "tokens"
         told.append(
-            "the models read the text as different tokens: their rows are not held against each other"
+            f"the models read the text as different {units}: their rows are not held against each other"
         )
-    if result.divergence is not None and any(side.head.sink is not None for side in result.sides):
+    if result.divergence is not None and _counts_a_sink(result):
         told.append("the share of the sink counts as one more key")
     return told
+
+
+def _counts_a_sink(result: Comparison) -> bool:
+    """Whether rows that are held against each other have the share of a sink in them."""
+    sinking = any(side.head.sink is not None for side in result.sides)
+    return sinking and result.special is not Special.RENORMALISE
 
 
 def verdict_counts(result: Comparison) -> list[tuple[Verdict, str]]:

@@ -6,6 +6,7 @@ from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Sp
 from attnscope.results.view import Groups
 
 JOINED = "words: sum over the pieces of a key, mean over those of a query"
+WITHOUT_SPECIAL = "special tokens left out, rows divided by what remains"
 _MOST_NAMES = 4
 
 
@@ -62,7 +63,7 @@ def sums_words(result: HeadWeights | HeadView) -> str:
             return _measured_sums(head)
         return "rows sum to less than 1, the sink takes the rest" if sink else "rows sum to 1"
     if divides(result):
-        return "special tokens left out, rows divided by what remains"
+        return WITHOUT_SPECIAL
     return f"rows sum to less than 1, special tokens{' and the sink' if sink else ''} hold the rest"
 
 
@@ -94,7 +95,7 @@ def overview_view_words(result: Overview) -> list[str]:
     phrases = [special_words(result.special_mass, "the weight of all heads")]
     phrases += [JOINED] if result.words else []
     if result.special is Special.RENORMALISE:
-        phrases.append("special tokens left out, rows divided by what remains")
+        phrases.append(WITHOUT_SPECIAL)
     if result.tokens is not None:
         phrases.append("certificates are those of the weights by tokens")
     return [phrase for phrase in phrases if phrase]

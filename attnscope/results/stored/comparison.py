@@ -85,21 +85,20 @@ def _side(side: Side, arrays: bool) -> dict[str, Value]:
         **pair_document(head.query_tokens, head.key_tokens),
     }
     every = [[certificate(one) for one in layer] for layer in side.certificates]
-    shown = {"certificates": every, "shown": document(head, arrays)}
+    shown: dict[str, Value] = {"certificates": every, "shown": document(head, arrays)}
     if side.view is not None:
-        shown |= {"pieces": [*side.pieces], "view": view_document(side.view, arrays)}
-    own = {"scaled": None, **_of_side(side)} if arrays else {}
-    return told | own | shown
+        shown |= {"pieces": list(side.pieces), "view": view_document(side.view, arrays)}
+    return told | (_of_side(side) if arrays else {}) | shown
 
 
 def _of_side(side: Side) -> dict[str, Value]:
     """What the word has in the head that is shown: its row by key, and its vectors by dim.
 
-    Scaled scores belong to single tokens: where the row is over words, or leaves tokens out, there are none.
+    Scaled scores belong to single tokens: they are null where the row is over words, or leaves tokens out.
     """
     vectors = side.vectors
-    scaled = {"scaled": side.head.scaled[side.position]} if side.view is None else {}
-    row = {"weights": side.weights, **scaled, "allowed": side.allowed}
+    scaled = side.head.scaled[side.position] if side.view is None else None
+    row = {"weights": side.weights, "scaled": scaled, "allowed": side.allowed}
     return row | {name: vectors[name] for name in ("query", "output", "key", "value") if name in vectors}
 
 
@@ -116,7 +115,8 @@ def _(result: Comparison) -> Arrays:
     for letter, side in zip("ab", result.sides, strict=True):
         verdicts = [[one.verdict.value for one in layer] for layer in side.certificates]
         found |= {f"{letter}_verdicts": np.array(verdicts)}
-        found |= {f"{letter}_{name}": array for name, array in _of_side(side).items()}
+        own = {name: array for name, array in _of_side(side).items() if array is not None}
+        found |= {f"{letter}_{name}": array for name, array in own.items()}
         found |= {f"{letter}_shown {name}": array for name, array in arrays_of(side.head).items()}
         if side.view is not None:
             row = {"weights": side.view.weights, "allowed": side.view.allowed}
