@@ -1,6 +1,7 @@
 """One word held against itself, checked against hooks on an untouched model, slow loops and scipy."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from families import DIM, HEADS, LAYERS, eager_weights, ids, padded, sharp
 from scipy.spatial import distance
 from torch import Tensor, nn
 
+from attnscope.analysis.compared_word import Look
 from attnscope.analysis.comparison import compare_layers, compare_models, compare_texts
 from attnscope.analysis.distances import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
-from attnscope.results import Between, Comparison, Kind, Verdict
+from attnscope.results import Between, Comparison, Kind, Special, Verdict
+from attnscope.tokens import Token, Tokens
 
 WORD, PLACES = 41, (6, 2)
 EVERY = {"layers": range(LAYERS), "heads": range(HEADS)}
@@ -336,3 +339,120 @@ def test_a_word_that_may_look_at_nothing_has_vectors_but_no_output() -> None:
     assert np.isfinite(result.similarity("value").heads).all()
     assert result.a.head.name == "L0 H0"
     assert np.isnan(result.a.weights).all()
+
+
+# by words, and without special tokens
+
+GROUPS = [[0], [1], [2, 3, 4], [5], [6, 7], [8]]  # of the first text; its last token is a special one
+SECOND = [[0], [1, 2, 3, 4], [5], [6]]
+
+
+def worded(captured: Capture, groups: list[list[int]]) -> Capture:
+    """The same with tokens that are pieces of words: `word3` is cut as in `groups`, the ends are special."""
+    text, items = "", []
+    for number, group in enumerate(groups):
+        special = number in (0, len(groups) - 1)
+        for _ in group:
+            start, text = len(text), text if special else text + "ab"
+            span = None if special else (start, len(text))
+            name = f"[{number}]" if special else text[start:]
+            items.append(Token(7, name, text[start:], span, None if special else number, special=special))
+        text += "" if special else " "
+    tokens = Tokens((text,), tuple(items))
+    calls = tuple(replace(call, query_tokens=tokens, key_tokens=tokens) for call in captured.calls)
+    return replace(captured, calls=calls)
+
+
+def slow_row(weights: np.ndarray, pieces: list[int], groups: list[list[int]]) -> list[float]:
+    """Mean over the pieces of a query of the sum over those of a key, pair by pair."""
+    return [sum(float(weights[q, k]) for q in pieces for k in group) / len(pieces) for group in groups]
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_vectors_of_a_word_are_the_means_over_its_pieces(family: str) -> None:
+    model, look = sharp(family), Look(words=True)
+    result = compare_texts(
+        worded(record(model, A), GROUPS), worded(record(model, B), SECOND), (3, 2), **EVERY, look=look
+    )
+    pieces, others = GROUPS[2], SECOND[1]
+    assert (result.a.word, result.b.word) == ("ab" * 3, "ab" * 4)
+    assert (result.a.position, result.a.pieces, result.b.pieces) == (2, tuple(pieces), tuple(others))
+    first, second = (
+        [seen_by_hooks(model, inputs, HOOKED[family], piece) for piece in places]
+        for inputs, places in ((A, pieces), (B, others))
+    )
+    for name, layer in first[0]:
+        a, b = (sum(one[name, layer] for one in each) / len(each) for each in (first, second))
+        assert result.similarity(name).together[layer] == pytest.approx(slow_cosine(a, b), abs=1e-5)
+    alone = compared(family).similarity("value").together
+    assert np.abs(result.similarity("value").together - alone).max() > 0.01  # not those of one piece
+    by_hand = [result.a.head.output[piece] for piece in pieces]
+    np.testing.assert_allclose(result.a.vectors["output"], sum(by_hand) / 3)
+
+
+@pytest.mark.parametrize("special", Special)
+def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special) -> None:
+    model = sharp("bert")
+    captured = worded(record(model, A), GROUPS)
+    result = compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(True, special))
+    own = eager_weights(model, A)
+    kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
+    for j, head in enumerate(result.heads):
+        rows = [np.array(slow_row(own[layer][0, head].numpy(), GROUPS[2], kept)) for layer in (0, 2)]
+        rows = [row / row.sum() for row in rows]
+        nats = distance.jensenshannon(*rows) ** 2
+        assert result.divergence.jensen_shannon[0, j] == pytest.approx(nats, abs=1e-5)
+        moved = np.abs(rows[0] - rows[1]).sum() / 2
+        assert result.divergence.total_variation[0, j] == pytest.approx(moved, abs=1e-5)
+    head = own[0][0, result.a.head.head].numpy()
+    shown = slow_row(head, GROUPS[2], GROUPS if special is Special.SHOW else GROUPS[1:-1])
+    scale = sum(shown) if special is Special.RENORMALISE else 1
+    np.testing.assert_allclose(result.a.weights, np.array(shown) / scale, atol=1e-5)
+    hidden = sum(slow_row(head, GROUPS[2], [GROUPS[0], GROUPS[-1]]))
+    wanted = None if special is Special.SHOW else pytest.approx(hidden, abs=1e-5)
+    assert result.a.special_weight == wanted
+
+
+def test_only_the_divided_rows_differ_from_rows_with_special_tokens() -> None:
+    captured = worded(record(sharp("bert"), A), GROUPS)
+    shown, hidden, divided = (
+        compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(False, special)).divergence
+        for special in (Special.SHOW, Special.HIDE, Special.RENORMALISE)
+    )
+    np.testing.assert_array_equal(shown.jensen_shannon, hidden.jensen_shannon)
+    assert np.abs(shown.jensen_shannon - divided.jensen_shannon).max() > 1e-4
+
+
+def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not() -> None:
+    model = sharp("gpt_oss")
+    captured = worded(record(model, A), GROUPS)
+    own = eager_weights(model, A)
+    for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
+        result = compare_layers(captured, 6, (1, 2), heads=[2], look=Look(True, special))
+        rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
+        if special is Special.SHOW:
+            rows = [np.append(row, 1 - row.sum()) for row in rows]
+        nats = distance.jensenshannon(*(row / row.sum() for row in rows)) ** 2
+        assert result.divergence.jensen_shannon[0, 0] == pytest.approx(nats, abs=1e-5)
+
+
+def test_models_that_cut_the_same_words_otherwise_meet_by_words() -> None:
+    first, second = (record(sharp("bert"), A), record(sharp("modernbert"), A))
+    same = [[0], [1], [2, 3], [4], [5], [6], [7], [8]]
+    sides = worded(first, same), worded(second, same)
+    other = replace(sides[1].calls[0].key_tokens, texts=("other",))
+    apart = tuple(replace(call, key_tokens=other) for call in sides[1].calls)
+    assert compare_models(*sides, (2, 3), **EVERY, look=Look(True)).divergence is not None
+    with pytest.raises(InputError, match="as different words: give one --layer"):
+        compare_models(sides[0], replace(sides[1], calls=apart), (2, 3), **EVERY, look=Look(True))
+
+
+def test_where_every_key_is_special_nothing_is_left() -> None:
+    captured = record(sharp("bert"), A)
+    tokens = captured.calls[0].key_tokens
+    special = replace(tokens, items=tuple(replace(item, special=True) for item in tokens.items))
+    calls = tuple(replace(call, query_tokens=special, key_tokens=special) for call in captured.calls)
+    empty = replace(captured, calls=calls)
+    for look in (Look(False, Special.HIDE), Look(False, Special.RENORMALISE)):
+        with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
+            compare_layers(empty, 4, (0, 2), heads=[1], look=look)

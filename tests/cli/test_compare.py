@@ -250,3 +250,33 @@ def test_what_cannot_be_compared_is_refused_in_one_line(attnscope, arguments, sa
     assert result.exit_code in (2, 3)
     assert said in result.stderr
     assert result.stdout == ""
+
+
+PIECES, OTHERS = "The detective was unlocking doors", "A detective is hard to see"  # cut into nine pieces
+CUT = ("compare", PIECES, OTHERS, "--word", "detective", "-m", "demo")
+
+
+def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
+    assert "is cut into the tokens" in attnscope(*CUT).stderr
+    document = json.loads(attnscope(*CUT, "--words", "--special", "renormalise", "--json").stdout)
+    assert (document["words"], document["special"]) == (True, "renormalise")
+    for letter in "ab":
+        side = document[letter]
+        assert (side["word"], side["position"], side["pieces"]) == ("detective", 2, list(range(2, 11)))
+        assert sum(side["weights"]) == pytest.approx(1)
+        vectors = np.asarray(side["shown"]["v"])[2:11]
+        np.testing.assert_allclose(side["value"], vectors.mean(axis=0), atol=1e-12)
+        row = np.asarray(side["shown"]["weights"])[2:11].mean(axis=0)
+        sums = [row[each["tokens"]].sum() for each in side["view"]["keys"]]
+        np.testing.assert_allclose(side["weights"], np.array(sums) / sum(sums), atol=1e-12)
+    said = " ".join(attnscope(*CUT, "--words", "--special", "hide").stdout.split())
+    assert "by words · special tokens hidden" in said
+    assert "special tokens, left out, hold" in said
+
+
+def test_a_word_that_is_not_there_lists_the_words(attnscope) -> None:
+    refused = attnscope(*CUT[:3], "--word", "unlock", "-m", "demo", "--words")
+    assert refused.exit_code == 2
+    assert "no token 'unlock' in the input: tokens are 0 [CLS], 1 The, 2 detective, 11 was" in refused.stderr
+    hidden = attnscope(*CUT[:3], "--word", "[CLS]", "-m", "demo", "--special", "hide")
+    assert "no token '[CLS]' in the input: tokens are 1 The" in hidden.stderr

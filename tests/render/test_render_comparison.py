@@ -23,7 +23,7 @@ from attnscope.render.comparison.words import curves
 from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.typesetting import drawing
-from attnscope.results import Comparison, Verdict
+from attnscope.results import Comparison, Special, Verdict
 
 ROTARY = ("query", "key", "unrotated key", "value", "output")
 LONG = ["[CLS]", *(f"w{i}" for i in range(70)), "bank", "[SEP]"]
@@ -37,6 +37,8 @@ CASES: dict[str, Callable[[], Comparison]] = {
     "models apart": lambda: made.models(one_space=False),
     "no valid key": lambda: made.texts(empty=[5, 2]),
     "awkward": lambda: made.texts(made_results.AWKWARD, made_results.AWKWARD, (6, 7)),
+    "by words": made.by_words,
+    "hidden tokens": lambda: made.by_words(Special.HIDE),
     "very long": lambda: made.texts(LONG * 5, places=(71, 2)),
     "long": lambda: made.texts(LONG, places=(71, 2)),
 }

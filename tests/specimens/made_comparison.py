@@ -6,7 +6,17 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.results import Between, Comparison, Divergence, HeadAttention, Side, Similarity, Verdict
+from attnscope.analysis.views import viewed
+from attnscope.results import (
+    Between,
+    Comparison,
+    Divergence,
+    HeadAttention,
+    Side,
+    Similarity,
+    Special,
+    Verdict,
+)
 
 RIVER = ["[CLS]", "we", "sat", "on", "the", "bank", ".", "[SEP]"]
 MONEY = ["[CLS]", "the", "bank", "gave", "her", "some", "money", "without", "an", "account", "[SEP]"]
@@ -103,3 +113,23 @@ def models(*, one_space: bool = True) -> Comparison:
         divergence=divergence(4, 6),
         chosen=True,
     )
+
+
+def by_words(special: Special = Special.RENORMALISE) -> Comparison:
+    """One word of two texts that is cut into pieces, without special tokens."""
+    base = texts(places=(4, 2))
+    sides = []
+    for each, cut in zip(base.sides, ((4, 5), (1, 2, 3)), strict=True):
+        tokens = each.head.query_tokens
+        items = [
+            replace(item, word=None if item.word is None else 100 + i) for i, item in enumerate(tokens.items)
+        ]
+        text = tokens.texts[0]
+        start, end = items[cut[0]].span[0], items[cut[-1]].span[1]
+        text = text[:start] + text[start:end].replace(" ", "-") + text[end:]
+        items = [replace(item, word=7) if i in cut else item for i, item in enumerate(items)]
+        tokens = replace(tokens, texts=(text,), items=tuple(items))
+        head = replace(each.head, query_tokens=tokens, key_tokens=tokens)
+        view = viewed(head, words=True, special=special)
+        sides.append(replace(each, head=head, position=cut[0], view=view))
+    return replace(base, a=sides[0], b=sides[1])

@@ -197,6 +197,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "comparison of cross-attention": made_comparison.cross,
     "comparison of layers": made_comparison.layers,
     "comparison of models": made_comparison.models,
+    "comparison by words": made_comparison.by_words,
+    "comparison with hidden tokens": lambda: made_comparison.by_words(Special.HIDE),
     "comparison of models of two spaces": lambda: made_comparison.models(one_space=False),
     "worked example": lambda: example("fruit"),
     "worked example with projections": projected,
