@@ -346,7 +346,8 @@ def test_every_format_carries_schema_verdict_and_both_sides(name: str) -> None:
         assert told["between"] == result.between.value
         for letter, side in zip("ab", result.sides, strict=True):
             assert told[letter]["position"] == side.position
-            assert told[letter]["query_tokens"][side.position]["label"].startswith(side.word)
+            name = side.head.query_tokens.names[side.position]  # by words that of the first piece
+            assert told[letter]["query_tokens"][side.position]["label"].startswith(name)
             assert told[letter]["provenance"]["model"] == side.head.provenance.model
     text = as_csv(result)
     assert "# schema: attnscope.comparison/1\n" in text
