@@ -16,7 +16,7 @@ import transformers as hf
 from transformer_lens import TransformerBridge
 
 from attnscope import demo
-from attnscope.analysis import head_attention
+from attnscope.analysis import recompute_head
 from attnscope.capture import record
 
 TOLERATED = 2e-6  # float32 against our float64
@@ -65,7 +65,7 @@ def main() -> int:
         off = 0.0
         for layer, pattern in enumerate(theirs):
             for head in range(6):
-                ours = torch.from_numpy(head_attention(captured, layer, head).weights)
+                ours = torch.from_numpy(recompute_head(captured, layer, head).weights)
                 off = max(off, float((ours - pattern[head].double()).abs().max()))
         peak = float(torch.stack(theirs).amax(-1).mean())
         print(f"{name:18} 3 layers x 6 heads, 13 tokens: largest difference {off:.1e} (mean peak {peak:.2f})")

@@ -6,7 +6,7 @@ import torch
 from families import ids, sharp
 from jaxtyping import TypeCheckError
 
-from attnscope.analysis import overview
+from attnscope.analysis import measure_heads
 from attnscope.capture import Selection, record
 from attnscope.capture.takeover import weights_by_identity
 from attnscope.measures import Tile
@@ -44,7 +44,7 @@ def test_a_call_whose_keys_are_narrower_than_its_queries_is_refused():
         lambda: for_each_query_head(torch.zeros(2, 3), 2),
         lambda: certify("a call", 0),
         lambda: weights_by_identity("inputs", 0),
-        lambda: overview("captured"),
+        lambda: measure_heads("captured"),
         lambda: layers_of((), "decoder"),
         lambda: printable(3),
     ],

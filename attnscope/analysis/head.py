@@ -10,7 +10,7 @@ from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
-def head_attention(
+def recompute_head(
     captured: Capture, layer: int, head: int, kind: Kind | None = None, block: int = 0
 ) -> HeadAttention:
     """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnscope.analysis.scores import ENTROPY, scores, unplaced
+from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
 from attnscope.results import Overview
@@ -14,7 +14,7 @@ from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
-def overview(
+def measure_heads(
     captured: Capture,
     heads: Sequence[int] | None = None,
     block: int = 0,
@@ -36,7 +36,7 @@ def overview(
         kind=calls[0].kind,
         query_tokens=calls[0].query_tokens,
         key_tokens=calls[0].key_tokens,
-        scores=scores(
+        scores=apply_measures(
             weights,
             measures,
             layers=tuple(layers),

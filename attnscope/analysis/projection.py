@@ -24,7 +24,7 @@ SMALLEST, LARGEST = 1e-15, 1e15  # entries within which scikit-learn's float32 c
 _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
 
 
-def projection(
+def project_head(
     head: HeadAttention, settings: MapSettings | None = None, view: HeadView | None = None
 ) -> Projection:
     """The map of a head's queries and keys; the same bits for the same head and settings.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attnscope.analysis.scores import evenly_spread, scores, unplaced
+from attnscope.analysis.scores import apply_measures, evenly_spread, unplaced
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import (
@@ -28,7 +28,7 @@ _ON_SPECIAL = MeasureDescription(
 )
 
 
-def report(
+def compose_report(
     projection: Projection, query: int, prediction: Prediction | None, view: HeadView | None = None
 ) -> Report:
     """The report on `query`; prediction and view are passed on as they are.
@@ -73,7 +73,7 @@ def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
 
 
 def _measured(head: HeadAttention, weights: Float[np.ndarray, "query key"]) -> dict[str, HeadScores]:
-    return scores(
+    return apply_measures(
         [[torch.from_numpy(weights)]],
         tuple(MEASURES),
         layers=(head.layer,),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnscope.analysis.overview import strongest
-from attnscope.analysis.scores import ENTROPY, scores, unplaced
+from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Certificate, HeadWeights, Overview, Verdict
@@ -49,7 +49,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
         kind=found.kind,
         query_tokens=first.query_tokens,
         key_tokens=first.key_tokens,
-        scores=scores(
+        scores=apply_measures(
             weights,
             measures,
             layers=numbers,

@@ -23,7 +23,7 @@ def unplaced(kind: Kind, query_tokens: Tokens, key_tokens: Tokens) -> str:
     return ""
 
 
-def scores(
+def apply_measures(
     weights: Sequence[Sequence[Float[Tensor, "query key"]]],
     names: Sequence[str],
     *,

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.head import head_attention
+from attnscope.analysis.head import recompute_head
 from attnscope.attention import Capture
 from attnscope.results import HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
@@ -29,7 +29,7 @@ def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> Head
         sinks = operands.sinks.reshape(-1).expand(len(allowed))
         contributions[SINK] = sinks[allowed.any(-1)]
     return HeadTerms(
-        head=head_attention(captured, layer, head, block=block),
+        head=recompute_head(captured, layer, head, block=block),
         scaled=stages.scaled[0].numpy(),
         capped=stages.capped[0].numpy(),
         sinks=None if sinks is None else sinks.numpy(),

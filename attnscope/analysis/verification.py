@@ -15,8 +15,8 @@ from attnscope.capture.routes import traced_instead
 from attnscope.capture.run import run_watched
 from attnscope.capture.selection import Labels
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import Site, sites
-from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.anatomy.without import without_attention
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
@@ -25,7 +25,7 @@ from attnscope.verify import certify
 UNSEEN = "no dense softmax attention was seen"
 
 
-def verification(
+def verify_model(
     model: nn.Module,
     inputs: Mapping[str, Any],
     tokens: Tokens,
@@ -40,7 +40,7 @@ def verification(
     """
     with evaluating(model), final_hidden_states(model) as before:
         untouched = model(**inputs)
-    found = towers(sites(model))
+    found = find_towers(find_sites(model))
     if not found:
         raise InputError(without_attention(model, provenance.model))
     tower_of = {site.path: tower for tower in found for site in tower.sites}

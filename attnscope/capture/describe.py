@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.takeover import kernel_name
-from attnscope.model.anatomy.sites import Site, sites
+from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, named_after_senses
 from attnscope.model.inputs.text import tokens_from_encoding
 from attnscope.model.media.patches import reader_of
@@ -42,7 +42,7 @@ def provenance_of(
     config = model.config
     name = getattr(config, "_name_or_path", "") or type(model).__name__
     parameter = next(model.parameters())
-    there = sites(model) if watched is None else watched
+    there = find_sites(model) if watched is None else watched
     itself: dict[str, Any] = {
         "requested": name,
         "model": name,
@@ -143,7 +143,7 @@ def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozens
     senses = [n for n, v in inputs.items() if isinstance(v, Tensor) and v.is_floating_point() and v.ndim > 2]
     if not senses:
         return frozenset()
-    found = sites(model)
+    found = find_sites(model)
     if any(inputs[name].ndim == 3 and inputs[name].shape[1] == words for name in senses):
         return frozenset(site.tower for site in found)
     readers = (reader_of(model, name) for name in ("pixel_values", "input_features", "input_values"))

@@ -15,8 +15,8 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.describe import kernel_of
 from attnscope.capture.selection import Selection
 from attnscope.errors import InputError, listed
-from attnscope.model.anatomy.sites import Site, sites
-from attnscope.model.anatomy.towers import Tower, choose_tower, towers
+from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.towers import Tower, choose_tower, find_towers
 from attnscope.model.anatomy.without import without_attention
 from attnscope.results import Kind, Route
 
@@ -71,7 +71,7 @@ def can_be_traced(watched: Sequence[Site]) -> bool:
 
 def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
     """The model's tower of one kind and name; `InputError` that lists what there is where that is not one."""
-    there = towers(sites(model))
+    there = find_towers(find_sites(model))
     if not there:
         raise InputError(without_attention(model, type(model).__name__))
     return choose_tower(there, kind, name, type(model).__name__)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.anatomy.sites import sites
-from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
 from attnscope.model.inputs.blank_picture import blank_pixels
 from attnscope.model.inputs.target import Target
@@ -57,7 +57,7 @@ class Model:
     @cached_property
     def towers(self) -> tuple[Tower, ...]:
         """Where it has attention; some models put in other modules when they first run."""
-        return towers(sites(self.module))
+        return find_towers(find_sites(self.module))
 
     @property
     def writes(self) -> bool:

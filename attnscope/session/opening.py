@@ -121,14 +121,14 @@ def _loaded(
 ) -> Opened:
     from attnscope.model.loading.answering import NoAnswerError, load_answering
     from attnscope.model.loading.classes import saved_class
-    from attnscope.model.loading.load import load, load_with_head, plan
+    from attnscope.model.loading.load import load_model, load_with_head, plan_model
     from attnscope.session.choosing import choose
 
     code = request.trust_remote_code
     chosen, must_answer = None, purpose is Purpose.ANSWER
     if wanted is not None:
         as_saved = {"choose": saved_class} if inputs.sensed else {}
-        planned = plan(checkpoint, remote_code=code, **as_saved)
+        planned = plan_model(checkpoint, remote_code=code, **as_saved)
         chosen = choose(planned, wanted, listener, sensed=inputs.sensed)
         if inputs.goes_on:
             from attnscope.session.writing import check_goes_on
@@ -149,7 +149,7 @@ def _loaded(
                 return Opened(load_with_head(checkpoint, **request.loading))
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
-    return Opened(load(planned, layers=max(chosen.layers) + 1, **request.loading), None, chosen)
+    return Opened(load_model(planned, layers=max(chosen.layers) + 1, **request.loading), None, chosen)
 
 
 def _tell_memory(model: "Model", listener: Listener) -> None:

@@ -9,7 +9,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.read import read
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
@@ -123,7 +123,7 @@ class Reading:
         if size == len(perceived.positions):
             return captured
         path = next(site.path for site in chosen.tower.sites if layer in site.layers)
-        own = next(site for site in sites(self.model.module) if site.path == path)
+        own = next(site for site in find_sites(self.model.module) if site.path == path)
         from attnscope.model.media.perceive import window_names
 
         names = window_names(self.model, perceived, own, size)

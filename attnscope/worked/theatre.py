@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.analysis.head import head_attention
+from attnscope.analysis.head import recompute_head
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.evaluation_mode import evaluating
@@ -47,7 +47,7 @@ def theatre(
     """
     captured = record(model, inputs, Selection(layers=[LAYER]), Labels(tokens, source=source))
     provenance = captured.provenance
-    call, real = captured.call(LAYER), head_attention(captured, LAYER, head)
+    call, real = captured.call(LAYER), recompute_head(captured, LAYER, head)
     attention = model.get_submodule(call.module)
     projection = model.get_submodule(call.module.removesuffix("self") + "output.dense")
     with _watched(attention, projection) as seen, evaluating(model):

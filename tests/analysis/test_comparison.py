@@ -10,9 +10,9 @@ from families import DIM, HEADS, LAYERS, eager_weights, ids, padded, sharp
 from scipy.spatial import distance
 from torch import Tensor, nn
 
-from attnscope.analysis.compared_word import Look
-from attnscope.analysis.comparison import compare_layers, compare_models, compare_texts
-from attnscope.analysis.distances import cosines, jensen_shannon, total_variation
+from attnscope.analysis.comparison.compare import compare_layers, compare_models, compare_texts
+from attnscope.analysis.comparison.distances import cosines, jensen_shannon, total_variation
+from attnscope.analysis.comparison.word import Look
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError

@@ -13,9 +13,9 @@ from attnscope.analysis.outline import cost
 from attnscope.analysis.outline.outline import outline_plan
 from attnscope.capture import Selection, record
 from attnscope.capture.dry_run.watch import DryCall
-from attnscope.model.loading.load import load, plan
+from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.find import Source
-from attnscope.model.source.listing import listing
+from attnscope.model.source.listing import list_files
 from attnscope.results import Kind
 from attnscope.sdpa import Operands, attend
 
@@ -103,10 +103,10 @@ def test_memory_is_that_of_the_tensors_of_a_real_run() -> None:
 def test_the_weights_are_those_that_loading_up_to_the_layer_really_reads(tmp_path: Path) -> None:
     folder = in_shards(llama(), tmp_path / "m")
     source = Source(str(folder), "m", folder)
-    files = listing(source)
-    planned_here = plan(files.checkpoint)
+    files = list_files(source)
+    planned_here = plan_model(files.checkpoint)
     told = outline_plan(planned_here, files, layer=LAYER, length=N).cost
-    model = load(planned_here, layers=LAYER + 1)
+    model = load_model(planned_here, layers=LAYER + 1)
     assert told.layers_loaded == model.layers == LAYER + 1
     assert told.weights == sum(each.nbytes for each in model.module.parameters())
     assert told.shards == tuple(file.name for file in model.checkpoint.files)
@@ -117,8 +117,8 @@ def test_the_weights_are_those_that_loading_up_to_the_layer_really_reads(tmp_pat
 
 def test_a_single_file_has_no_shards_and_a_pair_of_stacks_is_loaded_whole(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
-    files = listing(Source(str(folder), "m", folder))
-    assert outline_plan(plan(files.checkpoint), files, length=N).cost.shards == ()
+    files = list_files(Source(str(folder), "m", folder))
+    assert outline_plan(plan_model(files.checkpoint), files, length=N).cost.shards == ()
     assert outlined(config("bart"), length=N).cost.layers_loaded is None
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
-from attnscope.analysis import head_attention, overview, verification
+from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.attention import Capture
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.describe import tokens_of
@@ -23,7 +23,7 @@ from attnscope.results import Kind, Verdict, Verification
 
 def verified(model: nn.Module, inputs: dict[str, torch.Tensor]) -> Verification:
     tokens = tokens_of(inputs)
-    return verification(model, inputs, tokens, provenance_of(model, tokens))
+    return verify_model(model, inputs, tokens, provenance_of(model, tokens))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def wrong_kernel(registries):
 def test_one_head_holds_every_stage_as_a_slow_loop_finds_it(family):
     model, layer, head = sharp(family), 2, 4
     captured = record(model, ids(), Selection(layers=[layer]))
-    found, call = head_attention(captured, layer, head), captured.calls[0]
+    found, call = recompute_head(captured, layer, head), captured.calls[0]
     key_head = 1 if call.key_heads == KEY_HEADS else head
     assert found.key_head == key_head
     for query in range(TOKENS):
@@ -68,7 +68,7 @@ def test_one_head_holds_every_stage_as_a_slow_loop_finds_it(family):
 
 
 def test_one_head_says_where_it_stands():
-    found = head_attention(record(sharp("gemma2"), ids(), Selection(layers=[0])), 0, 5)
+    found = recompute_head(record(sharp("gemma2"), ids(), Selection(layers=[0])), 0, 5)
     assert (found.name, found.module, found.kind) == ("L0 H5", "layers.0.self_attn", Kind.DECODER)
     assert (found.heads, found.key_heads, found.key_head, found.layers) == (HEADS, KEY_HEADS, 1, LAYERS)
     assert (found.window, found.softcap, found.sink) == (4, 3.0, None)
@@ -77,18 +77,18 @@ def test_one_head_says_where_it_stands():
     assert found.provenance.dtype == "float32"
     assert found.provenance.token_ids == found.query_tokens.ids == tuple(ids()["input_ids"][0].tolist())
     sinks = sharp("gpt_oss").layers[1].self_attn.sinks.detach()
-    assert head_attention(record(sharp("gpt_oss"), ids()), 1, 3).sink == float(sinks[3])
+    assert recompute_head(record(sharp("gpt_oss"), ids()), 1, 3).sink == float(sinks[3])
 
 
 def test_a_window_that_the_model_looks_beyond_is_not_stated():
     captured = record(sharp("mistral"), ids(), Selection(layers=[0]))
-    assert head_attention(captured, 0, 1).window == 4
+    assert recompute_head(captured, 0, 1).window == 4
     told = replace(captured.calls[0], allowed=torch.ones(1, TOKENS, TOKENS).tril().bool())
-    assert head_attention(replace(captured, calls=(told,)), 0, 1).window is None
+    assert recompute_head(replace(captured, calls=(told,)), 0, 1).window is None
 
 
 def test_rows_that_have_no_key_are_nan_and_said_to_be_unanswered():
-    found = head_attention(record(sharp("llama"), padded("left"), Selection(row=1)), 1, 0)
+    found = recompute_head(record(sharp("llama"), padded("left"), Selection(row=1)), 1, 0)
     assert found.answered.tolist() == [False] * 3 + [True] * 8
     assert np.isnan(found.weights[:3]).all()
     np.testing.assert_allclose(found.weights[3:].sum(1), 1)
@@ -97,20 +97,20 @@ def test_rows_that_have_no_key_are_nan_and_said_to_be_unanswered():
 @pytest.mark.parametrize("head", [6, -1, 99])
 def test_a_head_that_the_layer_does_not_have_is_refused(head):
     with pytest.raises(InputError, match=f"no head {head} in layer 1: heads are 0-5"):
-        head_attention(record(sharp("llama"), ids(), Selection(layers=[1])), 1, head)
+        recompute_head(record(sharp("llama"), ids(), Selection(layers=[1])), 1, head)
 
 
 def test_a_head_or_layer_that_was_not_captured_is_refused():
     captured = record(sharp("llama"), ids(), Selection(layers=[1], heads=[2]))
-    assert head_attention(captured, 1, 2).certificate.verdict is Verdict.CERTIFIED
+    assert recompute_head(captured, 1, 2).certificate.verdict is Verdict.CERTIFIED
     with pytest.raises(InputError, match="head 3 of layer 1 was not captured"):
-        head_attention(captured, 1, 3)
+        recompute_head(captured, 1, 3)
     with pytest.raises(InputError, match="layer 0 was not captured"):
-        head_attention(captured, 0, 2)
+        recompute_head(captured, 0, 2)
 
 
 def test_one_head_of_a_model_with_another_attention_fails(wrong_kernel):
-    assert head_attention(record(sharp("llama"), ids()), 1, 2).certificate.verdict is Verdict.FAILED
+    assert recompute_head(record(sharp("llama"), ids()), 1, 2).certificate.verdict is Verdict.FAILED
 
 
 # many heads
@@ -119,7 +119,7 @@ def test_one_head_of_a_model_with_another_attention_fails(wrong_kernel):
 @pytest.mark.parametrize(("inputs", "row"), [(ids(), 0), (padded("left"), 1)], ids=["one", "padded"])
 def test_the_strongest_link_and_the_entropy_are_those_of_a_slow_loop(inputs, row):
     model = sharp("llama")
-    found = overview(record(model, inputs, Selection(row=row)))
+    found = measure_heads(record(model, inputs, Selection(row=row)))
     expected = eager_weights(model, inputs)
     first = 3 if row else 0  # the padding in front has no key to look at
     assert found.layers == (0, 1, 2)
@@ -145,7 +145,7 @@ def test_the_strongest_link_and_the_entropy_are_those_of_a_slow_loop(inputs, row
 
 def test_chosen_heads_of_chosen_layers_stand_in_the_order_they_were_asked_for():
     captured = record(sharp("llama"), ids(), Selection(layers=[0, 2]))
-    every, some = overview(captured), overview(captured, [4, 1])
+    every, some = measure_heads(captured), measure_heads(captured, [4, 1])
     assert some.layers == (0, 2)
     assert some.heads == (4, 1)
     assert some.scores["entropy"].values.tolist() == every.scores["entropy"].values[:, [4, 1]].tolist()
@@ -155,13 +155,15 @@ def test_chosen_heads_of_chosen_layers_stand_in_the_order_they_were_asked_for():
 
 
 def test_by_default_every_captured_head_is_taken():
-    assert overview(record(sharp("llama"), ids(), Selection(heads=[3, -1]))).heads == (3, 5)
+    assert measure_heads(record(sharp("llama"), ids(), Selection(heads=[3, -1]))).heads == (3, 5)
 
 
 def test_a_head_in_which_no_query_has_a_key_has_no_strongest_link():
     captured = record(sharp("bert"), ids(), Selection(layers=[0]))
     nothing = torch.zeros(1, TOKENS, TOKENS, dtype=torch.bool)
-    found = overview(Capture((replace(captured.calls[0], allowed=nothing),), 3, captured.provenance), [0])
+    found = measure_heads(
+        Capture((replace(captured.calls[0], allowed=nothing),), 3, captured.provenance), [0]
+    )
     assert found.strongest.tolist() == [[[-1, -1]]]
     assert math.isnan(found.strongest_weight[0, 0])
     assert math.isnan(found.scores["entropy"].values[0, 0])
@@ -169,7 +171,7 @@ def test_a_head_in_which_no_query_has_a_key_has_no_strongest_link():
 
 
 def test_an_overview_of_a_model_with_another_attention_fails(wrong_kernel):
-    found = overview(record(sharp("llama"), ids()))
+    found = measure_heads(record(sharp("llama"), ids()))
     assert {each.verdict for row in found.certificates for each in row} == {Verdict.FAILED}
 
 
@@ -262,7 +264,7 @@ def test_layers_that_pool_their_tokens_are_not_put_into_one_overview():
     torch.manual_seed(0)
     captured = record(hf.FunnelModel(config).eval(), ids(), Selection(tower="encoder"))
     with pytest.raises(InputError, match="layers 0 and 1 differ in their numbers of queries and keys"):
-        overview(captured)
-    assert overview(
+        measure_heads(captured)
+    assert measure_heads(
         record(hf.FunnelModel(config).eval(), ids(), Selection(tower="encoder", layers=[1]))
     ).layers == (1,)

@@ -20,7 +20,7 @@ from attnscope.capture.takeover import STAND_INS
 from attnscope.errors import InputError
 from attnscope.model.anatomy import dimensions
 from attnscope.model.anatomy.heads import head_count
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Gap, LayerOutline, Outline, Position, Route
 
 LENGTH = 11
@@ -34,7 +34,7 @@ def _no_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def captured(model: nn.Module, length: int = LENGTH) -> list[AttentionCall]:
     calls: list[AttentionCall] = []
-    run_watched(model, inputs(model, length), sites(model), calls.append)
+    run_watched(model, inputs(model, length), find_sites(model), calls.append)
     return calls
 
 
@@ -223,7 +223,7 @@ def test_a_run_without_weights_leaves_the_model_as_it_was(family: str) -> None:
     hooks = [
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in plan.skeleton.modules()
     ]
-    run = run_dry(plan.skeleton, sites(plan.skeleton), LENGTH, STAND_INS)
+    run = run_dry(plan.skeleton, find_sites(plan.skeleton), LENGTH, STAND_INS)
     assert run.problem == ""
     assert all(parameter.is_meta for parameter in before.values())
     assert list(map(id, plan.skeleton.parameters())) == list(map(id, before.values()))

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from attnscope.analysis.points import mean_scores, mean_vectors
-from attnscope.analysis.projection import projection
-from attnscope.analysis.views import viewed
+from attnscope.analysis.projection import project_head
+from attnscope.analysis.views.view import viewed
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Special
 from attnscope.tokens import Token, Tokens
@@ -54,7 +54,7 @@ def test_a_word_is_the_mean_of_its_pieces() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_points_scores_and_weights_of_words_are_those_of_a_slow_loop(causal: bool) -> None:
     head = cut(causal=causal)
-    result = projection(head, view=words(head))
+    result = project_head(head, view=words(head))
     assert result.query_tokens.names == ("unlocking", "old", "doors")
     assert (result.queries.shape, result.keys.shape) == ((3, 2), (3, 2))
     np.testing.assert_allclose(result.scaled, slow_scores(head, GROUPS), atol=1e-12)
@@ -88,17 +88,17 @@ def test_an_infinite_score_stays_with_its_own_words() -> None:
 @pytest.mark.parametrize("special", [Special.HIDE, Special.RENORMALISE])
 def test_hidden_tokens_are_no_points_and_count_in_no_figure(special: Special) -> None:
     head = made.head(made.DOOR, causal=True)  # [CLS] and [SEP] at the ends
-    result = projection(head, view=viewed(head, special=special))
+    result = project_head(head, view=viewed(head, special=special))
     assert result.query_tokens.names == tuple(made.DOOR[1:-1])
     assert (len(result.queries), len(result.keys)) == (11, 11)
     q, k = (x[1:-1] / np.linalg.norm(x[1:-1], axis=1, keepdims=True) for x in (head.q, head.k))
     kept = head.allowed[1:-1, 1:-1]
     expected = spearmanr((1 - q @ k.T)[kept], head.scaled[1:-1, 1:-1][kept]).statistic
     assert result.correlation == pytest.approx(expected, abs=1e-12)
-    assert abs(result.correlation - projection(head).correlation) > 1e-3
+    assert abs(result.correlation - project_head(head).correlation) > 1e-3
     np.testing.assert_array_equal(result.scaled, head.scaled[1:-1, 1:-1])
     alone = made.head(made.DOOR[1:-1], causal=True)
-    again = projection(replace(alone, q=head.q[1:-1], k=head.k[1:-1], scaled=head.scaled[1:-1, 1:-1]))
+    again = project_head(replace(alone, q=head.q[1:-1], k=head.k[1:-1], scaled=head.scaled[1:-1, 1:-1]))
     np.testing.assert_array_equal(result.queries, again.queries)
     assert result.trustworthiness == again.trustworthiness
     sums = result.weights.sum(axis=1)
@@ -107,7 +107,7 @@ def test_hidden_tokens_are_no_points_and_count_in_no_figure(special: Special) ->
 
 def test_keys_of_words_are_centred_on_the_words_that_are_there() -> None:
     head = cut()
-    result = projection(head, MapSettings(metric="euclidean", centre_keys=True), words(head))
+    result = project_head(head, MapSettings(metric="euclidean", centre_keys=True), words(head))
     q, k = mean_vectors(head.q, GROUPS), mean_vectors(head.k, GROUPS)
     moved = k - k.mean(axis=0) + q.mean(axis=0)
     assert result.distance[2, 0] == pytest.approx(np.linalg.norm(q[2] - moved[0]), abs=1e-12)
@@ -115,7 +115,7 @@ def test_keys_of_words_are_centred_on_the_words_that_are_there() -> None:
 
 def test_ranks_are_those_of_words() -> None:
     head = cut()
-    result = projection(head, view=words(head))
+    result = project_head(head, view=words(head))
     order = np.argsort(-result.weights[1], kind="stable").tolist()
     assert result.ranked_keys(1).tolist() == order
     assert result.rank(1, order[0]) == 1
@@ -124,7 +124,7 @@ def test_ranks_are_those_of_words() -> None:
 def test_a_query_with_nothing_left_ranks_no_key() -> None:
     head = cut()
     head.weights[4] = np.eye(8)[0]
-    result = projection(head, view=words(head, Special.RENORMALISE))
+    result = project_head(head, view=words(head, Special.RENORMALISE))
     assert result.answered.tolist() == [True, False, True]
     assert result.ranked_keys(1).size == 0
     assert result.rank(1, 0) is None
@@ -132,7 +132,7 @@ def test_a_query_with_nothing_left_ranks_no_key() -> None:
 
 def test_the_map_of_a_head_without_a_view_is_what_it_was() -> None:
     head = cut(causal=True)
-    result = projection(head)
+    result = project_head(head)
     assert (result.view, result.view_scaled) == (None, None)
     assert result.scaled is head.scaled
     assert result.weights is head.weights

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.manifold import TSNE
 
-from attnscope.analysis.projection import SETTLED, centred_on, projection, rank_correlation
+from attnscope.analysis.projection import SETTLED, centred_on, project_head, rank_correlation
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, MapSettings, Projection
 from attnscope.results.projection import MAX_ITER, METRICS
@@ -55,7 +55,7 @@ def elsewhere(code: str, **environment: str) -> str:
 
 def test_the_map_is_the_one_that_scikit_learn_makes_with_the_ceiling_of_the_articles() -> None:
     head = made.head(made.DOOR, ["a", "b", "c", "d"])
-    result = projection(head)
+    result = project_head(head)
     np.testing.assert_array_equal(places(result), plain(head, max_iter=MAX_ITER))
     assert result.queries.shape == (13, 2)
     assert result.keys.shape == (4, 2)
@@ -66,30 +66,30 @@ def test_the_map_is_the_one_that_scikit_learn_makes_with_the_ceiling_of_the_arti
 
 def test_a_given_ceiling_stops_the_map_before_it_has_settled() -> None:
     head = made.head()
-    result = projection(head, MapSettings(max_iter=300))
+    result = project_head(head, MapSettings(max_iter=300))
     assert (result.iterations, result.settled, result.max_iter) == (300, False, 300)
     np.testing.assert_array_equal(places(result), plain(head, max_iter=300))
-    assert not np.array_equal(places(result), places(projection(head)))
+    assert not np.array_equal(places(result), places(project_head(head)))
 
 
 def test_a_map_that_never_settles_is_stopped_and_says_so() -> None:
     head = made.head()
-    result = projection(replace(head, q=np.full_like(head.q, 3.0), k=np.full_like(head.k, -1.0)))
+    result = project_head(replace(head, q=np.full_like(head.q, 3.0), k=np.full_like(head.k, -1.0)))
     assert (result.iterations, result.settled) == (SETTLED, False)
     assert np.isfinite(places(result)).all()
 
 
 def test_a_large_map_runs_under_a_lower_ceiling_unless_another_is_asked_for() -> None:
     head = made.head(WORDS)
-    assert projection(head).max_iter == 1000
-    assert projection(head, MapSettings(max_iter=260)).iterations == 260
-    assert projection(made.head(WORDS[:12])).max_iter == MAX_ITER
+    assert project_head(head).max_iter == 1000
+    assert project_head(head, MapSettings(max_iter=260)).iterations == 260
+    assert project_head(made.head(WORDS[:12])).max_iter == MAX_ITER
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_is_that_of_scikit_learn_and_its_distances_are_those_of_a_slow_loop(metric: str) -> None:
     head = made.head(made.DOOR[:7], ["a", "b", "c", "d"])
-    result = projection(head, MapSettings(metric=metric))
+    result = project_head(head, MapSettings(metric=metric))
     np.testing.assert_array_equal(
         places(result), plain(head, metric=metric, perplexity=10 / 3, max_iter=20_000)
     )
@@ -113,7 +113,7 @@ def test_a_perplexity_for_more_points_than_there_are_is_brought_down(
     tokens: int, wanted: float, used: float
 ) -> None:
     head = made.head(made.DOOR[:tokens])
-    result = projection(head, MapSettings(perplexity=wanted))
+    result = project_head(head, MapSettings(perplexity=wanted))
     assert result.perplexity == pytest.approx(used, abs=0)
     assert result.wanted_perplexity == wanted
     np.testing.assert_array_equal(places(result), plain(head, perplexity=used, max_iter=20_000))
@@ -125,18 +125,18 @@ def test_scikit_learn_would_not_take_the_perplexity_that_is_brought_down() -> No
 
 
 def test_one_token_and_one_dimension_have_maps() -> None:
-    single = projection(made.head(["a"]))
+    single = project_head(made.head(["a"]))
     assert np.isfinite(places(single)).all()
     assert math.isnan(single.trustworthiness)
     assert math.isnan(single.correlation)
-    narrow = projection(made.head(made.DOOR, dim=1))
+    narrow = project_head(made.head(made.DOOR, dim=1))
     assert np.isfinite(places(narrow)).all()
     assert np.ptp(places(narrow), axis=0).min() > 0
 
 
 def test_a_one_dimensional_map_starts_at_random_and_the_seed_says_where() -> None:
     head = made.head(made.DOOR, dim=1)
-    first, again, other = (projection(head, MapSettings(seed=seed)) for seed in (4, 4, 5))
+    first, again, other = (project_head(head, MapSettings(seed=seed)) for seed in (4, 4, 5))
     np.testing.assert_array_equal(places(first), places(again))
     assert not np.array_equal(places(first), places(other))
     assert (first.seed, other.seed) == (4, 5)
@@ -170,7 +170,7 @@ def test_the_bits_are_the_same_in_any_process_with_any_number_of_threads() -> No
         "print(hashlib.sha256(p.queries.tobytes() + p.keys.tobytes() + p.distance.tobytes()).hexdigest())\n"
         "print(repr(p.trustworthiness), repr(p.correlation), repr(p.divergence), p.iterations)\n"
     )
-    here = projection(made.head())
+    here = project_head(made.head())
     digest = hashlib.sha256(
         here.queries.tobytes() + here.keys.tobytes() + here.distance.tobytes()
     ).hexdigest()
@@ -183,7 +183,7 @@ def test_the_bits_are_the_same_in_any_process_with_any_number_of_threads() -> No
 def test_nobody_elses_random_numbers_are_touched() -> None:
     np.random.seed(3)
     before = np.random.get_state()[1].copy()  # type: ignore[index, union-attr]
-    projection(made.head(made.DOOR[:5], dim=1))
+    project_head(made.head(made.DOOR[:5], dim=1))
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]
 
 
@@ -214,7 +214,7 @@ def test_trustworthiness_is_what_a_slow_loop_counts(
     queries: int, keys: int, neighbours: int, metric: str
 ) -> None:
     head = made.head(made.DOOR[:queries], list("abcd")[:keys])
-    result = projection(head, MapSettings(metric=metric))
+    result = project_head(head, MapSettings(metric=metric))
     points = np.concatenate([head.q, head.k])
     assert result.neighbours == neighbours
     expected = slow_trustworthiness(points, places(result), neighbours, metric == "cosine")
@@ -235,7 +235,7 @@ def slow_spearman(first: list[float], second: list[float]) -> float:
 
 def test_the_correlation_is_that_of_the_ranks_over_all_allowed_pairs() -> None:
     head = made.head(causal=True, empty=[0])
-    result = projection(head)
+    result = project_head(head)
     pairs = [(i, j) for i, j in product(range(13), repeat=2) if head.allowed[i, j]]
     assert len(pairs) == 13 * 14 / 2 - 1
     expected = slow_spearman([result.distance[p] for p in pairs], [head.scaled[p] for p in pairs])
@@ -255,13 +255,13 @@ def test_the_correlation_knows_heads_in_which_near_means_a_high_score_and_others
     assert rank_correlation(distance, distance**3) == pytest.approx(1)
     assert math.isnan(rank_correlation(distance, np.ones(4)))
     assert math.isnan(rank_correlation(np.array([0.5]), np.array([1.0])))
-    assert math.isnan(projection(made.head(empty=range(13))).correlation)
+    assert math.isnan(project_head(made.head(empty=range(13))).correlation)
 
 
 def test_unit_vectors_make_cosine_distance_and_score_perfect_opposites() -> None:
     head = made.head()
     q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (head.q, head.k))
-    assert projection(replace(head, q=q, k=k, scaled=q @ k.T)).correlation == pytest.approx(-1)
+    assert project_head(replace(head, q=q, k=k, scaled=q @ k.T)).correlation == pytest.approx(-1)
 
 
 # centred keys
@@ -285,12 +285,12 @@ def test_centring_keys_under_a_mask_leaves_every_weight_as_it_is() -> None:
 def test_a_map_with_centred_keys_is_another_map_with_the_distances_of_the_moved_keys() -> None:
     head = made.head(made.DOOR, ["a", "b", "c", "d"])
     head = replace(head, k=head.k + 4)
-    result = projection(head, MapSettings(centre_keys=True))
+    result = project_head(head, MapSettings(centre_keys=True))
     moved = head.k - head.k.mean(axis=0) + head.q.mean(axis=0)
     assert result.centred
-    assert not projection(head).centred
-    np.testing.assert_array_equal(places(result), places(projection(replace(head, k=moved))))
-    assert not np.array_equal(places(result), places(projection(head)))
+    assert not project_head(head).centred
+    np.testing.assert_array_equal(places(result), places(project_head(replace(head, k=moved))))
+    assert not np.array_equal(places(result), places(project_head(head)))
     angle = 1 - head.q[2] @ moved[3] / (np.linalg.norm(head.q[2]) * np.linalg.norm(moved[3]))
     assert result.distance[2, 3] == pytest.approx(angle, abs=1e-12)
 
@@ -351,7 +351,7 @@ def test_vectors_that_are_not_finite_have_no_map(side: str, value: float) -> Non
     with pytest.raises(
         InputError, match=r"^L3 H11 has queries or keys that are not finite: there is no map of them$"
     ):
-        projection(head)
+        project_head(head)
 
 
 @pytest.mark.parametrize(("factor", "told"), [(1e-40, "e-40"), (1e30, "e+30"), (1e200, "e+200")])
@@ -360,7 +360,7 @@ def test_vectors_beyond_what_float32_can_hold_are_refused_before_they_end_the_pr
 ) -> None:
     head = made.head()
     with pytest.raises(InputError, match="it must be from 1e-15 to 1e\\+15") as caught:
-        projection(replace(head, q=head.q * factor, k=head.k * factor))
+        project_head(replace(head, q=head.q * factor, k=head.k * factor))
     assert told in str(caught.value)
 
 
@@ -380,10 +380,10 @@ def test_vectors_without_a_correlation_distance_are_refused(head: HeadAttention)
     with pytest.raises(
         InputError, match="a vector of equal entries, which has no correlation distance: choose cosine"
     ):
-        projection(head, MapSettings(metric="correlation"))
-    assert projection(head).settled in (True, False)
+        project_head(head, MapSettings(metric="correlation"))
+    assert project_head(head).settled in (True, False)
 
 
 def test_noise_between_points_that_coincide_is_not_called_a_correlation() -> None:
     head = made.head()
-    assert math.isnan(projection(replace(head, q=1 + 1e-12 * head.q, k=1 + 1e-12 * head.k)).correlation)
+    assert math.isnan(project_head(replace(head, q=1 + 1e-12 * head.q, k=1 + 1e-12 * head.k)).correlation)

@@ -8,7 +8,7 @@ import made_results as made
 import numpy as np
 import pytest
 
-from attnscope.analysis.report import contributions, default_query, report, statistics
+from attnscope.analysis.report import compose_report, contributions, default_query, statistics
 from attnscope.results import HeadAttention, Kind
 
 
@@ -121,7 +121,7 @@ def test_of_special_tokens_alone_the_surest_is_taken_and_of_none_the_first() -> 
 def test_a_report_holds_what_it_was_made_of() -> None:
     made_of = made.projection()
     prediction = reports.masked(made_of.head, [4])
-    found = report(made_of, 4, prediction)
+    found = compose_report(made_of, 4, prediction)
     assert found.head is made_of.head
     assert (found.query, found.prediction) == (4, prediction)
     assert found.contributions == pytest.approx(reports.shares(made_of.head, 4))

@@ -9,10 +9,10 @@ import pytest
 import torch
 from families import ids, sharp
 
-from attnscope.analysis import overview
+from attnscope.analysis import measure_heads
 from attnscope.analysis.report import statistics
-from attnscope.analysis.scores import evenly_spread, scores, unplaced
-from attnscope.analysis.views import viewed_overview
+from attnscope.analysis.scores import apply_measures, evenly_spread, unplaced
+from attnscope.analysis.views.view import viewed_overview
 from attnscope.capture import record
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
@@ -30,7 +30,7 @@ def mean_distance(weights: np.ndarray) -> float:
 def of_made(*names: str, words: bool = False, apart: str = "") -> dict[str, HeadScores]:
     rows = made.overview(2, 3).dense_weights
     weights = [[torch.from_numpy(each) for each in row] for row in rows]
-    return scores(weights, names, layers=(4, 9), heads=(0, 2, 5), unplaced=apart, words=words)
+    return apply_measures(weights, names, layers=(4, 9), heads=(0, 2, 5), unplaced=apart, words=words)
 
 
 def test_values_stand_by_layer_and_head_in_the_order_that_was_asked_for():
@@ -84,7 +84,7 @@ def test_measures_of_which_none_has_a_meaning_are_refused_in_one_line():
 
 def test_an_overview_of_a_model_holds_every_measure_that_was_asked_for():
     captured = record(sharp("gpt2"), ids())
-    found = overview(captured, measures=tuple(MEASURES))
+    found = measure_heads(captured, measures=tuple(MEASURES))
     assert list(found.scores) == list(MEASURES)
     assert found.main.measure == "entropy"
     for i, j in np.ndindex(found.main.values.shape):
@@ -94,8 +94,8 @@ def test_an_overview_of_a_model_holds_every_measure_that_was_asked_for():
             np.diag(weights, -1).sum() / len(weights)
         )
         assert found.scores["next"].values[i, j] == 0
-    assert list(overview(captured).scores) == ["entropy"]
-    assert np.array_equal(overview(captured).main.values, found.scores["entropy"].values)
+    assert list(measure_heads(captured).scores) == ["entropy"]
+    assert np.array_equal(measure_heads(captured).main.values, found.scores["entropy"].values)
 
 
 def test_an_overview_without_special_tokens_counts_the_positions_that_are_left():

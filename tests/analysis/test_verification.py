@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers as hf
 
-from attnscope.analysis import verification
+from attnscope.analysis import verify_model
 from attnscope.analysis.verification import _worse
 from attnscope.capture import provenance_of
 from attnscope.capture.describe import tokens_of
@@ -40,7 +40,7 @@ def verified(name: str, **further: torch.Tensor) -> Verification:
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **further}
     tokens = tokens_of(inputs)
     assert tokens is not None
-    return verification(model, inputs, tokens, provenance_of(model, tokens))
+    return verify_model(model, inputs, tokens, provenance_of(model, tokens))
 
 
 def places(result: Verification) -> list[tuple[str, str, int]]:

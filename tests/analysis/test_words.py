@@ -3,7 +3,7 @@
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.words import joined, words_of
+from attnscope.analysis.views.words import joined, words_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.tokens import Patches, Token, Tokens

@@ -5,12 +5,12 @@ import torch
 import transformers as hf
 from families import CONFIGS, ids, sharp
 
-from attnscope.analysis import head_attention, overview
+from attnscope.analysis import measure_heads, recompute_head
 from attnscope.capture import Selection, record
 from attnscope.capture.describe import Sides, tokens_of
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 
@@ -46,7 +46,7 @@ def test_every_window_of_a_picture_is_a_block_and_belongs_to_its_picture(swin, p
         assert torch.equal(last.weights[head], own[1][row * 4 + 3, head])
         assert certify(last, head).verdict is Verdict.CERTIFIED
     assert {term.name for term in last.terms} == {"bias in the mask"}
-    shown = head_attention(captured, 2, 1, block=3)
+    shown = recompute_head(captured, 2, 1, block=3)
     assert (shown.block, shown.blocks) == (3, 4)
     with pytest.raises(InputError, match="no block 4 in layer 2: blocks are 0-3"):
         captured.call(2, block=4)
@@ -90,7 +90,7 @@ def test_a_module_that_runs_more_often_than_it_has_layers_is_refused() -> None:
     again = torch.zeros(1, 4, 48), (torch.ones(1, 4, 8), torch.zeros(1, 4, 8)), None
     model.layers[1].register_forward_pre_hook(lambda *_: shared(*again) and None)
     with pytest.raises(InputError, match="runs more often than it has layers"):
-        run_watched(model, {**ids(), "use_cache": False}, sites(model), lambda call: None)
+        run_watched(model, {**ids(), "use_cache": False}, find_sites(model), lambda call: None)
 
 
 def test_merged_keys_are_the_decoders_own_and_then_the_encoders() -> None:
@@ -122,4 +122,4 @@ def test_blocks_that_leave_tokens_out_say_so(kind: str, queries: int) -> None:
     told = ("its 4 blocks hold 16 queries of 40 tokens: the others were not seen",)
     expected = told if kind == "block_sparse" else ()
     assert captured.call(1).q.shape[1] == queries
-    assert head_attention(captured, 1, 2).notes == overview(captured).notes == expected
+    assert recompute_head(captured, 1, 2).notes == measure_heads(captured).notes == expected

@@ -6,7 +6,7 @@ import transformers as hf
 from bypassing import bypassing
 from families import CONFIGS, HEADS, LAYERS, ids
 
-from attnscope.analysis import verification
+from attnscope.analysis import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.describe import tokens_of
 from attnscope.results import Route, Verdict
@@ -35,7 +35,7 @@ def test_a_model_that_could_ask_for_its_kernel_and_does_not_is_traced(upcast) ->
 
 def test_such_a_model_is_verified_as_it_is_read(upcast) -> None:
     tokens = tokens_of(ids())
-    found = verification(upcast, ids(), tokens, provenance_of(upcast, tokens))
+    found = verify_model(upcast, ids(), tokens, provenance_of(upcast, tokens))
     assert [(check.layer, check.route) for check in found.layers] == [
         (layer, "traced operations") for layer in range(LAYERS)
     ]

@@ -5,17 +5,17 @@ import torch
 import transformers as hf
 from families import CONFIGS, TOKENS, ids, sharp
 
-from attnscope.analysis import verification
+from attnscope.analysis import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.describe import tokens_of
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import layers_of, sites
+from attnscope.model.anatomy.sites import find_sites, layers_of
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 
 
 def numbered(model, kind: Kind) -> tuple[int, ...]:
-    return layers_of(sites(model), kind)
+    return layers_of(find_sites(model), kind)
 
 
 def test_the_layers_of_two_sharing_groups_are_those_of_the_untouched_run() -> None:
@@ -85,7 +85,7 @@ def test_a_verification_leaves_no_hook_behind() -> None:
 
     before, forwards = hooks(), [module.forward for module in model.modules()]
     tokens = tokens_of(ids())
-    found = verification(model, ids(), tokens, provenance_of(model, tokens))
+    found = verify_model(model, ids(), tokens, provenance_of(model, tokens))
     assert "last_hidden_state" in {check.name for check in found.outputs}
     assert hooks() == before
     assert [module.forward for module in model.modules()] == forwards

@@ -6,7 +6,7 @@ import transformers as hf
 from capture.test_untouched import state
 from families import eager_weights, ids, padded, sharp, twin
 
-from attnscope.analysis import head_attention
+from attnscope.analysis import recompute_head
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
@@ -208,7 +208,7 @@ def test_a_route_that_is_forced_gives_the_same_attention(family: str) -> None:
     )
     assert (best.provenance.route, forced.provenance.route) == ("takeover", "traced operations")
     for head in (0, 5):
-        one, other = (head_attention(each, 1, head) for each in (best, forced))
+        one, other = (recompute_head(each, 1, head) for each in (best, forced))
         assert other.certificate.verdict is Verdict.CERTIFIED
         assert other.weights == pytest.approx(one.weights, abs=1e-6)
         answered = one.answered

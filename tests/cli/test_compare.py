@@ -188,15 +188,15 @@ def test_every_file_is_written(attnscope, tmp_path: Path) -> None:
 
 
 def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, monkeypatch) -> None:
-    from attnscope.analysis import compared_word
+    from attnscope.analysis.comparison import word
 
     def certify(call: AttentionCall, head: int) -> Certificate:
         verdict = Verdict.FAILED if (call.q.shape[1], head) == (9, 7) else Verdict.CERTIFIED
         return replace(honest(call, head), verdict=verdict)
 
-    honest = compared_word.certify
+    honest = word.certify
     assert attnscope(*ONE).exit_code == 0
-    monkeypatch.setattr(compared_word, "certify", certify)
+    monkeypatch.setattr(word, "certify", certify)
     result = attnscope(*ONE)
     assert result.exit_code == 5
     assert "✗ failed: 4 of 96 heads" in result.stdout

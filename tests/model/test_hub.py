@@ -13,7 +13,7 @@ from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
 from attnscope.model.loading import memory
-from attnscope.model.loading.load import load, load_with_head, plan
+from attnscope.model.loading.load import load_model, load_with_head, plan_model
 from attnscope.model.source import hub as real_hub
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import find
@@ -57,7 +57,7 @@ def shards(hub: Hub) -> list[str]:
 
 
 def test_the_plan_needs_no_weights(hub: Hub) -> None:
-    planned = plan(opened())
+    planned = plan_model(opened())
     assert planned.towers[0].layers == tuple(range(SHARDS - 2))
     assert shards(hub) == []
     assert hub.asked[INDEX] > 0
@@ -66,7 +66,7 @@ def test_the_plan_needs_no_weights(hub: Hub) -> None:
 def test_shards_that_are_not_needed_are_never_asked_for_and_the_others_sent_once(
     hub: Hub, folder: Path
 ) -> None:
-    model = load(plan(opened()), layers=3)
+    model = load_model(plan_model(opened()), layers=3)
     assert shards(hub) == [shard_name(number) for number in (0, 1, 2, 3)]
     assert {times for (_, name), times in hub.sent.items() if name in shards(hub)} == {1}
     assert model.origin()["part"] == "4 of 9 shards"
@@ -76,14 +76,14 @@ def test_shards_that_are_not_needed_are_never_asked_for_and_the_others_sent_once
 
 
 def test_a_later_layer_fetches_only_what_is_new(hub: Hub) -> None:
-    load(plan(opened()), layers=2)
+    load_model(plan_model(opened()), layers=2)
     before = hub.sent.copy()
-    load(plan(opened()), layers=4)
+    load_model(plan_model(opened()), layers=4)
     assert set((hub.sent - before).elements()) == {(COMMIT, shard_name(3)), (COMMIT, shard_name(4))}
 
 
 def test_everything_but_the_configuration_is_asked_of_its_commit(hub: Hub) -> None:
-    load(plan(opened()), layers=1)
+    load_model(plan_model(opened()), layers=1)
     assert {name for revision, name in hub.sent if revision != COMMIT} == {"config.json"}
 
 
@@ -95,12 +95,12 @@ def test_a_head_that_answers_is_fetched_with_the_whole_model(hub: Hub) -> None:
 
 
 def test_a_part_in_the_cache_works_offline_as_far_as_it_goes(hub: Hub, monkeypatch) -> None:
-    load(plan(opened()), layers=2)
+    load_model(plan_model(opened()), layers=2)
     asked = hub.asked.copy()
     offline(monkeypatch)
-    assert load(plan(opened()), layers=2).layers == 2
+    assert load_model(plan_model(opened()), layers=2).layers == 2
     with pytest.raises(ModelUnavailableError) as raised:
-        load(plan(opened()), layers=4)
+        load_model(plan_model(opened()), layers=4)
     assert str(raised.value) == (
         f"{REPOSITORY} lacks 2 of 9 weight files: {shard_name(3)} and the hub cannot be reached: "
         "offline mode is set"
@@ -121,7 +121,7 @@ def test_a_download_that_broke_off_is_taken_up_again(hub: Hub, monkeypatch) -> N
         with pytest.raises(ModelUnavailableError, match="downloading some/llama failed: the line went dead"):
             opened()
     assert list(Path(constants.HF_HUB_CACHE).rglob("tokenizer.json"))
-    assert load(plan(opened()), layers=1).layers == 1
+    assert load_model(plan_model(opened()), layers=1).layers == 1
 
 
 def test_the_index_is_the_last_of_the_small_files_to_be_fetched(monkeypatch, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_shards_are_taken_from_the_commit_that_the_index_came_from(hub: Hub, mon
         return real(repo, file, revision=revision)
 
     monkeypatch.setattr(real_hub, "hf_hub_download", download)
-    load(plan(open_checkpoint(find(REPOSITORY, revision="main"))), layers=1)
+    load_model(plan_model(open_checkpoint(find(REPOSITORY, revision="main"))), layers=1)
     assert (asked[0], set(asked[1:])) == ("main", {COMMIT})
 
 
@@ -155,6 +155,6 @@ def test_what_cannot_fit_is_refused_before_it_is_fetched(tmp_path: Path, monkeyp
     monkeypatch.setattr(memory, "_available", lambda: 20_000)
     with served(REPOSITORY, folder, monkeypatch) as hub:
         with pytest.raises(DoesNotFitError, match=r"in float32 \(its first 2 layers\) takes 0\.2 MB"):
-            load(plan(opened()), layers=2)
+            load_model(plan_model(opened()), layers=2)
         assert shards(hub) == []
-        assert load(plan(opened()), layers=2, dtype="auto").module.dtype == torch.bfloat16
+        assert load_model(plan_model(opened()), layers=2, dtype="auto").module.dtype == torch.bfloat16

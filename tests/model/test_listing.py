@@ -13,14 +13,14 @@ from sharded import SHARDS, in_shards, llama, shard_name
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
 from attnscope.model.source.find import Source, find
-from attnscope.model.source.listing import HERE, ON_THE_HUB, Listing, listing
+from attnscope.model.source.listing import HERE, ON_THE_HUB, Listing, list_files
 
 REPOSITORY = "someone/model"
 INDEX = "model.safetensors.index.json"
 
 
 def here(folder: Path) -> Listing:
-    return listing(Source(str(folder), "m", folder))
+    return list_files(Source(str(folder), "m", folder))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_corrupt_file_is_refused_in_words(tmp_path: Path) -> None:
 
 def test_of_a_hub_model_no_weights_are_fetched(shards: tuple[Hub, Path]) -> None:
     there, folder = shards
-    told = listing(find(REPOSITORY, weights=False))
+    told = list_files(find(REPOSITORY, weights=False))
     assert told.storage.place == ON_THE_HUB
     assert told.storage.shards == {file.name: file.stat().st_size for file in folder.glob("*.safetensors")}
     assert told.storage.size == sum(told.storage.shards.values())
@@ -78,7 +78,7 @@ def test_of_a_hub_model_no_weights_are_fetched(shards: tuple[Hub, Path]) -> None
 
 
 def test_looking_at_a_hub_model_leaves_nothing_that_looks_like_weights(shards: tuple[Hub, Path]) -> None:
-    listing(find(REPOSITORY, weights=False))
+    list_files(find(REPOSITORY, weights=False))
     cached = [file.name for file in Path(constants.HF_HUB_CACHE).rglob("*") if file.suffix == ".json"]
     assert cached == ["config.json"]
     assert hub.cached(REPOSITORY, None) is None
@@ -91,7 +91,7 @@ def test_a_single_file_on_the_hub_tells_its_precision_from_its_head(
     empty_cache(tmp_path / "cache", monkeypatch)
     folder = tiny_bert(tmp_path / "there")
     with served(REPOSITORY, folder, monkeypatch) as there:
-        told = listing(find(REPOSITORY, weights=False)).storage
+        told = list_files(find(REPOSITORY, weights=False)).storage
     size = (folder / "model.safetensors").stat().st_size
     assert (told.files, told.size, told.precision, told.shards) == (1, size, "float32", {})
     assert there.bytes["model.safetensors"] < size
@@ -102,7 +102,7 @@ def test_a_cached_config_is_enough_without_the_hub(
 ) -> None:
     find(REPOSITORY, weights=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    told = listing(find(REPOSITORY, weights=False))
+    told = list_files(find(REPOSITORY, weights=False))
     assert told.storage is None
     assert told.why == "no weights are in the local cache, and offline mode is set"
     with pytest.raises(ModelUnavailableError, match="not in the local cache"):

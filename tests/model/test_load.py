@@ -20,7 +20,7 @@ from transformers import (
 from attnscope import demo
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.loading.load import Plan, load, load_with_head, plan, torch_device
+from attnscope.model.loading.load import Plan, load_model, load_with_head, plan_model, torch_device
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import Source
 from attnscope.results import Kind
@@ -58,7 +58,10 @@ TINY = {"vocab_size": 1200, "num_hidden_layers": 5, "num_attention_heads": 4, "h
 )
 def test_a_cut_model_hands_its_kernel_the_very_same_vectors(model, tmp_path: Path) -> None:
     folder = save(model(), tmp_path / "m")
-    whole, part = load(plan(checkpoint(folder))), load(plan(checkpoint(folder)), layers=3)
+    whole, part = (
+        load_model(plan_model(checkpoint(folder))),
+        load_model(plan_model(checkpoint(folder)), layers=3),
+    )
     inputs = part.encode(("the dog was near the big door",)).inputs
     first, second = (record(each.module, inputs, Selection(layers=[2])).calls[0] for each in (whole, part))
     for name in ("q", "k", "v", "output"):
@@ -69,14 +72,14 @@ def test_a_cut_model_hands_its_kernel_the_very_same_vectors(model, tmp_path: Pat
 
 
 def test_the_config_keeps_its_depth_when_the_model_is_cut(tmp_path: Path) -> None:
-    model = load(plan(checkpoint(tiny_bert(tmp_path / "m"))), layers=2)
+    model = load_model(plan_model(checkpoint(tiny_bert(tmp_path / "m"))), layers=2)
     assert model.module.config.num_hidden_layers == 5
     assert len(model.module.encoder.layer) == 2
 
 
 def test_the_plan_knows_layers_and_heads_before_any_weight_is_read(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
-    planned = plan(checkpoint(folder))
+    planned = plan_model(checkpoint(folder))
     assert layers_and_heads(planned) == {Kind.ENCODER: ((0, 1, 2, 3, 4), {4})}
     assert not planned.writes
     assert {parameter.device.type for parameter in planned.skeleton.parameters()} == {"meta"}
@@ -84,7 +87,7 @@ def test_the_plan_knows_layers_and_heads_before_any_weight_is_read(tmp_path: Pat
 
 def test_weights_missing_before_the_layer_are_an_error_that_names_them(tmp_path: Path) -> None:
     folder = without(tiny_bert(tmp_path / "m"), "encoder.layer.1.attention.self.key")
-    model = load(plan(checkpoint(folder)), layers=3)
+    model = load_model(plan_model(checkpoint(folder)), layers=3)
     inputs = model.encode(("the door",)).inputs
     with pytest.raises(
         ModelUnavailableError, match=r"m lacks weights .*encoder\.layer\.1\.attention\.self\.key"
@@ -94,13 +97,13 @@ def test_weights_missing_before_the_layer_are_an_error_that_names_them(tmp_path:
 
 def test_weights_missing_after_the_layer_are_not_needed(tmp_path: Path) -> None:
     folder = without(tiny_bert(tmp_path / "m"), "encoder.layer.4", "pooler")
-    model = load(plan(checkpoint(folder)), layers=3)
+    model = load_model(plan_model(checkpoint(folder)), layers=3)
     assert record(model.module, model.encode(("the door",)).inputs, Selection(layers=[2])).calls
 
 
 def test_missing_embeddings_are_an_error(tmp_path: Path) -> None:
     folder = without(tiny_bert(tmp_path / "m"), "embeddings.word_embeddings")
-    model = load(plan(checkpoint(folder)), layers=1)
+    model = load_model(plan_model(checkpoint(folder)), layers=1)
     with pytest.raises(ModelUnavailableError, match="word_embeddings"):
         record(model.module, model.encode(("the door",)).inputs, Selection(layers=[0]))
 
@@ -109,7 +112,7 @@ def test_weights_of_the_wrong_shape_are_refused_in_one_line(tmp_path: Path) -> N
     folder = tiny_bert(tmp_path / "m")
     bert_config(intermediate_size=40).save_pretrained(folder)
     with pytest.raises(ModelUnavailableError, match="cannot read the weights") as raised:
-        load(plan(checkpoint(folder)))
+        load_model(plan_model(checkpoint(folder)))
     assert "\n" not in str(raised.value)
 
 
@@ -135,7 +138,7 @@ def test_a_bfloat16_checkpoint_runs_in_float32_unless_asked_otherwise(
     wanted, expected, tmp_path: Path
 ) -> None:
     folder = save(BertModel(bert_config()).to(torch.bfloat16), tmp_path / "m")
-    assert load(plan(checkpoint(folder)), dtype=wanted).module.dtype == expected
+    assert load_model(plan_model(checkpoint(folder)), dtype=wanted).module.dtype == expected
 
 
 def test_pickled_weights_load_when_they_are_allowed(tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_pickled_weights_load_when_they_are_allowed(tmp_path: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     torch.save(weights, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    model = load(plan(checkpoint(folder, allow_pickle=True)))
+    model = load_model(plan_model(checkpoint(folder, allow_pickle=True)))
     assert torch.equal(
         model.module.encoder.layer[4].output.dense.weight, weights["encoder.layer.4.output.dense.weight"]
     )
@@ -151,7 +154,7 @@ def test_pickled_weights_load_when_they_are_allowed(tmp_path: Path) -> None:
 
 def test_the_loaded_weights_are_those_of_the_files(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m")
-    ours, theirs = load(plan(checkpoint(folder))).module, AutoModel.from_pretrained(folder)
+    ours, theirs = load_model(plan_model(checkpoint(folder))).module, AutoModel.from_pretrained(folder)
     for (name, mine), (_, reference) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
         assert torch.equal(mine, reference), name
 
@@ -161,7 +164,7 @@ def test_a_folder_without_tokenizer_says_so(tmp_path: Path) -> None:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
     with pytest.raises(ModelUnavailableError, match="cannot read the tokenizer"):
-        load(plan(checkpoint(folder)))
+        load_model(plan_model(checkpoint(folder)))
 
 
 @pytest.mark.parametrize(
@@ -171,12 +174,12 @@ def test_a_config_that_cannot_be_used_is_refused_in_one_line(content: str, tmp_p
     folder = tiny_bert(tmp_path / "m")
     (folder / "config.json").write_text(content)
     with pytest.raises(ModelUnavailableError) as raised:
-        plan(checkpoint(folder))
+        plan_model(checkpoint(folder))
     assert "\n" not in str(raised.value)
 
 
 def test_the_two_halves_of_an_encoder_decoder_have_their_own_layers_and_heads(tmp_path: Path) -> None:
-    planned = plan(checkpoint(tiny_translator(tmp_path / "m", "bart")))
+    planned = plan_model(checkpoint(tiny_translator(tmp_path / "m", "bart")))
     assert planned.writes
     decoder = (0, 1, 2), {6}
     assert layers_and_heads(planned) == {
@@ -195,7 +198,7 @@ def test_two_models_put_together_have_the_heads_and_the_limit_of_their_own_halve
     )
     encoder = bert_config(num_hidden_layers=3, max_position_embeddings=20)
     both = EncoderDecoderModel(encoder=BertModel(encoder), decoder=BertLMHeadModel(decoder))
-    planned = plan(checkpoint(save(both, tmp_path / "m")))
+    planned = plan_model(checkpoint(save(both, tmp_path / "m")))
     decoder = (0, 1), {6}
     assert layers_and_heads(planned) == {
         Kind.ENCODER: ((0, 1, 2), {4}),
@@ -203,14 +206,14 @@ def test_two_models_put_together_have_the_heads_and_the_limit_of_their_own_halve
         Kind.CROSS: decoder,
     }
     with pytest.raises(InputError, match="reads at most 20"):
-        load(planned).encode(("the door " * 10,))
+        load_model(planned).encode(("the door " * 10,))
 
 
 def test_the_encoder_alone_of_an_encoder_decoder_is_an_encoder(tmp_path: Path) -> None:
     from transformers import T5Config, T5EncoderModel
 
     config = T5Config(vocab_size=1200, d_model=24, d_kv=5, d_ff=30, num_layers=3, num_heads=4)
-    planned = plan(checkpoint(save(T5EncoderModel(config), tmp_path / "m")))
+    planned = plan_model(checkpoint(save(T5EncoderModel(config), tmp_path / "m")))
     assert (layers_and_heads(planned), planned.writes) == ({Kind.ENCODER: ((0, 1, 2), {4})}, False)
 
 
@@ -224,7 +227,7 @@ def test_devices_that_are_unknown_or_absent_are_refused() -> None:
 
 
 def test_the_tokenizer_is_the_folder_s_own(tmp_path: Path) -> None:
-    model = load(plan(checkpoint(tiny_bert(tmp_path / "m"))))
+    model = load_model(plan_model(checkpoint(tiny_bert(tmp_path / "m"))))
     text = "The dog opened the window."
     expected = AutoTokenizer.from_pretrained(demo.folder())(text)["input_ids"]
     assert list(model.encode((text,)).tokens.ids) == expected

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from attnscope.capture import Labels, record
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.loaded import Model
 from attnscope.model.media.patches import Grid
 from attnscope.model.media.perceive import Perceived, read_media, window_names
@@ -250,7 +250,7 @@ def test_windows_are_called_after_their_patches_also_when_they_moved_or_merged(
     layer: int, shift: int, side: int, models: Any, square: Path
 ) -> None:
     model, perceived = models("swin"), read(models, "swin", square)
-    site = next(each for each in sites(model.module) if layer in each.layers)
+    site = next(each for each in find_sites(model.module) if layer in each.layers)
     windows = window_names(model, perceived, site, 16)
     assert windows is not None
     expected = [[f"r{row}c{column}" for row, column in window] for window in by_hand(shift, side, 4)]

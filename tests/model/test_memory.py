@@ -10,7 +10,7 @@ from transformers import BertModel, GPT2LMHeadModel
 from attnscope.errors import DoesNotFitError
 from attnscope.model.loaded import Model
 from attnscope.model.loading import memory
-from attnscope.model.loading.load import load, plan
+from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
 
@@ -24,7 +24,7 @@ def half(tmp_path: Path) -> Path:
 
 
 def loaded(folder: Path, **options) -> Model:
-    return load(plan(open_checkpoint(Source("m", "m", folder))), **options)
+    return load_model(plan_model(open_checkpoint(Source("m", "m", folder))), **options)
 
 
 def room(monkeypatch: pytest.MonkeyPatch, available: int | None, limit: int | None = None) -> None:

@@ -14,14 +14,14 @@ from transformers import BertModel, LlamaModel, PreTrainedModel, Zamba2Config, Z
 from attnscope.capture import Selection, record
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.loaded import Model
-from attnscope.model.loading.load import Plan, load, load_with_head, plan
+from attnscope.model.loading.load import Plan, load_model, load_with_head, plan_model
 from attnscope.model.loading.partial import cut, kept, needed
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
 
 
 def planned(folder: Path, **options: bool) -> Plan:
-    return plan(open_checkpoint(Source("m", "m", folder), **options))
+    return plan_model(open_checkpoint(Source("m", "m", folder), **options))
 
 
 def vectors(model: Model, layer: int) -> tuple[torch.Tensor, ...]:
@@ -43,12 +43,12 @@ def test_the_first_layers_load_from_their_own_shards_with_the_others_gone(
 ) -> None:
     torch.manual_seed(5)
     folder = in_shards(made(), tmp_path / "m")
-    whole = load(planned(folder))
+    whole = load_model(planned(folder))
     expected = vectors(whole, 2)
     there = len(list(folder.glob("*.safetensors")))
     for number in range(4, SHARDS):
         (folder / shard_name(number)).unlink(missing_ok=True)
-    part = load(planned(folder), layers=3)
+    part = load_model(planned(folder), layers=3)
     for mine, theirs in zip(vectors(part, 2), expected, strict=True):
         assert torch.equal(mine, theirs)
     assert numbers_of(part) == [0, 1, 2, 3]
@@ -64,8 +64,8 @@ def test_without_a_shard_that_is_needed_one_line_says_which(
     there = len(list(folder.glob("*.safetensors")))
     (folder / shard_name(2)).unlink()
     with pytest.raises(ModelUnavailableError, match=f"m lacks 1 of {there} weight files: {shard_name(2)}"):
-        load(planned(folder), layers=3)
-    assert load(planned(folder), layers=1).layers == 1
+        load_model(planned(folder), layers=3)
+    assert load_model(planned(folder), layers=1).layers == 1
 
 
 def test_a_head_that_is_not_loaded_is_not_read(tmp_path: Path) -> None:
@@ -118,14 +118,14 @@ def test_pickled_shards_are_left_out_as_well(tmp_path: Path) -> None:
             torch.save(load_file(file), file.with_suffix(".bin"))
         file.unlink()
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": renamed}))
-    part = load(planned(folder, allow_pickle=True), layers=2)
+    part = load_model(planned(folder, allow_pickle=True), layers=2)
     assert set(numbers_of(part)) - {LAYERS + 1} == {0, 1, 2}
     assert not any("layer.1" in name or "layer.0" in name for name in part.missing)
 
 
 def test_a_writing_model_in_shards_writes_with_its_own_settings(tmp_path: Path) -> None:
     folder = tiny_translator(tmp_path / "whole")
-    whole = load(planned(folder))
+    whole = load_model(planned(folder))
     file = folder / "model.safetensors"
     weights = load_file(file)
     halves = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
@@ -135,7 +135,7 @@ def test_a_writing_model_in_shards_writes_with_its_own_settings(tmp_path: Path) 
         save_file(chosen, folder / half, {"format": "pt"})
     file.unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
-    part = load(planned(folder))
+    part = load_model(planned(folder))
     assert part.checkpoint.share is None
     assert part.module.generation_config.to_dict() == whole.module.generation_config.to_dict()
     assert part.module.generation_config.forced_eos_token_id == 3
@@ -151,9 +151,9 @@ def test_a_model_with_its_head_reads_the_shard_of_the_head_too(tmp_path: Path) -
 def test_shards_that_are_not_needed_are_not_even_opened(tmp_path: Path) -> None:
     folder = in_shards(llama(), tmp_path / "m")
     (folder / shard_name(6)).write_bytes(b"no safetensors at all")
-    assert load(planned(folder), layers=2).layers == 2
+    assert load_model(planned(folder), layers=2).layers == 2
     with pytest.raises(ModelUnavailableError, match=r"model-00006-of-00009\.safetensors is truncated"):
-        load(planned(folder), layers=6)
+        load_model(planned(folder), layers=6)
 
 
 def test_a_single_file_of_one_layer_less_still_says_what_it_lacks(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_single_file_of_one_layer_less_still_says_what_it_lacks(tmp_path: Path
     file = folder / "model.safetensors"
     weights = {name: weight for name, weight in load_file(file).items() if "layer.1." not in name}
     save_file(weights, file, {"format": "pt"})
-    model = load(planned(folder), layers=3)
+    model = load_model(planned(folder), layers=3)
     with pytest.raises(ModelUnavailableError, match=r"layer\.1"):
         vectors(model, 2)
 
@@ -190,7 +190,7 @@ def test_layers_that_share_their_weights_with_later_ones_load_without_these(tmp_
     )  # fmt: skip
     torch.manual_seed(5)
     folder = save(Zamba2Model(config), tmp_path / "m")
-    part = load(planned(folder), layers=3)  # layer 4 has the weights of layer 1, and is not there
+    part = load_model(planned(folder), layers=3)  # layer 4 has the weights of layer 1, and is not there
     assert part.layers == 3
-    for mine, theirs in zip(vectors(part, 2), vectors(load(planned(folder)), 2), strict=True):
+    for mine, theirs in zip(vectors(part, 2), vectors(load_model(planned(folder)), 2), strict=True):
         assert torch.equal(mine, theirs)

@@ -13,12 +13,12 @@ from sharded import llama_config
 from torch import Tensor
 from transformers import GptOssConfig, GptOssModel, LlamaModel
 
-from attnscope.analysis import head_attention
+from attnscope.analysis import recompute_head
 from attnscope.capture import Labels, Selection, record
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
 from attnscope.model.loaded import Model
 from attnscope.model.loading import memory
-from attnscope.model.loading.load import load, plan
+from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
 from attnscope.results import Verdict
@@ -35,7 +35,7 @@ def told(folder: Path, **quantisation: Any) -> Path:
 
 
 def loaded(folder: Path, **options: Any) -> Model:
-    return load(plan(open_checkpoint(Source("m", "m", folder))), **options)
+    return load_model(plan_model(open_checkpoint(Source("m", "m", folder))), **options)
 
 
 def problem(folder: Path) -> str:
@@ -116,7 +116,7 @@ def test_the_attention_of_a_quantised_model_is_certified(tmp_path: Path) -> None
     model = loaded(tmp_path / "m", layers=3)
     encoded = model.encode(("the dog was near the big door",))
     read = record(model.module, encoded.inputs, Selection(layers=[2]), Labels(tokens=encoded.tokens))
-    assert head_attention(read, 2, 3).certificate.verdict is Verdict.CERTIFIED
+    assert recompute_head(read, 2, 3).certificate.verdict is Verdict.CERTIFIED
 
 
 def test_as_stored_it_runs_in_the_precision_of_the_other_weights(tmp_path: Path) -> None:

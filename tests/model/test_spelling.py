@@ -3,7 +3,7 @@
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.words import words_of
+from attnscope.analysis.views.words import words_of
 from attnscope.model.inputs.generation import Written
 from attnscope.model.inputs.spelling import tokens_read
 from attnscope.model.inputs.text import tokens_of

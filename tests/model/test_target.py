@@ -9,7 +9,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
-from attnscope.model.loading.load import load, plan
+from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 
@@ -17,7 +17,7 @@ FAMILIES = ("bart", "marian", "t5")
 
 
 def loaded(folder: Path) -> Model:
-    return load(plan(open_checkpoint(find(str(folder)))))
+    return load_model(plan_model(open_checkpoint(find(str(folder)))))
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -8,8 +8,8 @@ from torch import nn
 
 from attnscope.errors import InputError
 from attnscope.model.anatomy.naming import tower_names
-from attnscope.model.anatomy.sites import sites
-from attnscope.model.anatomy.towers import choose_tower, reading_text, towers
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.towers import choose_tower, find_towers, reading_text
 from attnscope.results import Kind, Route
 
 SMALL = {"hidden_size": 24, "intermediate_size": 30, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -35,7 +35,7 @@ def swin() -> nn.Module:
 
 
 def test_the_two_halves_of_clip_are_told_apart_by_the_first_word_that_differs() -> None:
-    text, vision = towers(sites(on_meta(clip)))
+    text, vision = find_towers(find_sites(on_meta(clip)))
     assert (text.name, vision.name) == ("text_model", "vision_model")
     assert (text.layers, vision.layers) == ((0, 1, 2), (0, 1))
     assert (set(text.heads.values()), set(vision.heads.values())) == ({4}, {6})
@@ -44,31 +44,31 @@ def test_the_two_halves_of_clip_are_told_apart_by_the_first_word_that_differs() 
 
 
 def test_a_model_with_one_tower_needs_no_name_for_it() -> None:
-    (only,) = towers(sites(sharp("llama")))
+    (only,) = find_towers(find_sites(sharp("llama")))
     assert (only.name, only.called, only.kind, only.route) == ("", "decoder", Kind.DECODER, Route.TAKEOVER)
     assert only.heads == dict.fromkeys(range(LAYERS), HEADS)
 
 
 def test_the_three_kinds_of_an_encoder_decoder_are_called_by_their_kind() -> None:
-    found = towers(sites(on_meta(lambda: hf.T5Model(CONFIGS["t5"]()))))
+    found = find_towers(find_sites(on_meta(lambda: hf.T5Model(CONFIGS["t5"]()))))
     assert [tower.called for tower in found] == ["encoder", "decoder", "cross"]
     assert reading_text(found).kind is Kind.CROSS
 
 
 def test_the_blocks_of_a_models_stages_are_counted_through_and_keep_their_own_heads() -> None:
-    (only,) = towers(sites(on_meta(swin)))
+    (only,) = find_towers(find_sites(on_meta(swin)))
     assert only.layers == (0, 1, 2)
     assert only.heads == {0: 2, 1: 2, 2: 4}
 
 
 def test_a_text_is_looked_at_in_a_tower_that_reads_text() -> None:
-    found = towers(sites(on_meta(clip)))
+    found = find_towers(find_sites(on_meta(clip)))
     assert reading_text(found).name == "text_model"
     assert reading_text(tuple(reversed(found))).name == "text_model"
 
 
 def test_a_tower_is_chosen_by_name_or_by_a_part_of_its_path() -> None:
-    found = towers(sites(on_meta(clip)))
+    found = find_towers(find_sites(on_meta(clip)))
     assert choose_tower(found, None, "vision_model", "clip").name == "vision_model"
     assert choose_tower(found, Kind.ENCODER, "vision", "clip").name == "vision_model"
     with pytest.raises(
@@ -102,6 +102,6 @@ def test_a_tower_has_the_shortest_name_that_is_its_own(patterns: list[str], name
 def test_a_module_that_several_layers_share_serves_each_of_them_in_turn() -> None:
     model = sharp("llama")
     model.layers[2].self_attn = model.layers[0].self_attn
-    shared, other = sites(model)
+    shared, other = find_sites(model)
     assert (shared.layers, other.layers) == ((0, 2), (1,))
-    assert towers(sites(model))[0].layers == (0, 1, 2)
+    assert find_towers(find_sites(model))[0].layers == (0, 1, 2)

@@ -11,7 +11,7 @@ from golden_text import printed
 from matplotlib.text import Text
 from rich.cells import cell_len
 
-from attnscope.analysis.views import viewed
+from attnscope.analysis.views.view import viewed
 from attnscope.render.figure import map_figure
 from attnscope.render.files import as_csv
 from attnscope.render.focus import focus_on

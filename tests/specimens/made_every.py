@@ -9,7 +9,7 @@ import made_outlines
 import made_reports
 import made_results as made
 
-from attnscope.analysis.views import viewed
+from attnscope.analysis.views.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
 from attnscope.tokens import Token, Tokens
 from attnscope.worked import example

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from attnscope.analysis.scores import scores as measure
+from attnscope.analysis.scores import apply_measures as measure
 from attnscope.analysis.scores import unplaced
 from attnscope.measures import MEASURES
 from attnscope.results import (

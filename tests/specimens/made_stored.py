@@ -12,7 +12,7 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.points import points_of
-from attnscope.analysis.views import viewed, viewed_overview
+from attnscope.analysis.views.view import viewed, viewed_overview
 from attnscope.results import (
     Certificate,
     Fault,

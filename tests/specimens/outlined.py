@@ -12,8 +12,8 @@ from torch import nn
 from transformers import PreTrainedConfig
 
 from attnscope.analysis.outline.outline import outline_plan
-from attnscope.model.anatomy.sites import sites
-from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loading.load import Plan
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.find import Source
@@ -94,7 +94,7 @@ def planned(made: PreTrainedConfig) -> tuple[Plan, Listing]:
     with torch.device("meta"):
         skeleton = kind(made)
     bare = Checkpoint(Source(made.model_type, made.model_type, Path()), (), {})
-    return Plan(bare, made, kind, skeleton, towers(sites(skeleton))), Listing(bare, None, {})
+    return Plan(bare, made, kind, skeleton, find_towers(find_sites(skeleton))), Listing(bare, None, {})
 
 
 def outlined(made: PreTrainedConfig, **options: Any) -> Outline:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.run import chosen_row, run_watched
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Verdict
 from attnscope.verify import certify
 
@@ -58,7 +58,7 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
     """
     model, inputs = specimen.model, specimen.inputs
     row = chosen_row(-1, inputs)
-    found = sites(model)
+    found = find_sites(model)
     result = Survey(specimen.model_type, type(model).__name__, notes=specimen.notes, sites=len(found))
     untouched = _run(model, inputs)
     returned = _returned(model, inputs)

@@ -9,7 +9,7 @@ import torch
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.run import run_watched
-from attnscope.model.anatomy.sites import sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Verdict
 from attnscope.verify import certify
 
@@ -119,7 +119,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[AttentionCall], dict[str, object]]]] =
 @cache
 def calls(model_type: str) -> tuple[AttentionCall, ...]:
     specimen, found = build(model_type), []
-    run_watched(specimen.model, specimen.inputs, sites(specimen.model), found.append)
+    run_watched(specimen.model, specimen.inputs, find_sites(specimen.model), found.append)
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ class Site:
         return self.layers[min(forward, len(self.layers) - 1)]
 
 
-def sites(model: nn.Module) -> tuple[Site, ...]:
+def find_sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model`, in module order, each once."""
     modules: dict[nn.Module, list[str]] = defaultdict(list)
     for path, module in model.named_modules(remove_duplicate=False):
@@ -67,7 +67,7 @@ def layers_of(members: Iterable[Site], kind: Kind) -> tuple[int, ...]:
 
 def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
     """The ModuleLists, by path, whose entries are the model's layers with attention in them."""
-    paths = {path for site in sites(model) if (path := _stack_path(model, site.path)) is not None}
+    paths = {path for site in find_sites(model) if (path := _stack_path(model, site.path)) is not None}
     return {path: cast(nn.ModuleList, model.get_submodule(path)) for path in sorted(paths)}
 
 

@@ -53,7 +53,7 @@ class Tower:
         return self.sites[0].tower
 
 
-def towers(every: Sequence[Site]) -> tuple[Tower, ...]:
+def find_towers(every: Sequence[Site]) -> tuple[Tower, ...]:
     """The towers that the sites form, in module order."""
     groups: dict[tuple[str, Kind], list[Site]] = defaultdict(list)
     for site in every:

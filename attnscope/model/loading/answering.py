@@ -18,7 +18,7 @@ from transformers import (
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
 from attnscope.model.loading.classes import mapped_class, saved_class
-from attnscope.model.loading.load import Plan, load, plan
+from attnscope.model.loading.load import Plan, load_model, plan_model
 from attnscope.model.source.checkpoint import Checkpoint
 
 
@@ -43,7 +43,7 @@ def load_answering(
     """
     tried = []
     for planned, task in _candidates(checkpoint, pair, remote_code):
-        model = load(planned, remote_code=remote_code, **options)
+        model = load_model(planned, remote_code=remote_code, **options)
         if not model.missing:
             return model, task
         tried.append(planned.model_class.__name__)
@@ -54,7 +54,7 @@ def load_answering(
 
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
     """What the checkpoint may be loaded as, the likeliest first."""
-    whole = plan(checkpoint, remote_code=remote_code)
+    whole = plan_model(checkpoint, remote_code=remote_code)
     if whole.writes:
         if _has_words(whole):
             yield whole, Task.GENERATED
@@ -62,7 +62,7 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
     if whole.model_class.__name__.endswith("EncoderModel"):
         return  # cut out of an encoder-decoder: transformers knows no head for it
     for task, model_class in _classes(whole.config, pair):
-        planned = plan(checkpoint, choose=_always(model_class), remote_code=remote_code)
+        planned = plan_model(checkpoint, choose=_always(model_class), remote_code=remote_code)
         if _has_words(planned) or _judges_pairs(planned):
             yield planned, task
 

@@ -18,8 +18,8 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
-from attnscope.model.anatomy.sites import sites
-from attnscope.model.anatomy.towers import Tower, towers
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
@@ -67,7 +67,7 @@ class Plan:
         return bool(self.config.is_encoder_decoder) and len(self.towers) > 1
 
 
-def plan(
+def plan_model(
     checkpoint: Checkpoint,
     *,
     choose: Callable[[Any], type[nn.Module] | None] = lambda config: None,
@@ -87,10 +87,10 @@ def plan(
     model_class = choose(config) or writing_class(config) or base_class(config, checkpoint, remote_code)
     with torch.device("meta"):
         skeleton = _read(name, "config.json", lambda: model_class(config))
-    return Plan(checkpoint, config, model_class, skeleton, towers(sites(skeleton)))
+    return Plan(checkpoint, config, model_class, skeleton, find_towers(find_sites(skeleton)))
 
 
-def load(
+def load_model(
     planned: Plan,
     *,
     layers: int | None = None,
@@ -141,11 +141,11 @@ def load(
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
     """The whole model, with the head it was saved with where the checkpoint really has its weights."""
-    planned = plan(checkpoint, choose=saved_class, remote_code=remote_code)
-    model = load(planned, remote_code=remote_code, **options)
+    planned = plan_model(checkpoint, choose=saved_class, remote_code=remote_code)
+    model = load_model(planned, remote_code=remote_code, **options)
     if not model.missing:
         return model
-    return load(plan(checkpoint, remote_code=remote_code), remote_code=remote_code, **options)
+    return load_model(plan_model(checkpoint, remote_code=remote_code), remote_code=remote_code, **options)
 
 
 def torch_device(wanted: str) -> torch.device:

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from attnscope.model.anatomy.sites import Site, sites
+from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.tokens import Patches, Token, Tokens
 
 _LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
@@ -97,7 +97,7 @@ def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
 
 def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
     """The innermost part of `model` that takes an input of that name and has attention; None without one."""
-    every = sites(model)
+    every = find_sites(model)
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""

@@ -40,7 +40,7 @@ class Listing:
     why: str = ""
 
 
-def listing(source: Source) -> Listing:
+def list_files(source: Source) -> Listing:
     """The listing of the model in the folder of `source`; `ModelUnavailableError` when that has no config."""
     if not (source.folder / "config.json").is_file():
         raise ModelUnavailableError(

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis import comparison
-from attnscope.analysis.compared_word import Look
-from attnscope.analysis.views import groups_of
-from attnscope.analysis.words import joined
+from attnscope.analysis.comparison import compare as comparison
+from attnscope.analysis.comparison.word import Look
+from attnscope.analysis.views.view import groups_of
+from attnscope.analysis.views.words import joined
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison

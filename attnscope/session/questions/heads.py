@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attnscope.analysis import head_attention, overview
+from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
-from attnscope.analysis.views import viewed, viewed_overview
+from attnscope.analysis.views.view import viewed, viewed_overview
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
@@ -22,7 +22,7 @@ def read_head(reading: Reading, chosen: Chosen) -> HeadAttention:
     """The one chosen head, recomputed and certified; `InputError` where several are meant."""
     layer, head = chosen.only()
     with reading.listener.working("reading the attention"):
-        found = head_attention(reading.capture(chosen), layer, head, block=chosen.block)
+        found = recompute_head(reading.capture(chosen), layer, head, block=chosen.block)
     return replace(found, notes=(*found.notes, *reading.notes))
 
 
@@ -35,7 +35,7 @@ def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
         if not isinstance(attention, Returned):
-            return head_attention(attention, layer, head, block=chosen.block)
+            return recompute_head(attention, layer, head, block=chosen.block)
         if stage != Stage.WEIGHTS:
             raise InputError(f"{reading.model.name} returns weights alone here: leave --show {stage} out")
         return returned_head(attention, layer, head)
@@ -50,7 +50,7 @@ def read_overview(
         if isinstance(attention, Returned):
             found = returned_overview(attention, chosen.heads, measures)
         else:
-            found = overview(attention, chosen.heads, chosen.block, measures)
+            found = measure_heads(attention, chosen.heads, chosen.block, measures)
     if looking is None or not looking.changes:
         return found
     return viewed_overview(found, words=looking.words, special=looking.treatment)

@@ -1,6 +1,6 @@
 """The queries and keys of one head in one map."""
 
-from attnscope.analysis.projection import projection
+from attnscope.analysis.projection import project_head
 from attnscope.results import HeadAttention, MapSettings, Projection
 from attnscope.session.listener import Listener
 from attnscope.session.questions.heads import look_at
@@ -16,7 +16,7 @@ def map_head(
     """The map of a head, or of its words; what was done other than asked is told."""
     view = look_at(head, looking)
     with listener.working("drawing the map"):
-        result = projection(head, settings, view)
+        result = project_head(head, settings, view)
     if result.perplexity < result.wanted_perplexity:
         points = len(result.queries) + len(result.keys)
         lowered = f"perplexity lowered from {result.wanted_perplexity:g} to {result.perplexity:.3g}"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from attnscope.analysis import head_attention, overview
-from attnscope.analysis.media import (
+from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.media.overlay import (
     default_query,
     heads_over_picture,
     heads_over_sound,
@@ -33,12 +33,12 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
         raise InputError(f"{reading.model.name} reads a picture in pieces: it cannot be laid over one")
     _tell_windows(captured, reading, chosen)
     if chosen.one:
-        head = head_attention(captured, *chosen.only(), block=chosen.block)
+        head = recompute_head(captured, *chosen.only(), block=chosen.block)
         position = _query(head.query_tokens, head.key_tokens, query, reading.listener)
         if isinstance(medium, Picture):
             return over_picture(head, medium, position)
         return over_sound(head, medium, position)
-    several = overview(captured, chosen.heads, chosen.block)
+    several = measure_heads(captured, chosen.heads, chosen.block)
     position = _query(several.query_tokens, several.key_tokens, query, reading.listener)
     if isinstance(medium, Picture):
         return heads_over_picture(several, medium, position)

@@ -28,11 +28,11 @@ def outline_model(
     source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
     with listener.working(f"looking at {source.name}"):
         from attnscope.analysis.outline.outline import outline_plan
-        from attnscope.model.loading.load import plan
-        from attnscope.model.source.listing import listing
+        from attnscope.model.loading.load import plan_model
+        from attnscope.model.source.listing import list_files
 
-        files = listing(source)
-        planned = plan(files.checkpoint, remote_code=remote_code)
+        files = list_files(source)
+        planned = plan_model(files.checkpoint, remote_code=remote_code)
         tower = _tower(planned, wanted)
         layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
         return outline_plan(planned, files, tower=tower, layer=layer, length=length)

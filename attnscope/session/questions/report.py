@@ -22,4 +22,4 @@ def report_head(
         analysis.default_query(head, reading.encoded.mask_id) if query is None else tokens.position(query)
     )
     projection = map_head(head, settings, reading.listener)
-    return analysis.report(projection, position, predict_beside(reading, head.kind), view)
+    return analysis.compose_report(projection, position, predict_beside(reading, head.kind), view)

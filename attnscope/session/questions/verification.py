@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attnscope.analysis import verification
+from attnscope.analysis import verify_model
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.results import Verification
@@ -16,7 +16,7 @@ def verify_reading(reading: Reading) -> Verification:
     listener = reading.listener
     with listener.working("certifying every head"), if_it_runs(model.module, inputs, model.name):
         provenance = provenance_of(model.module, tokens, model.origin())
-        result = verification(model.module, inputs, tokens, provenance, target)
+        result = verify_model(model.module, inputs, tokens, provenance, target)
     if reading.perceived is None or reading.perceived.medium is None:
         return result
     return replace(result, notes=(reading.perceived.medium.described, *result.notes))

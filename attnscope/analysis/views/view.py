@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.overview import strongest
-from attnscope.analysis.scores import scores, unplaced
-from attnscope.analysis.words import Groups, joined, words_of
+from attnscope.analysis.scores import apply_measures, unplaced
+from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.errors import InputError
 from attnscope.results import HeadView, HeadWeights, Overview, Special
 from attnscope.tokens import Tokens
@@ -77,7 +77,7 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
         for row in overview.dense_weights
     ]
     links = [[strongest(each) for each in row] for row in weights]
-    measured = scores(
+    measured = apply_measures(
         weights,
         tuple(overview.scores),
         layers=overview.layers,

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.views import groups_of, regrouped
-from attnscope.analysis.words import Groups, joined, words_of
+from attnscope.analysis.views.view import groups_of, regrouped
+from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.attention import AttentionCall
 from attnscope.results import Certificate, Kind, Special
 from attnscope.sdpa import attend

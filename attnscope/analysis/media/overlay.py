@@ -5,7 +5,7 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.spectrogram import compute_spectrogram
+from attnscope.analysis.media.spectrogram import compute_spectrogram
 from attnscope.errors import InputError
 from attnscope.results import (
     Gaze,

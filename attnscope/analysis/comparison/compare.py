@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnscope.analysis.compared_word import TOKENS, ComparedWord, Look, same_keys, word_in
-from attnscope.analysis.distances import cosines, jensen_shannon, total_variation
-from attnscope.analysis.head import head_attention
-from attnscope.analysis.views import viewed
+from attnscope.analysis.comparison.distances import cosines, jensen_shannon, total_variation
+from attnscope.analysis.comparison.word import TOKENS, ComparedWord, Look, same_keys, word_in
+from attnscope.analysis.head import recompute_head
+from attnscope.analysis.views.view import viewed
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import (
@@ -112,7 +112,7 @@ def _compared(
     i, j = _most_different(similarities, divergence, candidates)
     a, b = (
         _side(
-            head_attention(captured, pairs[i][side], heads[j]),
+            recompute_head(captured, pairs[i][side], heads[j]),
             positions[side],
             tuple(word[side].certificates for word in words),
             look,

@@ -1,0 +1,1 @@
+"""One word held against itself."""

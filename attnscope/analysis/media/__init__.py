@@ -1,0 +1,1 @@
+"""A head over a picture or a sound."""

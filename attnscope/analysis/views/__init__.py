@@ -1,0 +1,1 @@
+"""Weights between words, and without special tokens."""
