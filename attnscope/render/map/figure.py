@@ -20,6 +20,7 @@ from attnscope.render.map.words import (
     trust_words,
 )
 from attnscope.results import Projection
+from attnscope.tokens import printable
 
 
 def map_figure(
@@ -49,6 +50,6 @@ def _map_words(result: Projection) -> Words:
     )
     return Words(
         heading_words(head, kind_words(result)),
-        sentence_words(head),
+        sentence_words(head) or ", ".join(map(printable, head.notes)),  # such as the picture that was read
         foot,
     )
