@@ -105,9 +105,9 @@ def compare(
 
     How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
     side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
-    table has every layer. With --words the vectors of a word are the means over its pieces. Rows are held
-    against each other as --special renormalise leaves them; --special hide only leaves special tokens out of
-    what is shown.
+    table has every layer. By words, the vectors of a word are the means over its pieces. Rows are compared
+    as they are, or as they are once special tokens are taken out and the rest is scaled up; hiding them
+    changes only what is shown.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")

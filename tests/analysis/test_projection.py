@@ -37,7 +37,7 @@ def elsewhere(code: str, **environment: str) -> str:
     start = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
         "import numpy as np; from dataclasses import replace; import made_results as made\n"
-        "from attnscope.analysis.projection import projection\n"
+        "from attnscope.analysis.projection import project_head\n"
         "from attnscope.results import MapSettings\n"
     )
     run = subprocess.run(
@@ -148,7 +148,7 @@ def test_points_that_all_coincide_do_not_end_the_process() -> None:
         "for value in (0.0, 3.0, 1e-9):\n"
         "    for metric in ('cosine', 'euclidean'):\n"
         "        same = replace(h, q=np.full_like(h.q, value), k=np.full_like(h.k, value))\n"
-        "        p = projection(same, MapSettings(metric=metric))\n"
+        "        p = project_head(same, MapSettings(metric=metric))\n"
         "        print(np.abs(p.queries).max(), np.abs(p.keys).max(), p.iterations, p.trustworthiness)\n"
     )
     assert elsewhere(code).splitlines() == ["0.0 0.0 0 nan"] * 6
@@ -158,7 +158,7 @@ def test_points_that_almost_coincide_have_finite_maps() -> None:
     code = (
         "h = made.head()\n"
         "for spread in (1e-12, 5e-10, 2e-9, 1e-7):\n"
-        "    p = projection(replace(h, q=1 + spread * h.q, k=1 + spread * h.k))\n"
+        "    p = project_head(replace(h, q=1 + spread * h.q, k=1 + spread * h.k))\n"
         "    print(np.isfinite(p.queries).all() and np.isfinite(p.keys).all())\n"
     )
     assert elsewhere(code).split() == ["True"] * 4
@@ -166,7 +166,7 @@ def test_points_that_almost_coincide_have_finite_maps() -> None:
 
 def test_the_bits_are_the_same_in_any_process_with_any_number_of_threads() -> None:
     code = (
-        "import hashlib; p = projection(made.head())\n"
+        "import hashlib; p = project_head(made.head())\n"
         "print(hashlib.sha256(p.queries.tobytes() + p.keys.tobytes() + p.distance.tobytes()).hexdigest())\n"
         "print(repr(p.trustworthiness), repr(p.correlation), repr(p.divergence), p.iterations)\n"
     )
@@ -369,7 +369,7 @@ def test_vectors_just_within_what_float32_can_hold_have_maps() -> None:
         "h = made.head(); h = replace(h, q=h.q / np.abs(h.q).max(), k=h.k / np.abs(h.q).max())\n"
         "for factor in (1.01e-15, 0.99e15):\n"
         "    for metric in ('cosine', 'euclidean', 'manhattan'):\n"
-        "        p = projection(replace(h, q=h.q * factor, k=h.k * factor), MapSettings(metric=metric))\n"
+        "        p = project_head(replace(h, q=h.q * factor, k=h.k * factor), MapSettings(metric=metric))\n"
         "        print(bool(np.isfinite(p.queries).all() and np.ptp(p.queries) > 1))\n"
     )
     assert elsewhere(code).split() == ["True"] * 6
