@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from attnscope.version import __version__
 
 _HOMES = {
-    "load": "attnscope.session.library",
-    "wrap": "attnscope.session.library",
-    "compare": "attnscope.session.library",
-    "outline": "attnscope.session.library",
-    "Model": "attnscope.session.library",
-    "Reading": "attnscope.session.library",
+    "load": "attnscope.session.library.models",
+    "wrap": "attnscope.session.library.models",
+    "compare": "attnscope.session.library.comparing",
+    "outline": "attnscope.session.library.models",
+    "Model": "attnscope.session.library.models",
+    "Reading": "attnscope.session.library.readings",
     "open": "attnscope.results",
     "AttnscopeError": "attnscope.errors",
 }
@@ -27,12 +27,12 @@ _NAMES = {"open": "load"}  # where a name is another one at home
 if TYPE_CHECKING:
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
-    from attnscope.session.library import Model as Model
-    from attnscope.session.library import Reading as Reading
-    from attnscope.session.library import compare as compare
-    from attnscope.session.library import load as load
-    from attnscope.session.library import outline as outline
-    from attnscope.session.library import wrap as wrap
+    from attnscope.session.library.models import Model as Model
+    from attnscope.session.library.readings import Reading as Reading
+    from attnscope.session.library.comparing import compare as compare
+    from attnscope.session.library.models import load as load
+    from attnscope.session.library.models import outline as outline
+    from attnscope.session.library.models import wrap as wrap
 
 __all__ = ["AttnscopeError", "Model", "Reading", "__version__", "compare", "load", "open", "outline", "wrap"]
 

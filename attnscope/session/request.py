@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from attnscope.model.inputs.generation import Settings
     from attnscope.model.loaded import Model
 
+Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
 
@@ -132,8 +133,8 @@ class Inputs:
 class Wanted:
     """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`."""
 
-    layer: "str | int | Sequence[int] | None" = None
-    head: "str | int | Sequence[int] | None" = None
+    layer: Numbers = None
+    head: Numbers = None
     kind: str | None = None
     tower: str | None = None
     block: int = 0

@@ -1,6 +1,5 @@
 """One word held against itself: in two inputs, in two layers, or under two models."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.comparison import compare as comparison
@@ -15,10 +14,9 @@ from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, Looking, ModelRequest, Numbers, Wanted
 
 Words = tuple[str, str]
-Numbers = str | int | Sequence[int] | None
 
 
 def compare_inputs(

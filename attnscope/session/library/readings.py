@@ -1,31 +1,17 @@
-"""The library: a model, what it reads, and everything that can be asked of that, for notebooks and scripts.
-
-    import attnscope as at
-
-    reading = at.load("bert-base-uncased").read("I was watching the [MASK] when it opened.")
-    head = reading.head(3, 11)
-
-What is asked is asked of the same session as by the command line, under the same names, with the same
-one-line errors; results are those of `attnscope.results`. Notices go to the logger `attnscope`.
-"""
+"""What a model has read, and every question as a method: what `Model.read` returns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
-from attnscope.model.loaded import Model as LoadedModel
-from attnscope.model.loading.answering import task_of
 from attnscope.results import (
-    Comparison,
     HeadTerms,
     HeadView,
     HeadWeights,
     MapSettings,
-    Outline,
     Overview,
     Prediction,
     Projection,
@@ -34,133 +20,18 @@ from attnscope.results import (
 )
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
-from attnscope.session.listener import Listener, Log
-from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.comparison import compare_in_layers, compare_readings
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import look_at, read_head, read_overview, read_terms, read_weights
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
-from attnscope.session.questions.outline import outline_model
 from attnscope.session.questions.prediction import TOP, predict
 from attnscope.session.questions.report import report_head
 from attnscope.session.questions.verification import verify_reading
 from attnscope.session.reading import Reading as WhatIsRead
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted, Writing
+from attnscope.session.request import Inputs, Looking, Numbers, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
-
-Numbers = str | int | Sequence[int] | None
-
-
-def load(
-    name: str | None = None,
-    *,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str = "float32",
-    attn: str = "eager",
-    trust_remote_code: bool = False,
-    allow_pickle: bool = False,
-    listener: Listener | None = None,
-) -> "Model":
-    """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
-
-    Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
-    predicts with where the checkpoint has one. Raises `AttnscopeError` in one line.
-    """
-    request = ModelRequest(name, device, dtype, revision, trust_remote_code, allow_pickle, attn)
-    listener = listener or Log()
-    return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)
-
-
-def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> "Model":
-    """A model of transformers that is in memory already, with its tokenizer or processor.
-
-    It runs as it is, under its own kernel and on its own device, and is left exactly as it was.
-    """
-    if not hasattr(module, "config") or not hasattr(module, "forward"):
-        raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
-    tokenizer = getattr(
-        processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
-    )
-    model = LoadedModel(
-        None, module, tokenizer, None, processor=None if processor is tokenizer else processor
-    )
-    return Model(Opened(model, task_of(module)), listener or Log())
-
-
-def outline(
-    name: str | None = None,
-    *,
-    layer: Numbers = -1,
-    kind: str | None = None,
-    tower: str | None = None,
-    length: int | None = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-) -> Outline:
-    """What there is to look at in a model, before any of its weights is fetched or read."""
-    wanted = Wanted(layer=layer, kind=kind, tower=tower)
-    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
-
-
-class Model:
-    """A model in memory. `read` gives it something to read."""
-
-    def __init__(self, opened: Opened, listener: Listener) -> None:
-        self._opened, self._listener = opened, listener
-
-    @property
-    def name(self) -> str:
-        return self._opened.model.name
-
-    @property
-    def module(self) -> Any:
-        """The model of transformers itself."""
-        return self._opened.model.module
-
-    @property
-    def tokenizer(self) -> Any:
-        return self._opened.model.tokenizer
-
-    @property
-    def towers(self) -> dict[str, dict[int, int]]:
-        """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
-        return {tower.called: dict(tower.heads) for tower in self._opened.model.towers}
-
-    def read(
-        self,
-        text: str | None = None,
-        *,
-        pair: str | None = None,
-        target: str | None = None,
-        image: str | Path | None = None,
-        audio: str | Path | None = None,
-        generate: int | None = None,
-        sample: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        truncate: bool = False,
-    ) -> "Reading":
-        """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
-
-        `target` is what the decoder of an encoder-decoder reads (default: what the model writes). The other
-        options are those of the command line.
-        """
-        if text is None and image is None and audio is None:
-            raise InputError("give a text to read, or a file with image or audio")
-        picture, sound = (None if file is None else Path(file) for file in (image, audio))
-        inputs = Inputs(
-            text, pair, target, picture, sound, Writing(generate, sample, temperature, top_p), truncate
-        )
-        return Reading(self._opened, inputs, self._listener)
-
-    def __repr__(self) -> str:
-        places = ", ".join(
-            f"{name} {len(layers)} layers x {max(layers.values())} heads"
-            for name, layers in self.towers.items()
-        )
-        return f"<attnscope model {self.name}: {places or 'no attention'}>"
 
 
 class Reading:
@@ -304,36 +175,6 @@ class Reading:
     def __repr__(self) -> str:
         read = self.tokens.sentence or f"{len(self.tokens)} positions"
         return f"<{self._model.name} read “{read if len(read) < 100 else read[:99] + '…'}”>"
-
-
-def compare(
-    a: Reading,
-    b: Reading,
-    word: str | int,
-    word_b: str | int | None = None,
-    *,
-    layer: Numbers = None,
-    head: Numbers = None,
-    layer_b: int | None = None,
-    kind: str | None = None,
-    tower: str | None = None,
-    words: bool = False,
-    special: str = "show",
-) -> Comparison:
-    """One word in two readings, of one model or of two, or with `layer_b` in two layers of one reading.
-
-    How alike its vectors are in every layer, and one head in full: of those that `layer` and `head` name the
-    one that differs most. With `words` a word may have been cut into pieces; `special` tokens are shown,
-    hidden in the rows that are shown, or with `renormalise` left out of all rows.
-    """
-    wanted, looking = Wanted(layer, head, kind, tower), Looking(words, special)
-    names = str(word), str(word if word_b is None else word_b)
-    first = a._read(wanted.all_layers)
-    if layer_b is not None:
-        if a is not b:
-            raise InputError("layer_b compares two layers of one reading: give the same reading twice")
-        return compare_in_layers(*first, names[0], layer, layer_b, looking)
-    return compare_readings(first, b._read(wanted.all_layers), names, layer, looking)
 
 
 def _cut(done: WhatIsRead, chosen: Chosen) -> WhatIsRead:

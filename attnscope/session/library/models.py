@@ -1,0 +1,127 @@
+"""A model, by its name or in memory: what `attnscope.load` and `attnscope.wrap` return."""
+
+from pathlib import Path
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.model.loaded import Model as LoadedModel
+from attnscope.model.loading.answering import task_of
+from attnscope.results import (
+    Outline,
+)
+from attnscope.session.library.readings import Reading
+from attnscope.session.listener import Listener, Log
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.outline import outline_model
+from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
+
+
+def load(
+    name: str | None = None,
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    attn: str = "eager",
+    trust_remote_code: bool = False,
+    allow_pickle: bool = False,
+    listener: Listener | None = None,
+) -> "Model":
+    """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
+
+    Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
+    predicts with where the checkpoint has one. Raises `AttnscopeError` in one line.
+    """
+    request = ModelRequest(name, device, dtype, revision, trust_remote_code, allow_pickle, attn)
+    listener = listener or Log()
+    return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)
+
+
+def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> "Model":
+    """A model of transformers that is in memory already, with its tokenizer or processor.
+
+    It runs as it is, under its own kernel and on its own device, and is left exactly as it was.
+    """
+    if not hasattr(module, "config") or not hasattr(module, "forward"):
+        raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
+    tokenizer = getattr(
+        processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
+    )
+    model = LoadedModel(
+        None, module, tokenizer, None, processor=None if processor is tokenizer else processor
+    )
+    return Model(Opened(model, task_of(module)), listener or Log())
+
+
+def outline(
+    name: str | None = None,
+    *,
+    layer: Numbers = -1,
+    kind: str | None = None,
+    tower: str | None = None,
+    length: int | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Outline:
+    """What there is to look at in a model, before any of its weights is fetched or read."""
+    wanted = Wanted(layer=layer, kind=kind, tower=tower)
+    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
+
+
+class Model:
+    """A model in memory. `read` gives it something to read."""
+
+    def __init__(self, opened: Opened, listener: Listener) -> None:
+        self._opened, self._listener = opened, listener
+
+    @property
+    def name(self) -> str:
+        return self._opened.model.name
+
+    @property
+    def module(self) -> Any:
+        """The model of transformers itself."""
+        return self._opened.model.module
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._opened.model.tokenizer
+
+    @property
+    def towers(self) -> dict[str, dict[int, int]]:
+        """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
+        return {tower.called: dict(tower.heads) for tower in self._opened.model.towers}
+
+    def read(
+        self,
+        text: str | None = None,
+        *,
+        pair: str | None = None,
+        target: str | None = None,
+        image: str | Path | None = None,
+        audio: str | Path | None = None,
+        generate: int | None = None,
+        sample: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        truncate: bool = False,
+    ) -> "Reading":
+        """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
+
+        `target` is what the decoder of an encoder-decoder reads (default: what the model writes). The other
+        options are those of the command line.
+        """
+        if text is None and image is None and audio is None:
+            raise InputError("give a text to read, or a file with image or audio")
+        picture, sound = (None if file is None else Path(file) for file in (image, audio))
+        inputs = Inputs(
+            text, pair, target, picture, sound, Writing(generate, sample, temperature, top_p), truncate
+        )
+        return Reading(self._opened, inputs, self._listener)
+
+    def __repr__(self) -> str:
+        places = ", ".join(
+            f"{name} {len(layers)} layers x {max(layers.values())} heads"
+            for name, layers in self.towers.items()
+        )
+        return f"<attnscope model {self.name}: {places or 'no attention'}>"
