@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from attnscope.render.kit.labels import LEFT_TO_RIGHT, fit, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
-from attnscope.render.map.layout import INKS, Focus, Plane
+from attnscope.render.map.layout import INKS, Linked, Plane
 from attnscope.render.map.placement import Placement, placement
 from attnscope.render.map.places import Surroundings
 from attnscope.results import Projection
@@ -47,9 +47,9 @@ class Mark:
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
 
 
-def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> int:
+def draw_labels(result: Projection, axes: Axes, linked: Linked, plane: Plane) -> int:
     """A label at every point, in the largest size in which all find room; returns how many have none."""
-    every, around = _marks(result, focus, plane), _surroundings(result, focus, plane)
+    every, around = _marks(result, linked, plane), _surroundings(result, linked, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
     size = next(fitting, _SIZES[-1])
@@ -61,7 +61,7 @@ def draw_labels(result: Projection, axes: Axes, focus: Focus, plane: Plane) -> i
     return sum(len(mark.names) for mark in every) - sum(len(marks[i].names) for i in shown)
 
 
-def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
+def _marks(result: Projection, linked: Linked, plane: Plane) -> list[Mark]:
     """One mark for each point, one for several that coincide; those that stand out come first."""
     found: dict[tuple[object, ...], Mark] = {}
     for side, tokens, places in (
@@ -69,11 +69,11 @@ def _marks(result: Projection, focus: Focus, plane: Plane) -> list[Mark]:
         ("key", result.key_tokens, result.keys),
     ):
         for position, place in enumerate(plane.inches(places)):
-            bold = focus.stands_out(side, position)
+            bold = linked.stands_out(side, position)
             spot = (side, *np.round(place / _SAME_PLACE).tolist(), position if bold else None)
-            radius = plane.radius(side, ring=position == focus.chosen(side)) / 72
+            radius = plane.radius(side, ring=position == linked.chosen(side)) / 72
             names = found[spot].names if spot in found else ()
-            name = _name(tokens, position) + (_weight(result, focus, position) if side == "key" else "")
+            name = _name(tokens, position) + (_weight(result, linked, position) if side == "key" else "")
             found[spot] = Mark(side, place, (*names, name), bold, radius)
     return sorted(found.values(), key=lambda mark: not mark.bold)
 
@@ -98,30 +98,30 @@ def _name(tokens: Tokens, position: int) -> str:
     return (LEFT_TO_RIGHT if name.endswith(LEFT_TO_RIGHT) else "") + cut + number
 
 
-def _weight(result: Projection, focus: Focus, key: int) -> str:
+def _weight(result: Projection, linked: Linked, key: int) -> str:
     """What a linked key's label adds to its name; a chosen key that is masked says so."""
-    if focus.query is None or not focus.stands_out("key", key):
+    if linked.query is None or not linked.stands_out("key", key):
         return ""
-    if not result.allowed[focus.query, key]:
+    if not result.allowed[linked.query, key]:
         return " masked"
-    if not result.answered[focus.query]:
+    if not result.answered[linked.query]:
         return ""
-    weight = float(result.weights[focus.query, key])
+    weight = float(result.weights[linked.query, key])
     return f" {weight_text(weight)}" if weight >= _LEAST else f" <{weight_text(_LEAST)}"
 
 
-def _surroundings(result: Projection, focus: Focus, plane: Plane) -> Surroundings:
+def _surroundings(result: Projection, linked: Linked, plane: Plane) -> Surroundings:
     markers = []
     for side, places in (("query", result.queries), ("key", result.keys)):
-        chosen = np.arange(len(places)) == focus.chosen(side)
+        chosen = np.arange(len(places)) == linked.chosen(side)
         radii = np.where(chosen, plane.radius(side, ring=True), plane.radius(side))[:, None] / 72
         centres = plane.inches(places)
         markers.append(np.concatenate([centres - radii, centres + radii], axis=1))
-    ends = plane.inches(result.keys[list(focus.linked)])
+    ends = plane.inches(result.keys[list(linked.keys)])
     start = (
         ends[:0]
-        if focus.query is None
-        else np.broadcast_to(plane.inches(result.queries[focus.query]), ends.shape)
+        if linked.query is None
+        else np.broadcast_to(plane.inches(result.queries[linked.query]), ends.shape)
     )
     links = np.concatenate([start, ends], axis=1)
     return Surroundings(plane.width, plane.height, np.concatenate(markers), links)

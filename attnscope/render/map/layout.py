@@ -20,27 +20,27 @@ _ROOM, _SMALLEST = 0.3, 0.7  # square inches a point needs for that, and the sha
 
 
 @dataclass(frozen=True)
-class Focus:
+class Linked:
     """One query with the keys that are linked to it, and a key that has a ring; no query: all alike."""
 
     query: int | None
-    linked: tuple[int, ...]
+    keys: tuple[int, ...]
     key: int | None
 
     def chosen(self, side: str) -> int | None:
         return self.query if side == "query" else self.key
 
     def stands_out(self, side: str, position: int) -> bool:
-        return position == self.chosen(side) or (side == "key" and position in self.linked)
+        return position == self.chosen(side) or (side == "key" and position in self.keys)
 
 
-def focus_on(result: Projection, query: int | None, key: int | None, links: int) -> Focus:
+def linked_to(result: Projection, query: int | None, key: int | None, links: int) -> Linked:
     """The `links` strongest keys of `query`, and `key` too where `query` may look at it."""
     if query is None:
-        return Focus(None, (), key)
+        return Linked(None, (), key)
     ranked = result.ranked_keys(query).tolist()
     further = [position for position in ranked[links:] if position == key]
-    return Focus(query, (*ranked[:links], *further), key)
+    return Linked(query, (*ranked[:links], *further), key)
 
 
 @dataclass(frozen=True)

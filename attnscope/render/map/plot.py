@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import FAINT, INK, Frame
 from attnscope.render.map.labels import draw_labels
-from attnscope.render.map.layout import INKS, LEGEND, Focus, Plane, focus_on, plane_on
+from attnscope.render.map.layout import INKS, LEGEND, Linked, Plane, linked_to, plane_on
 from attnscope.render.map.words import title_words
 from attnscope.results import Projection
 
@@ -39,33 +39,33 @@ def draw_map(
     A link is as wide as its weight, `LINK_WIDTH` points for a weight of 1; the key's label tells the weight.
     With a query, two lines above the Axes say what is shown.
     """
-    focus, plane = focus_on(result, query, key, links), plane_on(axes, result)
+    linked, plane = linked_to(result, query, key, links), plane_on(axes, result)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=_EDGE_INK, linewidth=0.6)
-    _draw_title(result, axes, focus)
-    _draw_links(result, axes, focus)
+    _draw_title(result, axes, linked)
+    _draw_links(result, axes, linked)
     for side in ("query", "key"):
-        _draw_markers(result, axes, focus, plane, side)
-    _draw_legend(axes, focus, plane, left_out=draw_labels(result, axes, focus, plane))
+        _draw_markers(result, axes, linked, plane, side)
+    _draw_legend(axes, linked, plane, left_out=draw_labels(result, axes, linked, plane))
 
 
-def _draw_title(result: Projection, axes: Axes, focus: Focus) -> None:
-    if focus.query is None:
+def _draw_title(result: Projection, axes: Axes, linked: Linked) -> None:
+    if linked.query is None:
         return
-    first, second = title_words(result, focus.query, focus.key, len(focus.linked))
+    first, second = title_words(result, linked.query, linked.key, len(linked.keys))
     axes.set_title(first, loc="left", size=9.0, weight="bold", color=INK, pad=16)
     at = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
     axes.annotate(second, (0, 1), (0, 5), size=7.5, color=INK, **at)  # type: ignore[arg-type]
 
 
-def _draw_links(result: Projection, axes: Axes, focus: Focus) -> None:
-    if focus.query is None:
+def _draw_links(result: Projection, axes: Axes, linked: Linked) -> None:
+    if linked.query is None:
         return
-    start, keys = result.queries[focus.query], list(focus.linked)
+    start, keys = result.queries[linked.query], list(linked.keys)
     axes.add_collection(
         LineCollection(
             [(start, result.keys[key]) for key in keys],
-            linewidths=LINK_WIDTH * result.weights[focus.query, keys],
+            linewidths=LINK_WIDTH * result.weights[linked.query, keys],
             colors=_LINK_INK,
             capstyle="butt",
             zorder=1,
@@ -75,7 +75,7 @@ def _draw_links(result: Projection, axes: Axes, focus: Focus) -> None:
     )
 
 
-def _draw_markers(result: Projection, axes: Axes, focus: Focus, plane: Plane, side: str) -> None:
+def _draw_markers(result: Projection, axes: Axes, linked: Linked, plane: Plane, side: str) -> None:
     """The points of one side, and a ring around the chosen one."""
     places = result.queries if side == "query" else result.keys
     style = {
@@ -85,18 +85,18 @@ def _draw_markers(result: Projection, axes: Axes, focus: Focus, plane: Plane, si
         "zorder": 3,
     }
     axes.plot(*places.T, _MARKERS[side], color=INKS[side], label=side, **style)  # type: ignore[arg-type]
-    if (chosen := focus.chosen(side)) is not None:
+    if (chosen := linked.chosen(side)) is not None:
         ring = {"markersize": 2 * plane.radius(side, ring=True), "markeredgewidth": 1.1, "zorder": 4}
         axes.plot(*places[chosen], "o", mfc="none", mec=_RING_INK, label=f"chosen {side}", **ring)  # type: ignore[arg-type]
 
 
-def _draw_legend(axes: Axes, focus: Focus, plane: Plane, left_out: int) -> None:
+def _draw_legend(axes: Axes, linked: Linked, plane: Plane, left_out: int) -> None:
     """In the strip above the map."""
     handles = [
         Line2D([], [], ls="", marker=_MARKERS[side], color=INKS[side], ms=2 * plane.radius(side), label=side)
         for side in ("query", "key")
     ]
-    if focus.query is not None:
+    if linked.query is not None:
         handles.append(Line2D([], [], color=_LINK_INK, linewidth=2.5, label="link, as wide as its weight"))
     axes.legend(
         handles=handles, loc="upper left", ncols=3, fontsize=_WORDS, frameon=False, borderaxespad=0.2,
