@@ -27,12 +27,12 @@ _NAMES = {"open": "load"}  # where a name is another one at home
 if TYPE_CHECKING:
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
-    from attnscope.session.library.models import Model as Model
-    from attnscope.session.library.readings import Reading as Reading
     from attnscope.session.library.comparing import compare as compare
+    from attnscope.session.library.models import Model as Model
     from attnscope.session.library.models import load as load
     from attnscope.session.library.models import outline as outline
     from attnscope.session.library.models import wrap as wrap
+    from attnscope.session.library.readings import Reading as Reading
 
 __all__ = ["AttnscopeError", "Model", "Reading", "__version__", "compare", "load", "open", "outline", "wrap"]
 
