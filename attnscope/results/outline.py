@@ -96,8 +96,8 @@ class Cost:
     recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
     `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
     values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
-    this head in float64. `seconds` are the products over the two rates measured on this machine in FLOP/s.
-    What else a run does and keeps comes on top.
+    this head in float64. What else a run does and keeps comes on top. How long that takes is not said here:
+    a machine is not equally fast twice, and an outline is the same every time.
     """
 
     tower: str
@@ -114,8 +114,6 @@ class Cost:
     operands: int
     kernel: int
     reference: int
-    rate_float32: float
-    rate_float64: float
     shards: tuple[str, ...]
 
     @property
@@ -126,10 +124,6 @@ class Cost:
     def memory(self) -> int:
         """Bytes of all of these at once."""
         return self.weights + self.operands + self.kernel + self.reference
-
-    @property
-    def seconds(self) -> float:
-        return self.forward_flops / self.rate_float32 + self.repeats * self.head_flops / self.rate_float64
 
 
 @dataclass(frozen=True, repr=False)

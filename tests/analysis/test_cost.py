@@ -132,7 +132,8 @@ def test_cross_attention_is_reckoned_with_both_lengths() -> None:
 
 def test_the_time_is_the_products_over_the_rates_and_the_rate_is_measured() -> None:
     told = outlined(config("bert"), length=N).cost
-    seconds = told.forward_flops / told.rate_float32 + told.repeats * told.head_flops / told.rate_float64
-    assert told.seconds == seconds > 0
+    faster = cost.seconds(told, 8e9, 4e9)
+    assert faster == pytest.approx((told.forward_flops + 2 * told.repeats * told.head_flops) / 8e9)
+    assert cost.seconds(told, 4e9, 4e9) > faster > 0
     assert 1e8 < cost.rate(torch.float32) < 1e15
     assert told.memory == told.weights + told.operands + told.kernel + told.reference

@@ -1,6 +1,7 @@
 """`attnscope model`: what there is to look at, on screen and as a document, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> N
     assert f"stored on this machine: {size / 1e6:.2f} MB, float32, 1 file" in lines[1]
     assert "0-3        12         12    8          8  learned (64)" in result.stdout
     assert "one head of layer 3, encoder, at 64 tokens: an estimate" in result.stdout
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_same_model_gives_the_same_bytes_and_its_speed_is_said_only_when_asked_for(
+    attnscope, form
+) -> None:
+    once, again = (attnscope("model", "demo-causal", *form) for _ in range(2))
+    assert once.stdout == again.stdout
+    assert once.stderr == again.stderr == ""
+    loud = attnscope("model", "demo-causal", "-v", *form)
+    assert loud.stdout == once.stdout
+    assert re.search(r"for its products at \S+ .?FLOP/s, in float64 .* as measured now", loud.stderr)
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])

@@ -55,7 +55,7 @@ def outline() -> Outline:
         tower="text_model", kind=Kind.DECODER, layer=7, length=300, queries=300, keys=300,
         forward_flops=1_234_000_000_000, head_flops=20_160_000, repeats=11, layers_loaded=8,
         weights=16_400_000_000, operands=7_200_000, kernel=11_500_000, reference=8_900_000,
-        rate_float32=80e9, rate_float64=20e9, shards=tuple(shards)[:2],
+        shards=tuple(shards)[:2],
     )  # fmt: skip
     return Outline(
         requested="someone/model", model="someone/model", demo=False, revision="0123456789abcdef",

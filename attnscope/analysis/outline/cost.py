@@ -1,8 +1,8 @@
 """What one head of one layer would cost, reckoned from shapes before anything is loaded.
 
 The products are counted, not guessed: the model's by a run without weights, ours by running our own
-arithmetic on the same shapes. Only how fast this machine multiplies is measured, which makes the time an
-estimate.
+arithmetic on the same shapes. How fast this machine multiplies is measured only for who wants to know the time,
+which no outline holds.
 """
 
 import time
@@ -60,8 +60,6 @@ def head_cost(
         operands=4 * blocks * rows * width,
         kernel=2 * 4 * blocks * first.heads * first.queries * first.keys,
         reference=2 * stages,
-        rate_float32=rate(torch.float32),
-        rate_float64=rate(torch.float64),
         shards=_shards(listing, model, cut),
     )
 
@@ -97,6 +95,11 @@ def recomputation(call: DryCall, *, masked: bool = True) -> tuple[int, int]:
 def repeats(call: DryCall) -> int:
     """How often the head is recomputed at most: to be shown, to be certified, and once for every fault."""
     return 2 + len(FAULTS) + bool(call.biased)
+
+
+def seconds(cost: Cost, rate_float32: float, rate_float64: float) -> float:
+    """Time of the products alone, those of the model in float32 and ours in float64, at so many in a second."""
+    return cost.forward_flops / rate_float32 + cost.repeats * cost.head_flops / rate_float64
 
 
 def rate(dtype: torch.dtype) -> float:

@@ -19,7 +19,6 @@ from attnscope.render.outline.words import (
     range_words,
     shard_words,
     storage_words,
-    time_words,
     tower_words,
 )
 from attnscope.results import Cost, LayerOutline, Outline, TowerOutline
@@ -102,9 +101,8 @@ def _source(result: Outline) -> list[Text]:
 
 
 def _cost(cost: Cost, of_files: int) -> list[RenderableType]:
-    """What one head takes, item by item; the time is an estimate and said to be one."""
+    """What one head takes, item by item."""
     first = f" of its first {counted(cost.layers_loaded, 'layer')}" if cost.layers_loaded else ""
-    rates = f"{amount(cost.rate_float32, 'FLOP/s')}, in float64 {amount(cost.rate_float64, 'FLOP/s')}"
     memory = {
         f"weights{first}": cost.weights,
         "q, k, v and output": cost.operands,
@@ -114,7 +112,6 @@ def _cost(cost: Cost, of_files: int) -> list[RenderableType]:
     rows = {
         "products": f"{amount(cost.forward_flops, 'FLOP')} of the model up to there, at most {cost.repeats} "
         f"times {amount(cost.head_flops, 'FLOP')} of the head in float64",
-        "time": f"{time_words(cost.seconds)} for these at {rates}, as measured now; the rest comes on top",
         "memory": f"at least {amount(cost.memory, 'B')}: "
         + ", ".join(f"{what} {amount(size, 'B')}" for what, size in memory.items()),
     }

@@ -42,6 +42,12 @@ def time_words(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
+def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:
+    """`about 11 s for its products at 120 GFLOP/s, in float64 60 GFLOP/s, as measured now; the rest comes on top`."""
+    rates = f"{amount(rate_float32, 'FLOP/s')}, in float64 {amount(rate_float64, 'FLOP/s')}"
+    return f"about {time_words(seconds)} for its products at {rates}, as measured now; the rest comes on top"
+
+
 def range_words(numbers: Sequence[int]) -> str:
     """`0-11`, `0, 2, 5-7`; numbers at one distance from each other `0-24 by 2`."""
     ordered = sorted(numbers)

@@ -52,7 +52,6 @@ def _cost(cost: Cost) -> dict[str, Value]:
         "kind": cost.kind.value,
         "flops": cost.flops,
         "bytes": cost.memory,
-        "seconds": cost.seconds,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError, listed
-from attnscope.results import Outline
+from attnscope.results import Cost, Outline
 from attnscope.session import selection
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_source
@@ -36,6 +36,16 @@ def outline_model(
         tower = _tower(planned, wanted)
         layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
         return outline_plan(planned, files, tower=tower, layer=layer, length=length)
+
+
+def time_of(cost: Cost) -> tuple[float, float, float]:
+    """Seconds that the products of a cost take here and now, and the two rates in FLOP/s behind that."""
+    import torch
+
+    from attnscope.analysis.outline.cost import rate, seconds
+
+    rates = rate(torch.float32), rate(torch.float64)
+    return seconds(cost, *rates), *rates
 
 
 def _tower(planned: "Plan", wanted: Wanted) -> "Tower | None":
