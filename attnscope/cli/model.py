@@ -43,8 +43,8 @@ def model(
     """Show what there is to look at in a model, without its weights.
 
     Its attention layers with heads, dimensions, positions and windows, the layers that have none, and what
-    one head of --layer would cost. Of a hub model only the configuration is fetched. With -v also how long the
-    products of that head take on this machine, which is measured then.
+    one head of --layer would cost. Of a hub model only the configuration is fetched. With -v also how long
+    the products of that head take on this machine, which is measured then.
     """
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     from attnscope.session.questions.outline import outline_model, time_of

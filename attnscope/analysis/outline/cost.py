@@ -1,8 +1,8 @@
 """What one head of one layer would cost, reckoned from shapes before anything is loaded.
 
 The products are counted, not guessed: the model's by a run without weights, ours by running our own
-arithmetic on the same shapes. How fast this machine multiplies is measured only for who wants to know the time,
-which no outline holds.
+arithmetic on the same shapes. How fast this machine multiplies is measured only for who wants to know the
+time, which no outline holds.
 """
 
 import time
@@ -98,7 +98,7 @@ def repeats(call: DryCall) -> int:
 
 
 def seconds(cost: Cost, rate_float32: float, rate_float64: float) -> float:
-    """Time of the products alone, those of the model in float32 and ours in float64, at so many in a second."""
+    """Time of the products alone, the model's in float32 and ours in float64, at so many in a second."""
     return cost.forward_flops / rate_float32 + cost.repeats * cost.head_flops / rate_float64
 
 

@@ -43,7 +43,7 @@ def time_words(seconds: float) -> str:
 
 
 def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:
-    """`about 11 s for its products at 120 GFLOP/s, in float64 60 GFLOP/s, as measured now; the rest comes on top`."""
+    """How long the products of a head take, as measured, and at which speeds."""
     rates = f"{amount(rate_float32, 'FLOP/s')}, in float64 {amount(rate_float64, 'FLOP/s')}"
     return f"about {time_words(seconds)} for its products at {rates}, as measured now; the rest comes on top"
 
