@@ -16,7 +16,9 @@ from attnscope.errors import InputError, listed
 
 _LISTED = 40  # tokens that a message names at most, about
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
+_STEERING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # the categories of Unicode
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
+_SPELLED = str.maketrans({"▁": "␣", "Ġ": "␣", "Ċ": "↵", "č": "␍", "ĉ": "⇥"})  # blanks in vocabularies
 
 
 def printable(text: str) -> str:
@@ -30,10 +32,15 @@ def printable(text: str) -> str:
 def _visible_character(character: str) -> str:
     if character in "\n\r\t":
         return _VISIBLE[character]
-    harmless_format = character in "\u200c\u200d"
-    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and not harmless_format:
+    if steers(character):
         return character.encode("unicode_escape", "backslashreplace").decode("ascii")
     return character
+
+
+def steers(character: str) -> bool:
+    """Whether a terminal could do anything else with it than show it: the one measure for screen and JSON."""
+    harmless_format = character in "\u200c\u200d"
+    return unicodedata.category(character) in _STEERING and not harmless_format
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,11 @@ class Token:
     unknown: bool = False
 
     @property
+    def added(self) -> bool:
+        """Whether the tokenizer put it around the text; what the user typed has a place in it."""
+        return self.special and self.span is None
+
+    @property
     def name(self) -> str:
         """How the token is called on screen, before repeated tokens get their position."""
         if self.special or self.unknown:
@@ -62,9 +74,14 @@ class Token:
         stripped = self.text.strip()
         if not stripped:
             spaces = "".join(_VISIBLE.get(character) or printable(character) for character in self.text)
-            return spaces or printable(self.piece)
+            return spaces or printable(self._as_blank())
         continued = self.piece.startswith("##") and stripped != self.piece
         return ("##" if continued else "") + printable(stripped)
+
+    def _as_blank(self) -> str:
+        """The piece of a token without characters, visible where the vocabulary spells a blank so."""
+        visible = self.piece.translate(_SPELLED)
+        return visible if set(visible) <= set(_VISIBLE.values()) else self.piece
 
 
 @dataclass(frozen=True)

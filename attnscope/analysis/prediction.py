@@ -50,7 +50,7 @@ def continued(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, spell: Spell, top: int
 ) -> Prediction:
     """The `top` likeliest tokens after the last token of the text itself."""
-    spoken = [i for i, token in enumerate(tokens.items) if not token.special]
+    spoken = [i for i, token in enumerate(tokens.items) if not token.added]
     position = spoken[-1] if spoken else len(tokens) - 1
     logits = _run(model, inputs).logits[0, position]
     return Prediction("next", tokens, (Blank(position, best(logits, spell, top)),), None, None, provenance)

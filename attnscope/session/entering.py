@@ -77,6 +77,8 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
         return model.opening()
     with listener.working("writing the target"):
         target = model.target(reading.encoded, text)
+    for notice in target.notices:
+        listener.notice(notice)
     if target.written:
         listener.notice(f"{model.name} writes: {target.tokens.sentence}")
     if not target.finished:

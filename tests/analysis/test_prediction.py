@@ -194,3 +194,10 @@ def test_a_discriminator_is_not_taken_for_a_language_model(tmp_path: Path) -> No
 def test_a_text_without_a_blank_asks_nothing_of_a_masked_model() -> None:
     with pytest.raises(InputError, match=r"no \[MASK\] to fill"):
         answered("demo", "the door opened")
+
+
+def test_a_text_that_ends_with_a_special_token_of_its_own_goes_on_behind_it(tmp_path: Path) -> None:
+    """A prompt often ends with the marker of the next speaker; what the tokenizer adds is not the text's."""
+    result = answered(causal(tmp_path / "m"), "the door [MASK] [SEP]")
+    assert [result.tokens.items[blank.position].span for blank in result.blanks] == [(16, 21)]
+    assert result.tokens.items[-1].added

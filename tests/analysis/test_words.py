@@ -110,3 +110,12 @@ def test_patches_stay_by_themselves_and_keep_their_stretch() -> None:
     groups = words_of(found)
     assert groups == ((0, 1), (2,), (3,), (4,), (5,), (6,), (7,), (8,))
     assert joined(found, groups).stretches == (Patches(1, 2, 3),)
+
+
+@pytest.mark.parametrize("sort", ["bert", "roberta", "t5", "llama"])
+def test_a_special_token_typed_within_a_word_parts_it(tokens, sort: str) -> None:
+    typed = "[SEP]" if sort == "bert" else "</s>"
+    found = tokens(sort, f"the{typed}door opened")
+    place = next(i for i, token in enumerate(found.items) if token.special and not token.added)
+    assert (place,) in words_of(found)
+    assert words(found) == ["the", "door", "opened"]

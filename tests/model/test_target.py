@@ -123,3 +123,20 @@ def test_a_wrapper_that_names_no_inputs_is_given_them_all(tmp_path: Path, monkey
     inner = bert.module.forward
     monkeypatch.setattr(bert.module, "forward", lambda *given, **named: inner(*given, **named))
     assert {"input_ids", "token_type_ids"} <= bert.encode(("the door",)).inputs.keys()
+
+
+def test_what_a_target_cannot_spell_is_told_as_it_is_of_a_text(model) -> None:
+    encoded = model.encode(("the 猫 door",))
+    target = model.target(encoded, "We 猫 saw 我 it 猫")
+    (told,) = target.notices
+    assert told == f"{model.name} cannot spell '猫', '我': read as [UNK]"
+    assert encoded.notices == (f"{model.name} cannot spell '猫': read as [UNK]",)
+    assert model.target(encoded, "We saw it").notices == ()
+
+
+def test_a_special_token_typed_into_a_target_is_special_and_the_rest_keeps_its_place(model) -> None:
+    tokens = model.target(model.encode(("the door",)), "We [SEP] saw it").tokens
+    typed = next(token for token in tokens.items if token.span == (3, 8))
+    assert typed.special
+    assert not typed.added
+    assert [token.text for token in tokens.items if not token.special] == ["We", "saw", "it"]

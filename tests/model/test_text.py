@@ -1,8 +1,9 @@
 """Text in, inputs and tokens out: mask spelling, lengths, pairs, what cannot be spelled."""
 
 import pytest
+from small_tokenizers import BUILD
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer, BertConfig, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, BertConfig, PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from attnscope import demo
 from attnscope.errors import InputError
@@ -89,3 +90,104 @@ def test_what_cannot_be_spelled_is_marked_and_said(tokenizer) -> None:
 def test_the_limit_is_the_smaller_of_positions_and_tokenizer(tokenizer) -> None:
     assert limit_of(tokenizer, BertConfig(max_position_embeddings=17)) == 17
     assert limit_of(tokenizer, BertConfig(max_position_embeddings=10**6)) == tokenizer.model_max_length
+
+
+# pieces that stand for no character of the text
+
+PREPENDING = ("albert", "deberta-v2", "xlm-roberta", "camembert", "t5", "pegasus", "llama")
+
+
+@pytest.mark.parametrize("sort", PREPENDING)
+@pytest.mark.parametrize(("text", "first"), [("猫 the", "猫"), ("“the” the", "“"), ("Fthe the", "F")])
+def test_a_bare_mark_of_a_word_s_start_is_a_blank_and_not_its_neighbour(
+    sort: str, text: str, first: str
+) -> None:
+    tokens = encode(BUILD[sort](), (text,), name=sort, limit=None).tokens
+    bare = next(i for i, token in enumerate(tokens.items) if token.piece == "▁")
+    assert tokens.names[bare] == "␣"
+    assert tokens.items[bare].text == ""
+    assert tokens.items[bare].span == (0, 0)
+    stands = [i for i, name in enumerate(tokens.names) if name == first]
+    pieces = [tokens.items[i].piece for i in stands]
+    assert "▁" not in pieces
+    if len(stands) == 1:  # else it is spelled in bytes, which share it
+        assert tokens.position(first) == stands[0]
+    assert tokens.position("▁") == bare or tokens.names.count("␣") > 1
+
+
+@pytest.mark.parametrize("sort", PREPENDING)
+def test_a_mark_that_stands_for_a_blank_of_the_text_and_one_that_was_typed_keep_their_place(
+    sort: str,
+) -> None:
+    tokens = encode(BUILD[sort](), ("the ▁ 12",), name=sort, limit=None).tokens
+    typed = [token for token in tokens.items if token.text == "▁"]
+    assert [token.name for token in typed] == ["▁"]
+    assert typed[0].span == (4, 5)
+    assert all(not token.text.strip() or token.piece != "▁" or token.text == "▁" for token in tokens.items)
+
+
+@pytest.mark.parametrize("sort", ["roberta", "deberta", "gpt2"])
+def test_a_byte_level_blank_is_a_visible_blank_also_where_offsets_are_trimmed(sort: str) -> None:
+    tokens = encode(BUILD[sort](), ("the  door\nthe",), name=sort, limit=None).tokens
+    blanks = [token.name for token in tokens.items if token.piece in ("Ġ", "Ċ")]
+    assert blanks == ["␣", "↵"]
+
+
+# special tokens that were typed
+
+
+@pytest.mark.parametrize(
+    ("sort", "typed"),
+    [("bert", "[SEP]"), ("roberta", "</s>"), ("gpt2", "<|endoftext|>"), ("t5", "</s>"), ("llama", "</s>"),
+     ("deberta-v2", "[CLS]"), ("camembert", "</s>"), ("byt5", "</s>")],
+)  # fmt: skip
+def test_a_special_token_that_was_typed_is_special(sort: str, typed: str) -> None:
+    tokens = encode(BUILD[sort](), (f"the {typed} door",), name=sort, limit=None).tokens
+    special = [token for token in tokens.items if token.special and token.piece == typed]
+    assert special
+    assert any(token in special for token in tokens.items[1:-1])
+    if tokens.items[1].span is not None:
+        assert (4, 4 + len(typed)) in [token.span for token in special]
+
+
+@pytest.mark.parametrize("sort", ["bert", "roberta", "xlm-roberta", "t5"])
+def test_masks_and_what_cannot_be_spelled_are_not_special(sort: str) -> None:
+    tokens = encode(BUILD[sort](), ("the [MASK] \U0001f986 door",), name=sort, limit=None).tokens
+    for token in tokens.items:
+        if "mask" in token.piece.lower() or "extra_id" in token.piece or token.unknown:
+            assert not token.special, token
+
+
+def test_words_of_the_text_are_not_special_where_no_special_token_was_typed(tokenizer) -> None:
+    tokens = encode(tokenizer, ("the sep opened",), name="demo", limit=64).tokens
+    assert [token.special for token in tokens.items] == [True, *[False] * (len(tokens) - 2), True]
+
+
+class Letters(PreTrainedTokenizer):
+    """A tokenizer in plain Python, which knows no offsets: words of a list, others unknown."""
+
+    WORDS = ("<unk>", "the", "door", "</s>")
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.WORDS)
+
+    def get_vocab(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.WORDS)}
+
+    def _tokenize(self, text: str) -> list[str]:
+        return ["▁" + word if word not in self.WORDS else word for word in text.split()]
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self.get_vocab().get(token, 0)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self.WORDS[index]
+
+
+def test_what_a_tokenizer_without_offsets_cannot_spell_is_named_by_what_it_cut_out() -> None:
+    tokenizer = Letters(unk_token="<unk>", eos_token="</s>")
+    encoded = encode(tokenizer, ("the 猫 door 我",), name="slow", limit=None)
+    assert encoded.notices == ("slow cannot spell '猫', '我': read as <unk>",)
+    assert encoded.tokens.names == ("the", "<unk>", "door", "<unk>")
+    assert encode(tokenizer, ("the door",), name="slow", limit=None).notices == ()

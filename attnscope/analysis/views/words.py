@@ -64,11 +64,13 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
     last = tokens.items[word[-1]]
     ends = [span[1] for i in word if (span := tokens.items[i].span) is not None]
     elsewhere = last.part != token.part or token.part >= len(tokens.texts)
-    if token.span is None or not ends or token.special or elsewhere:
+    if token.span is None or not ends or token.special or last.special or elsewhere:
         return False
     text, start, end = tokens.texts[token.part], token.span[0], max(ends)
     if start < end:
         return True  # bytes of one character
+    if len(word) == 1 and not last.text:
+        return token.word == last.word  # the mark of a word's start, which stands for no character
     if any(character.isspace() for character in text[end : start + 1]):
         return False
     before, after = text[max(start - 1, 0) : start], text[start : start + 1]

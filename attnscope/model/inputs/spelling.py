@@ -3,6 +3,7 @@
 from typing import Any
 
 from attnscope.model.inputs.generation import Written
+from attnscope.model.inputs.text import special_ids
 from attnscope.tokens import Token, Tokens
 
 _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a character
@@ -25,7 +26,7 @@ def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tup
     Special tokens have no place in it, nor have those of a tokenizer that knows no offsets.
     """
     text, spans = _grown(tokenizer, ids, first)
-    fast, special = getattr(tokenizer, "is_fast", False), set(tokenizer.all_special_ids)
+    fast, special = getattr(tokenizer, "is_fast", False), special_ids(tokenizer)
     encoding = tokenizer(text, add_special_tokens=False) if text and fast else None
     pieces = tokenizer.convert_ids_to_tokens(list(ids))
     items = []

@@ -3,7 +3,7 @@
 A decoder's row is the token that it reads, so the row that decides about a word is the row before it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
-from attnscope.model.inputs.text import limit_of, tokens_of
+from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspelled
 from attnscope.tokens import Token, Tokens
 
 MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
@@ -22,7 +22,7 @@ class Target:
     """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off.
 
     `chances` are the probabilities of the vocabulary at each step that it was written in, where the model
-    wrote greedily.
+    wrote greedily. `notices` are what the user should be told of a text that was given.
     """
 
     ids: Int[Tensor, "1 token"]
@@ -30,6 +30,7 @@ class Target:
     written: bool = False
     finished: bool = True
     chances: Float[Tensor, "step word"] | None = None
+    notices: tuple[str, ...] = ()
 
 
 def opening(module: Any, tokenizer: Any) -> Target:
@@ -53,7 +54,8 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     limit = limit_of(tokenizer, module.config)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
-    return _target(module, tokenizer, ids, text)
+    target = _target(module, tokenizer, ids, text)
+    return replace(target, notices=unspelled(tokenizer, target.tokens, name))
 
 
 @torch.no_grad()
@@ -108,7 +110,7 @@ def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
     """
     encoding = tokenizer(text_target=text, return_tensors="pt")
     read = tokens_of(tokenizer, encoding, (text,)).items
-    spoken = [token for token in read if not token.special]
+    spoken = [token for token in read if not token.added]
     lead = len(ids) - len(spoken)
     pieces = tokenizer.convert_ids_to_tokens(ids)
     if spoken and lead >= 0 and [token.id for token in spoken] == ids[lead:]:
@@ -117,7 +119,7 @@ def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
 
 
 def _alone(tokenizer: Any, ids: list[int], pieces: list[str]) -> tuple[Token, ...]:
-    special = set(tokenizer.all_special_ids)
+    special = special_ids(tokenizer)
     pieces = [f"#{i}" if piece is None else piece for i, piece in zip(ids, pieces, strict=False)]
     return tuple(
         Token(i, piece, str(tokenizer.convert_tokens_to_string([piece])), None, None, special=i in special)

@@ -1,5 +1,7 @@
 """Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
 
+import re
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +10,8 @@ from attnscope.model.inputs.mask_token import with_own_masks
 from attnscope.tokens import Token, Tokens
 
 _NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
+_WORD_START = "▁"
+_GAP = re.compile(r"<(extra_id|mask|unk)_[0-9]+>")  # what T5, Pegasus and their kin fill
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +58,16 @@ def encode(
     tokens = tokens_of(tokenizer, inputs, respelled)
     if limit is not None and length > limit:
         tokens = replace(tokens, texts=_read_part(tokens))
-    if tokens.unknown:
-        unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
-        notices.append(f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}")
+    notices += unspelled(tokenizer, tokens, name)
     return Encoded(inputs, tokens, tuple(notices), masked.ids[0] if masked.ids else None)
+
+
+def unspelled(tokenizer: Any, tokens: Tokens, name: str) -> tuple[str, ...]:
+    """What to tell of pieces that the vocabulary of the model called `name` lacks; nothing where it has all."""
+    if not tokens.unknown:
+        return ()
+    unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
+    return (f"{name} cannot spell {unknown}: read as {tokenizer.unk_token}",)
 
 
 def _read_part(tokens: Tokens) -> tuple[str, ...]:
@@ -84,43 +94,78 @@ def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
 
     A tokenizer without offsets (not backed by the tokenizers library) leaves its own spelling as text.
     """
+    special = special_ids(tokenizer)
     if getattr(inputs, "encodings", None):
-        return tokens_from_encoding(inputs.encodings[0], texts, tokenizer.unk_token_id)
+        return tokens_from_encoding(inputs.encodings[0], texts, tokenizer.unk_token_id, special)
     ids = inputs["input_ids"][0].tolist()
     pieces = tokenizer.convert_ids_to_tokens(ids)
-    spelled = (str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces)
-    items = zip(ids, pieces, spelled, strict=True)
-    added = _added_ids(tokenizer)
+    spelled = [str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces]
+    unknown = [i for i, id in enumerate(ids) if id == tokenizer.unk_token_id and id not in special]
+    for i, piece in zip(unknown, _unknown_pieces(tokenizer, texts, len(unknown)), strict=False):
+        spelled[i] = piece
+    items = (
+        Token(id, piece, text, None, None, special=id in special, unknown=i in unknown)
+        for i, (id, piece, text) in enumerate(zip(ids, pieces, spelled, strict=True))
+    )
+    return Tokens(texts, tuple(items))
+
+
+def _unknown_pieces(tokenizer: Any, texts: tuple[str, ...], count: int) -> list[str]:
+    """What a tokenizer without offsets cuts out of `texts` and has no number for; none where that is not told."""
+    pieces = [piece for text in texts for piece in tokenizer.tokenize(text)] if count else []
+    unknown = [
+        piece
+        for piece, id in zip(pieces, tokenizer.convert_tokens_to_ids(pieces), strict=True)
+        if id == tokenizer.unk_token_id
+    ]
+    return [str(piece).strip(_WORD_START) for piece in unknown] if len(unknown) == count else []
+
+
+def special_ids(tokenizer: Any) -> Set[int]:
+    """The special tokens, put around a text or typed into it: neither masks nor what cannot be spelled."""
+    named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
+    ids = {id for id, piece in named if not _GAP.fullmatch(piece)}
+    added, others = (
+        {getattr(tokenizer, f"{role}_token_id", None) for role in roles}
+        for roles in (("bos", "eos", "cls", "sep", "pad"), ("mask", "unk"))
+    )
+    return (ids - others | added) - {None}  # of GPT-2 one token is the end of a text and what is unknown
+
+
+def tokens_from_encoding(
+    encoding: Any,
+    texts: tuple[str, ...] = (),
+    unknown_id: int | None = None,
+    special: Set[int] = frozenset(),
+) -> Tokens:
+    """Tokens from one `Encoding` of the tokenizers library; without `texts` the pieces stand in for them.
+
+    Ids in `special` are special wherever they stand, as are those that the tokenizer put around the text.
+    """
+    marked = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+    special = special | {id for id, added in marked if added}
     return Tokens(
-        texts, tuple(Token(i, piece, text, None, None, special=i in added) for i, piece, text in items)
+        texts, tuple(_token(encoding, i, texts, unknown_id, special) for i in range(len(encoding.ids)))
     )
 
 
-def _added_ids(tokenizer: Any) -> set[int]:
-    """What a tokenizer puts around a text, by role: neither masks nor what it cannot spell."""
-    roles = ("bos", "eos", "cls", "sep", "pad")
-    ids = (getattr(tokenizer, f"{role}_token_id", None) for role in roles)
-    return {each for each in ids if each is not None}
-
-
-def tokens_from_encoding(encoding: Any, texts: tuple[str, ...] = (), unknown_id: int | None = None) -> Tokens:
-    """Tokens from one `Encoding` of the tokenizers library; without `texts` the pieces stand in for them."""
-    return Tokens(texts, tuple(_token(encoding, i, texts, unknown_id) for i in range(len(encoding.ids))))
-
-
-def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None) -> Token:
+def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
     part, added = encoding.sequence_ids[i] or 0, bool(encoding.special_tokens_mask[i])
     start, end = encoding.offsets[i]
-    piece = encoding.tokens[i]
+    id, piece = encoding.ids[i], encoding.tokens[i]
+    if piece == _WORD_START and texts and texts[part][start:end].strip(_WORD_START + " "):
+        end = (
+            start  # put in front of a word: it has the place of the character behind it, and stands for none
+        )
     text = "" if added else texts[part][start:end] if texts else piece
     return Token(
-        id=encoding.ids[i],
+        id=id,
         piece=piece,
         text=text,
         span=None if added else (start, end),
         word=encoding.word_ids[i],
         part=part,
-        special=added,
+        special=id in special,
         # a user who types the unknown token itself has spelled it
-        unknown=encoding.ids[i] == unknown_id and not added and text.strip() != piece,
+        unknown=id == unknown_id and id not in special and text.strip() != piece,
     )
