@@ -72,14 +72,14 @@ def as_read(
     return replace(provenance_of(model, tokens, known, tower.sites), route=route)
 
 
-def tokens_of(inputs: Mapping[str, Any], row: int = 0) -> Tokens | None:
-    """Tokens of one batch entry of a tokenizer's result, by their pieces; by their ids where that is all.
+def tokens_of(inputs: Mapping[str, Any], row: int = 0, texts: tuple[str, ...] = ()) -> Tokens | None:
+    """Tokens of one batch entry of a tokenizer's result, cut from `texts`, or by their pieces or only ids.
 
     None for inputs that hold no text.
     """
     encodings = getattr(inputs, "encodings", None)
     if encodings:
-        return tokens_from_encoding(encodings[row])
+        return tokens_from_encoding(encodings[row], texts)
     return tokens_by_id(inputs["input_ids"][row].tolist()) if "input_ids" in inputs else None
 
 

@@ -57,7 +57,7 @@ def record_written(
             break
     else:
         raise InputError(str(nothing_seen(model, rung.tower, missing)))
-    tokens = labels.tokens or tokens_of(inputs)
+    tokens = labels.tokens or tokens_of(inputs, texts=labels.texts)
     read = tokens_by_id(list(written.read)) if spell is None else spell(written)
     sides = sides_of(model, inputs, tokens, read)
     for i, call in enumerate(calls):

@@ -73,7 +73,7 @@ def ask_for_weights(
     """
     chosen, row = tower_of(model, selection.kind, selection.tower), chosen_row(selection.row, inputs)
     wanted = sorted(wanted_layers(chosen, selection.layers))
-    tokens = labels.tokens or tokens_of(inputs, row)
+    tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
     sides = sides_of(model, inputs, tokens, labels.target, row)
     made = _made(model, inputs, chosen)
     layers = []

@@ -40,7 +40,7 @@ def record(
     if selection.heads is not None and not selection.heads:
         raise InputError("no head was asked for")
     row = chosen_row(selection.row, inputs)
-    tokens = labels.tokens or tokens_of(inputs, row)
+    tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sides = sides_of(model, inputs, tokens, labels.target, row)

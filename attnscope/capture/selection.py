@@ -30,6 +30,8 @@ class Labels:
     """What positions stand for, and where the model comes from, as far as somebody knows better than it.
 
     `tokens` stand for its `input_ids`, `target` for its `decoder_input_ids`, where their text is known.
+    Without `tokens`, `texts` is the text or the pair that a tokenizer of the tokenizers library made the
+    inputs of: labels are then cut from it, with its own capitals, else they are the vocabulary's pieces.
     `source` are fields of the provenance (as `Model.origin` gives them), `read` the tokens that provenance
     lists where these are not `tokens`.
     """
@@ -38,3 +40,4 @@ class Labels:
     target: Tokens | None = None
     source: Mapping[str, Any] | None = None
     read: Tokens | None = None
+    texts: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import transformers
 from families import ids, sharp, twin
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
+from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
@@ -45,6 +46,21 @@ def test_each_row_of_a_batch_has_its_own_tokens(tokenizer):
     assert captured.calls[0].query_tokens.labels == ("[CLS]", "the@1", "door@2", "the@3", "door@4")
     assert captured.provenance.token_ids == (2, 6, 3, 6, 3)
     assert record(sharp("bert"), inputs, Selection(layers=[0])).calls[0].query_tokens.ids == (2, 4, 5, 0, 0)
+
+
+def test_labels_keep_the_capitals_of_a_text_that_is_handed_in_beside_its_tokens(tokenizer):
+    tokenizer.backend_tokenizer.normalizer = Lowercase()
+    texts = "CLOSING The door", "The CLOSING"
+    inputs = tokenizer(list(texts), return_tensors="pt", padding=True)
+    for row, labels in enumerate(
+        [("[CLS]", "CLOS", "##ING", "The", "door"), ("[CLS]", "The", "CLOS", "##ING")]
+    ):
+        told = Labels(texts=(texts[row],))
+        (call,) = record(sharp("bert"), inputs, Selection(layers=[0], row=row), told).calls
+        assert call.query_tokens.labels[: len(labels)] == labels
+        assert call.query_tokens.sentence == texts[row]
+    (call,) = record(sharp("bert"), inputs, Selection(layers=[0])).calls
+    assert call.query_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
 
 
 def test_tokens_that_are_handed_in_are_used_as_they_are():

@@ -63,7 +63,7 @@ def encode(
 
 
 def unspelled(tokenizer: Any, tokens: Tokens, name: str) -> tuple[str, ...]:
-    """What to tell of pieces that the vocabulary of the model called `name` lacks; nothing where it has all."""
+    """What to tell of pieces that the vocabulary of the model called `name` lacks, if there are any."""
     if not tokens.unknown:
         return ()
     unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
@@ -111,7 +111,7 @@ def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
 
 
 def _unknown_pieces(tokenizer: Any, texts: tuple[str, ...], count: int) -> list[str]:
-    """What a tokenizer without offsets cuts out of `texts` and has no number for; none where that is not told."""
+    """What a tokenizer without offsets cuts out of `texts` and does not know; none if not `count`."""
     pieces = [piece for text in texts for piece in tokenizer.tokenize(text)] if count else []
     unknown = [
         piece
@@ -126,10 +126,10 @@ def special_ids(tokenizer: Any) -> Set[int]:
     named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     ids = {id for id, piece in named if not _GAP.fullmatch(piece)}
     added, others = (
-        {getattr(tokenizer, f"{role}_token_id", None) for role in roles}
+        {id for role in roles if (id := getattr(tokenizer, f"{role}_token_id", None)) is not None}
         for roles in (("bos", "eos", "cls", "sep", "pad"), ("mask", "unk"))
     )
-    return (ids - others | added) - {None}  # of GPT-2 one token is the end of a text and what is unknown
+    return ids - others | added  # of GPT-2 one token is the end of a text and what is unknown
 
 
 def tokens_from_encoding(
@@ -144,9 +144,8 @@ def tokens_from_encoding(
     """
     marked = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
     special = special | {id for id, added in marked if added}
-    return Tokens(
-        texts, tuple(_token(encoding, i, texts, unknown_id, special) for i in range(len(encoding.ids)))
-    )
+    places = range(len(encoding.ids))
+    return Tokens(texts, tuple(_token(encoding, i, texts, unknown_id, special) for i in places))
 
 
 def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
@@ -154,9 +153,7 @@ def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None
     start, end = encoding.offsets[i]
     id, piece = encoding.ids[i], encoding.tokens[i]
     if piece == _WORD_START and texts and texts[part][start:end].strip(_WORD_START + " "):
-        end = (
-            start  # put in front of a word: it has the place of the character behind it, and stands for none
-        )
+        end = start  # put in front of a word: the place that it is told belongs to the next character
     text = "" if added else texts[part][start:end] if texts else piece
     return Token(
         id=id,
