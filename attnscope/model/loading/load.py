@@ -1,12 +1,10 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
 import copy
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar
 
@@ -15,7 +13,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import find_sites
@@ -23,6 +21,7 @@ from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
+from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
@@ -109,7 +108,7 @@ def load_model(
     keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
-    tokenizer = _tokenizer_of(planned, remote_code)
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.source.folder, name, remote_code)
     read = _read(
         name,
         "the weights",
@@ -186,29 +185,6 @@ def _check_kernel(planned: Plan, attention: str) -> None:
         raise InputError(
             f"{planned.name} cannot run with --attn {attention}: {why}; --attn eager runs always"
         ) from error
-
-
-def _tokenizer_of(planned: Plan, remote_code: bool) -> Any:
-    """The tokenizer, which must be there where the model reads text; else None is as good."""
-    folder = planned.checkpoint.source.folder
-    try:
-        return _read(planned.name, "the tokenizer", lambda: _tokenizer(folder, remote_code))
-    except ModelUnavailableError:
-        takes = inspect.signature(planned.model_class.forward).parameters
-        if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
-            return None
-        raise
-
-
-def _tokenizer(folder: Path, remote_code: bool) -> Any:
-    """The folder's own tokenizer; without files the library would make one that reads all as unknown."""
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
-    if not isinstance(tokenizer.model_max_length, int | float):
-        raise ValueError(f"model_max_length is '{tokenizer.model_max_length}', not a number")
-    files = sorted(set(tokenizer.vocab_files_names.values()))
-    if files and not any((folder / file).is_file() for file in files):
-        raise OSError(f"there is no {' or '.join(files)}")
-    return tokenizer
 
 
 def _refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -> None:

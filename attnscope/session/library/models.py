@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
 from attnscope.results import (
@@ -85,7 +86,9 @@ class Model:
 
     @property
     def tokenizer(self) -> Any:
-        return self._opened.model.tokenizer
+        """The tokenizer of transformers itself; None where the model reads no text."""
+        tokenizer = self._opened.model.tokenizer
+        return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
 
     @property
     def towers(self) -> dict[str, dict[int, int]]:
