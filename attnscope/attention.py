@@ -30,7 +30,8 @@ class AttentionCall:
     one of these for each `block`. K and V have one entry per key head, un-repeated. `terms` are added to
     the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
     nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
-    softmax before; `unread` counts the softmaxes of the same layer that could not be read. `output` and
+    softmax before; `unread` counts the softmaxes of the same layer that could not be read. `reservation` says
+    what else stands between these and what the layer makes of them, nothing in most. `output` and
     `weights` are the model's own: weights by head, for the heads that were asked for. `unrotated_k` is the
     key before its rotary position, where it is known; it only serves to prove that the rotation would be
     missed. Tensors are detached and on the CPU.
@@ -60,6 +61,7 @@ class AttentionCall:
     reweighted: Mapping[int, Float[Tensor, "query key"]] | None = None
     route: Route = Route.TAKEOVER
     unread: int = 0
+    reservation: str = ""
     tower: str = ""
     block: int = 0
 

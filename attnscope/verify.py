@@ -65,7 +65,7 @@ def _not_rebuilt(call: AttentionCall) -> str:
         return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
     if call.reweighted is not None:
         return "the model changes the weights of its softmax before they meet the values"
-    return ""
+    return call.reservation
 
 
 def conclusion(

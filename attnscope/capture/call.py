@@ -14,6 +14,8 @@ from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
 from attnscope.results import Route
 
+_BLENDED = "the values of several tokens are mixed before the weights meet them"
+
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
@@ -83,6 +85,7 @@ def of_trace(
         precision=precision,
         remainder=remainder,
         reweighted=None if seen.reweighted is None else of_heads(seen.reweighted[entry], heads),
+        reservation=_BLENDED if seen.blended else "",
         **place | {"route": Route.TRACED},
     )
 

@@ -1,6 +1,6 @@
 """One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -42,7 +42,8 @@ class Recorder:
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
         self.unrotated: dict[nn.Module, Tensor] = {}
-        self.waiting: list[AttentionCall] = []  # what was traced in the module that runs
+        # what was seen in the modules that run: a source, and the calls that were made of it
+        self.waiting: defaultdict[nn.Module, list[tuple[object, list[AttentionCall]]]] = defaultdict(list)
         self.unread: dict[nn.Module, int] = {}
 
     @contextmanager
@@ -53,8 +54,8 @@ class Recorder:
             for route, stand_in in STAND_INS.items():
                 if by_route[route]:
                     stack.enter_context(stand_in(by_route[route], self.of_kernel))
-            if by_route[Route.TRACED]:
-                stack.enter_context(traced(by_route[Route.TRACED], self.of_trace, self.of_unread))
+            if followed := by_route[Route.TRACED]:
+                stack.enter_context(traced(followed, self.of_trace, self.of_unread, self.taken_back))
             # after the tracer's own hooks, so that what it leaves unread is known
             stack.enter_context(self._counting(after))
             yield
@@ -66,10 +67,7 @@ class Recorder:
         def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
             layer = self._layer(self.site_of[module])
             self.entered[module] += 1
-            traced_calls, self.waiting = self.waiting, []
-            unread = self.unread.pop(module, 0)
-            for call in traced_calls:
-                self.keep(replace(call, unread=unread))
+            self._hand_on(module, layer)
             after(layer)
 
         handles = [module.register_forward_hook(leave) for module in self.site_of]
@@ -78,6 +76,16 @@ class Recorder:
         finally:
             for handle in handles:
                 handle.remove()
+
+    def _hand_on(self, module: nn.Module, layer: int) -> None:
+        """Numbers the calls of a module that is through, and keeps them."""
+        unread = self.unread.pop(module, 0)
+        for _source, calls in self.waiting.pop(module, []):
+            for call in calls:
+                block = self.blocks[module, layer]
+                self.blocks[module, layer] += 1
+                self.keep(replace(call, call=self.called[module], block=block, unread=unread))
+            self.called[module] += 1
 
     def _layer(self, site: Site) -> int:
         """The layer that a module is serving now: one layer always, several each in its turn."""
@@ -95,7 +103,7 @@ class Recorder:
         output, weights = given.answer()
         seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
         lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
-        self._record(given.module, lengths, partial(of_kernel, seen, heads=self.heads))
+        self._record(given, given.module, lengths, partial(of_kernel, seen, heads=self.heads))
         return output, weights
 
     def of_unread(self, module: nn.Module, count: int) -> None:
@@ -103,36 +111,38 @@ class Recorder:
 
     def of_trace(self, seen: TracedAttention) -> None:
         lengths = (seen.query.shape[0], seen.query.shape[2], seen.key.shape[2])
-        self._record(seen.module, lengths, partial(of_trace, seen, heads=self.heads))
+        self._record(seen, seen.module, lengths, partial(of_trace, seen, heads=self.heads))
+
+    def taken_back(self, seen: TracedAttention) -> None:
+        self.waiting[seen.module] = [each for each in self.waiting[seen.module] if each[0] is not seen]
 
     def _record(
-        self, module: nn.Module, lengths: tuple[int, int, int], make: Callable[..., AttentionCall]
+        self,
+        source: object,
+        module: nn.Module,
+        lengths: tuple[int, int, int],
+        make: Callable[..., AttentionCall],
     ) -> None:
         site, (entries, queries, keys) = self.site_of[module], lengths
-        layer, number = self._layer(site), self.called[module]
-        self.called[module] += 1
+        layer, calls = self._layer(site), list[AttentionCall]()
+        self.waiting[module].append((source, calls))
         if self.wanted is not None and layer not in self.wanted:
             return
         query_tokens, key_tokens = self.sides.of(site.kind, queries, keys, site.tower)
-        for entry in self._mine(entries):
-            block = self.blocks[module, layer]
-            self.blocks[module, layer] += 1
-            call = make(
+        calls += [
+            make(
                 entry,
                 module=site.path,
-                call=number,
+                call=0,  # until it is known which others there are
                 layer=layer,
                 kind=site.kind,
                 query_tokens=query_tokens,
                 key_tokens=key_tokens,
                 route=site.route,
                 tower=site.tower,
-                block=block,
             )
-            if site.route is Route.TRACED:
-                self.waiting.append(call)
-            else:
-                self.keep(call)
+            for entry in self._mine(entries)
+        ]
 
     def _mine(self, entries: int) -> range:
         """The batch entries that belong to the row: several where a layer cuts its input into windows.

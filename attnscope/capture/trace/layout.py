@@ -45,7 +45,7 @@ def query_axis(places: Places, key_axis: int) -> tuple[int, bool] | None:
 
     None when the cells along `key_axis` are not the columns (or rows) of one product.
     """
-    lead, row, column = (_varying(each) for each in (places.lead, places.row, places.column))
+    lead, row, column = (varying(each) for each in (places.lead, places.row, places.column))
     for queries, keys, exchanged in ((row, column, False), (column, row, True)):
         if not keys <= {key_axis} or len(queries) > 1 or queries & (lead | {key_axis}) or key_axis in lead:
             continue
@@ -57,7 +57,7 @@ def query_axis(places: Places, key_axis: int) -> tuple[int, bool] | None:
     return None
 
 
-def _varying(place: Tensor) -> set[int]:
+def varying(place: Tensor) -> set[int]:
     """The axes along which the numbers differ."""
     place = compact(place)
     return {

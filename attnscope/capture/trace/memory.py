@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from attnscope.capture.trace.mixed import Answer, Blend
 from attnscope.capture.trace.origin import Origin, first_origin
 from attnscope.capture.trace.result import Weights
 from attnscope.capture.trace.scores import Scores, version
 
-Known = Scores | Weights | None
+Known = Scores | Weights | Answer | Blend | None
 
 
 @dataclass(frozen=True, eq=False)

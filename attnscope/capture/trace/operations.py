@@ -167,3 +167,35 @@ def product_shape(multiplied: Multiplication) -> tuple[Tensor, Tensor, torch.Siz
     left, right = multiplied.left(multiplied.operands[0]), multiplied.right(multiplied.operands[1])
     lead = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])  # type: ignore[no-untyped-call]
     return left, right, lead
+
+
+def axes_mixed(args: Sequence[Any], side: int) -> tuple[list[int], int] | None:
+    """Of an einsum, how the axes of operand `side` are permuted, and which of them, permuted, is mixed.
+
+    None unless exactly one axis is, by an operand with as many rows as columns.
+    """
+    operands = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
+    if not isinstance(args[0], str) or len(operands) != 2 or "->" not in args[0]:
+        return None
+    (mine, other), out = _spelled_out(args[0].replace(" ", ""), operands)
+    if side == 1:
+        mine, other = other, mine
+    gone, come = [axis for axis in mine if axis not in out], [axis for axis in out if axis not in mine]
+    if len(gone) != 1 or len(come) != 1 or not {*gone, *come} <= set(other):
+        return None
+    rows, columns = (operands[1 - side].shape[other.index(axis)] for axis in (*gone, *come))
+    before = [gone[0] if axis == come[0] else axis for axis in out]
+    return ([mine.index(axis) for axis in before], out.index(come[0])) if rows == columns else None
+
+
+def _spelled_out(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
+    """The axes of both operands and of the result of an einsum, a letter for each that "..." stands for."""
+    inputs, out = equation.split("->")
+    named = inputs.split(",")
+    hidden = [each.ndim + 3 - len(name) for each, name in zip(operands, named, strict=True) if "..." in name]
+    letters = [chr(ord("α") + number) for number in range(max(hidden, default=0))]  # none that einsum knows
+    spelled = []
+    for each, name in zip(operands, named, strict=True):
+        mine = letters[len(letters) - (each.ndim + 3 - len(name)) :]
+        spelled.append(name.replace("...", "".join(mine)))
+    return spelled, out.replace("...", "".join(letters))

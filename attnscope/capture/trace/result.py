@@ -24,6 +24,7 @@ class TracedAttention:
     `remainder` is what of the logits is known only as a difference, None when they were rebuilt from all
     the above. `weights` (batch head query key) and `output` (batch head query value_dim) are the model's
     own; where it changed its softmax's result before it met the values, `reweighted` is what met them.
+    `blended` values are no longer one token's each: a matrix of the model mixed them before.
     """
 
     module: nn.Module
@@ -38,6 +39,7 @@ class TracedAttention:
     weights: Tensor
     output: Tensor
     reweighted: Tensor | None = None
+    blended: bool = False
 
 
 @dataclass(frozen=True, eq=False)

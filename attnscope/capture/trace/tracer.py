@@ -19,12 +19,27 @@ from torch.overrides import TorchFunctionMode
 from attnscope.capture.trace.concatenated import joined
 from attnscope.capture.trace.fused import fused_attention
 from attnscope.capture.trace.memory import Known, Memory, Record
+from attnscope.capture.trace.mixed import (
+    Answer,
+    Doubt,
+    after,
+    answer_of,
+    blend_by_einsum,
+    blend_of,
+    contracts,
+    is_blended,
+    mixed_again,
+    mixed_by_einsum,
+    mixed_weights,
+    moved_along,
+)
 from attnscope.capture.trace.operations import (
     COPIES,
     LOOKUPS,
     MOVES,
     PRODUCTS,
     SILENT,
+    Multiplication,
     multiplication,
     operation,
     overwrites,
@@ -43,21 +58,26 @@ __all__ = ["TracedAttention", "traced"]
 
 Watcher = Callable[[TracedAttention], None]
 Unread = Callable[[nn.Module, int], None]
+Taken = Callable[[TracedAttention], None]
 
 
 @contextmanager
 def traced(
-    modules: Iterable[nn.Module], watch: Watcher, unread: Unread = lambda module, count: None
+    modules: Iterable[nn.Module],
+    watch: Watcher,
+    unread: Unread = lambda module, count: None,
+    taken_back: Taken = lambda attention: None,
 ) -> Iterator[None]:
     """While open, `watch` gets every softmax attention that is computed inside of one of `modules`.
 
     It is handed over as soon as the weights have met the values, under the innermost of `modules`. What
     the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
     `unread` is told, when a module returns, how many softmaxes over scores it made whose weights were never
-    seen to meet values.
+    seen to meet values, and `taken_back`, which of the attentions it was given are none: what the weights
+    had met was no values, for these came later, and there is another one with them.
     """
     watched = tuple(dict.fromkeys(modules))
-    tracer = _Tracer(watch, unread)
+    tracer = _Tracer(watch, unread, taken_back)
     with ExitStack() as stack:
         stack.enter_context(unscripted(watched))
         stack.enter_context(native_answers(watched))
@@ -75,22 +95,28 @@ def traced(
 class _Tracer(TorchFunctionMode):
     """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
 
-    def __init__(self, watch: Watcher, unread: Unread) -> None:
+    def __init__(self, watch: Watcher, unread: Unread, taken_back: Taken) -> None:
         super().__init__()
-        self.watch, self.unread = watch, unread
+        self.watch, self.unread, self.taken_back = watch, unread, taken_back
         self.inside: list[nn.Module] = []
         self.waiting: list[list[object]] = []  # by module that runs, the softmaxes that met no values yet
+        self.doubts: list[list[Doubt]] = []  # by module that runs
         self.memory = Memory()
 
     def enter(self, module: nn.Module, inputs: Any) -> None:
         self.inside.append(module)
         self.waiting.append([])
+        self.doubts.append([])
         self.memory.open()
 
     def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.inside.pop()
         self.memory.close()
-        if left := self.waiting.pop():
+        left = self.waiting.pop()
+        for doubt in self.doubts.pop():
+            self.taken_back(doubt.attention)
+            left += [] if doubt.instead else [doubt.logits]
+        if left:
             self.unread(module, len(left))
 
     def __torch_function__(
@@ -162,6 +188,8 @@ class _Tracer(TorchFunctionMode):
         for record in before.values():
             if isinstance(record.known, Weights):
                 return _after(record.known, name, result)
+            if isinstance(record.known, Answer):
+                return after(record.known, name, result)
         if any(isinstance(record.known, Scores) for record in before.values()):
             return followed(name, args, kwargs, result, _term(before))
         return None
@@ -171,6 +199,7 @@ class _Tracer(TorchFunctionMode):
         if not isinstance(scores, Scores) or axis is None:
             return None
         logits = rebuilt(scores, args[0], axis, head_count(self.inside[-1]))
+        self._settle(scores)
         self.waiting[-1].append(logits)
         return weights_of(logits, result) if logits else None
 
@@ -180,24 +209,25 @@ class _Tracer(TorchFunctionMode):
         scores = [each for each in blocks if isinstance(each, Scores)]
         return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
-    def _product(
-        self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
-    ) -> Scores | None:
+    def _product(self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Known:
         """Hands the attention over that this product completes, or begins scores with it."""
         made = multiplication(name, args, kwargs)
         if made is None:
-            return None
+            return _einsum(args, result, before) if name == "einsum" else None
         sides = [before[id(operand)] for operand in made.operands]
         for side, record in enumerate(sides):
             if isinstance(record.known, Weights):
-                attention = attention_of(self.inside[-1], record.known, made, side, result)
-                if attention is not None:
-                    self._answered(record.known.logits)
-                self._tell(attention)
-                return None
+                return self._met(record.known, made, side, result, sides[1 - side].known)
+        for side, record in enumerate(sides):
+            if isinstance(answer := record.known, Answer):
+                if not sides[1 - side].origin.given:
+                    mixed = answer.mixed and mixed_weights(answer.mixed, made, side, result)
+                    return mixed_again(answer, mixed)
+                if contracts(answer.columns, made, side):
+                    self._doubt(answer, record.origin.root, made, side, result)
         origins = sides[0].origin, sides[1].origin
         if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
-            return None
+            return blend_of(made, result, origins)
         scores = product_scores(made, result, origin_of(name, args, result, origins), origins)
         if made.added is None:
             return scores
@@ -206,6 +236,34 @@ class _Tracer(TorchFunctionMode):
         part = Part(tensor, record.version, record.origin)
         term = scaled(Scores(tensor.shape, (part,)), factor)
         return term and added(scores, term, result.shape)
+
+    def _met(self, weights: Weights, made: Multiplication, side: int, result: Tensor, values: Known) -> Known:
+        """Weights that met something: values, to all appearances, or a matrix that mixes them."""
+        attention = attention_of(self.inside[-1], weights, made, side, result)
+        if attention is None:
+            return mixed_weights(weights, made, side, result)
+        if is_blended(values, made, 1 - side):
+            attention = replace(attention, blended=True)
+        self._answered(weights.logits)
+        self.watch(attention)
+        return answer_of(attention, weights, made, side, result)
+
+    def _doubt(self, answer: Answer, root: object, made: Multiplication, side: int, result: Tensor) -> None:
+        """What was taken for an output meets what may be the values."""
+        instead = None
+        if answer.mixed is not None:
+            instead = attention_of(self.inside[-1], answer.mixed, made, side, result)
+        self._tell(instead)
+        self.doubts[-1].append(Doubt(root, answer.attention, instead, answer.logits))
+
+    def _settle(self, scores: Scores) -> None:
+        """An output whose products end in a softmax was compared, and is an output."""
+        products = [part.product for part in scores.parts if part.product]
+        compared = {origin.root for product in products for origin in product.origins}
+        for doubt in [each for each in self.doubts[-1] if each.root in compared]:
+            self.doubts[-1].remove(doubt)
+            if doubt.instead:
+                self.taken_back(doubt.instead)
 
     def _answered(self, logits: object) -> None:
         for waiting in self.waiting:
@@ -238,7 +296,20 @@ def _term(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | None]
 def _moved(known: Known, move: Callable[[Tensor], Tensor]) -> Known:
     if isinstance(known, Scores):
         return moved(known, move)
-    return known and replace(known, places=known.places.moved(move))
+    if isinstance(known, Weights):
+        return replace(known, places=known.places.moved(move))
+    return known and moved_along(known, move)
+
+
+def _einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Known:
+    """What an einsum makes that is no product of two stacks of matrices: weights or values, mixed."""
+    sides = [before[id(operand)] for operand in tensors_in(args)]
+    for side, known in enumerate(record.known for record in sides):
+        if isinstance(known, Weights):
+            return mixed_by_einsum(known, args, side, result)
+        if isinstance(known, Answer) and known.mixed:
+            return mixed_again(known, mixed_by_einsum(known.mixed, args, side, result))
+    return blend_by_einsum(args, result, [record.origin for record in sides])
 
 
 def _after(weights: Weights, name: str, result: Tensor) -> Weights | None:
