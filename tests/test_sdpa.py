@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.sdpa import Operands, Stages, attend, softmax
+from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, softmax, weigh
 
 HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 6, 2, 4, 5, 3, 7
 
@@ -203,3 +203,42 @@ def test_operands_whose_axes_do_not_fit_are_refused():
         operands(allowed=torch.ones(HEADS, KEYS, QUERIES, dtype=torch.bool))
     with pytest.raises(jaxtyping.TypeCheckError):
         operands(allowed=torch.ones(HEADS, QUERIES, KEYS))  # the right axes, but numbers
+
+
+def test_a_sink_for_each_query_takes_its_share_of_that_query_alone():
+    by_query = torch.linspace(-2, 2, HEADS * QUERIES, dtype=torch.float64).reshape(HEADS, QUERIES)
+    found = attend(operands(sinks=by_query)).weights
+    for query in range(QUERIES):
+        alone = attend(operands(sinks=by_query[:, query].clone())).weights[:, query]
+        torch.testing.assert_close(found[:, query], alone)
+    assert not torch.allclose(found, attend(operands(sinks=by_query[:, 0].clone())).weights)
+
+
+def test_logits_of_any_size_overflow_nowhere_without_a_sink():
+    logits = torch.tensor([[[900.0, 901.0, -900.0], [-900.0, -901.0, -2700.0]]], dtype=torch.float64)
+    share = 1 / (1 + math.exp(-1))
+    assert softmax(logits).flatten().tolist() == pytest.approx([1 - share, share, 0, share, 1 - share, 0])
+
+
+def test_scores_that_were_made_otherwise_are_weighed_as_they_are():
+    scores = torch.tensor([[[0.0, math.log(3.0)]]], dtype=torch.float64)
+    found = weigh(scores, torch.tensor([[[4.0], [8.0]]], dtype=torch.float64))
+    assert torch.equal(found.scaled, scores)
+    assert found.weights.flatten().tolist() == pytest.approx([0.25, 0.75])
+    assert found.output.flatten().tolist() == pytest.approx([7])
+
+
+def test_rows_times_a_matrix_by_hand():
+    rows = torch.tensor([[1.0, 2], [3, 4], [5, 6]], dtype=torch.float64)
+    matrix = torch.tensor([[1.0, 0, 2, 0], [0, 1, 0, 3]], dtype=torch.float64)
+    bias = torch.tensor([10.0, 20, 30, 40], dtype=torch.float64)
+    assert project(rows, matrix).tolist() == [[1, 2, 2, 6], [3, 4, 6, 12], [5, 6, 10, 18]]
+    assert project(rows, matrix, bias).tolist() == [[11, 22, 32, 46], [13, 24, 36, 52], [15, 26, 40, 58]]
+
+
+def test_additive_scores_by_hand():
+    q = torch.tensor([[[0.5, -1.0]]], dtype=torch.float64)
+    k = torch.tensor([[[0.25, 1.0], [-0.5, 3.0], [1.5, 0.0]]], dtype=torch.float64)
+    found = additive_scores(q, k, torch.tensor([2.0, -1.0], dtype=torch.float64))
+    by_hand = [2 * math.tanh(0.75), -math.tanh(2), 2 * math.tanh(2) - math.tanh(-1)]
+    assert found.flatten().tolist() == pytest.approx(by_hand)

@@ -1,0 +1,42 @@
+"""Records of calls and operands: none can be changed, and those that hold tensors are compared by identity."""
+
+import dataclasses
+import importlib
+import pkgutil
+
+import pytest
+
+import attnscope.capture
+
+BY_VALUE = {"Selection", "Sides", "Layout", "DryCall", "Shapes"}  # numbers, names and tokens
+
+
+def records() -> list[type]:
+    """Every dataclass of the arithmetic and of the capture, where it is defined."""
+    found = pkgutil.walk_packages(attnscope.capture.__path__, "attnscope.capture.")
+    names = ["attnscope.sdpa", "attnscope.measures", "attnscope.attention", *(each.name for each in found)]
+    modules = [importlib.import_module(name) for name in names]
+    return [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__
+    ]
+
+
+@pytest.mark.parametrize("record", records(), ids=lambda record: record.__name__)
+def test_a_record_cannot_be_changed_once_it_is_made(record):
+    made, field = object.__new__(record), dataclasses.fields(record)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(made, field, None)
+
+
+@pytest.mark.parametrize("record", records(), ids=lambda record: record.__name__)
+def test_a_record_that_may_hold_tensors_is_equal_to_itself_alone(record):
+    assert (record.__eq__ is object.__eq__) == (record.__name__ not in BY_VALUE)
+
+
+def test_there_are_records_of_each_part():
+    assert {"Operands", "Tile", "AttentionCall", "KernelInputs", "Scores", "DryRun"} | BY_VALUE <= {
+        record.__name__ for record in records()
+    }
