@@ -7,10 +7,9 @@
 Importing this imports nothing heavy: each public name is loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from attnscope.version import __version__
+
+TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
 
 _HOMES = {
     "load": "attnscope.session.library.models",
@@ -25,6 +24,8 @@ _HOMES = {
 _NAMES = {"open": "load"}  # where a name is another one at home
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
     from attnscope.session.library.comparing import compare as compare
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["AttnscopeError", "Model", "Reading", "__version__", "compare", "load", "open", "outline", "wrap"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module 'attnscope' has no attribute '{name}'")
+    from importlib import import_module
+
     found = getattr(import_module(_HOMES[name]), _NAMES.get(name, name))
     globals()[name] = found
     return found

@@ -1,6 +1,19 @@
-"""`python -m attnscope` is the same program as `attnscope`."""
+"""`attnscope` and `python -m attnscope` are the same program, which is entered here.
 
-from attnscope.cli.app import main
+The answer to Ctrl-C stands before anything that takes time is imported. What Python does before it comes to
+this module cannot be covered: an interrupt that falls into that ends in Python's own way.
+"""
+
+from attnscope.ending import answer_signals
+
+
+def main() -> None:
+    """Entry point of the `attnscope` command."""
+    answer_signals()
+    from attnscope.cli.app import main as program
+
+    program()
+
 
 if __name__ == "__main__":
     main()

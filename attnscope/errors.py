@@ -37,6 +37,12 @@ class CertificateError(AttnscopeError):
     exit_code = 5
 
 
+class NobodyReadsError(AttnscopeError):
+    """Whoever read standard output has left: the program ends in silence, as if by the signal for that."""
+
+    exit_code = 141
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` is how Python, torch or a device says that memory is full."""
     full = ("out of memory", "can't allocate memory", "not enough memory")

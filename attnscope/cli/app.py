@@ -1,49 +1,81 @@
 """The program: its commands, and the one place where errors become a line and an exit code."""
 
-import errno
-import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from attnscope.cli import streams
 from attnscope.cli.panels import Panelled
-from attnscope.errors import AttnscopeError, DoesNotFitError, InputError, is_out_of_memory, one_line
+from attnscope.ending import INTERRUPTED
+from attnscope.errors import (
+    AttnscopeError,
+    DoesNotFitError,
+    InputError,
+    NobodyReadsError,
+    is_out_of_memory,
+    one_line,
+)
 from attnscope.tokens import printable
 from attnscope.version import __version__
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
+UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
 
 
 class ErrorLines(TyperGroup):
     """A group whose commands end in one line on standard error for what a user can cause.
 
-    Anything else is a bug and keeps its traceback. Overriding `invoke` makes tests and shell agree.
+    Anything else is a bug and keeps its traceback. Overriding what every run passes makes tests and shell
+    agree.
     """
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args:
+            print(ctx.get_help(), file=sys.stderr)
+            raise typer.Exit(InputError.exit_code)
+        return super().parse_args(ctx, args)
+
+    def make_context(self, *given: Any, **settings: Any) -> Any:
+        with _one_line_each():
+            return super().make_context(*given, **settings)
+
     def invoke(self, ctx: Any) -> Any:
+        with _one_line_each():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _one_line_each() -> Iterator[None]:
+    """Every mistake that a user can make in here ends in its line and its exit code."""
+    try:
         try:
-            result = super().invoke(ctx)
+            yield
+        except typer.Exit:
             sys.stdout.flush()
-            return result
-        except AttnscopeError as error:
-            _end(str(error), error.exit_code)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            _end(f"this does not fit in memory: {one_line(error)}", DoesNotFitError.exit_code)
-        except BrokenPipeError:
-            # nobody reads on: end as a program does that the signal ends, and let the exit flush in vain
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(BROKEN_PIPE) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            _end(f"cannot write the output: {error.strerror}", InputError.exit_code)
-        except KeyboardInterrupt:
-            _end("interrupted", INTERRUPTED)
+            raise
+        sys.stdout.flush()
+    except NobodyReadsError as error:
+        raise typer.Exit(error.exit_code) from None
+    except AttnscopeError as error:
+        _end(str(error), error.exit_code)
+    except UsageError as error:
+        _end(_misused(error), InputError.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, typer.Exit) or not is_out_of_memory(error):
+            raise
+        _end(f"this does not fit in memory: {one_line(error)}", DoesNotFitError.exit_code)
+    except KeyboardInterrupt:
+        _end("interrupted", INTERRUPTED)
+
+
+def _misused(error: Any) -> str:
+    """What the option parser says, on one line and as we would say it, and where the options are told."""
+    said = " ".join(error.format_message().split()).removesuffix(".")
+    help_is_at = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+    return said[:1].lower() + said[1:] + help_is_at
 
 
 def _end(message: str, exit_code: int) -> NoReturn:
@@ -54,13 +86,12 @@ def _end(message: str, exit_code: int) -> NoReturn:
 app = typer.Typer(
     name="attnscope",
     cls=ErrorLines,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help and one-line errors, in half the time
     context_settings={"help_option_names": ["--help", "-h"]},
     help="See what a pretrained transformer attends to, with every number proved.",
     epilog="Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
-    "5 certificate failed, 130 interrupted.",
+    "5 certificate failed, 130 interrupted, 141 nobody reads the output.",
 )
 
 
@@ -80,11 +111,8 @@ def program(
 
 
 def main() -> None:
-    """Entry point of the `attnscope` command."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - closed by the caller of this process
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    """The program as a process, on its own two streams."""
+    streams.guard()
     app(prog_name="attnscope")
 
 

@@ -16,6 +16,8 @@ from attnscope.session import request
 if TYPE_CHECKING:
     from attnscope.results import MapSettings
 
+OWN_FOLDER = Path("outputs")
+
 
 @dataclass(frozen=True)
 class Request(request.ModelRequest):
@@ -30,6 +32,7 @@ class Request(request.ModelRequest):
     trust_remote_code: options.RemoteCode = False
     allow_pickle: options.AllowPickle = False
     attention: options.Attention = "eager"
+    ignore_unread: options.IgnoreUnread = False
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,11 @@ class Delivery:
     def targets(self) -> list[Path]:
         return list(self.out or [])
 
+    @property
+    def places(self) -> list[Path]:
+        """Where something will be written, as far as it is known before any work."""
+        return self.targets
+
 
 @dataclass(frozen=True)
 class NumbersDelivery(Delivery):
@@ -158,9 +166,13 @@ class NumbersDelivery(Delivery):
 
 @dataclass(frozen=True)
 class PictureDelivery(Delivery):
-    """The same for a result that is a picture first."""
+    """The same for a result that is a picture first: where no file is named it goes to `OWN_FOLDER`."""
 
     out: options.Picture = None
+
+    @property
+    def places(self) -> list[Path]:
+        return self.targets or ([] if self.json else [OWN_FOLDER / "picture.png"])
 
 
 def given(text: str | None) -> str | None:

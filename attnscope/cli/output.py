@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.errors import CertificateError
+from attnscope.ending import undone_by_a_signal
+from attnscope.errors import CertificateError, InputError
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from attnscope.results import HeadAttention, Result, Verdict
 
 NARROWEST = 40
+_CLEARED = b"\r\x1b[2K\x1b[?25h"  # the spinner's line, and the cursor that it hides
 
 
 class Output:
@@ -30,9 +32,9 @@ class Output:
     def __init__(self, quiet: options.Quiet = False, verbose: options.Verbose = False) -> None:
         from rich.console import Console
 
+        _check_folder()
         self.quiet, self.verbose = quiet, verbose
         self.screen = Console(emoji=False, markup=False, highlight=False)
-        self.screen.on_broken_pipe = _nobody_reads_on  # type: ignore[method-assign]
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
@@ -85,13 +87,20 @@ class Output:
         if self.quiet or not sys.stderr.isatty():
             yield
         else:
-            with self._narration.status(what):
+            with undone_by_a_signal(_clear_line), self._narration.status(what):
                 yield
 
 
-def _nobody_reads_on() -> None:
-    """In place of rich's exit code 1, which looks like a bug; `attnscope.cli.app` ends the program."""
-    raise BrokenPipeError
+def _check_folder() -> None:
+    """Refuse to start in a folder that is no more: torch's own libraries end the process there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise InputError(f"cannot work in the current folder: {error.strerror}: go to another one") from error
+
+
+def _clear_line() -> None:
+    os.write(sys.stderr.fileno(), _CLEARED)
 
 
 def finish(verdict: "Verdict | None") -> None:
@@ -102,11 +111,11 @@ def finish(verdict: "Verdict | None") -> None:
 
 def check_delivery(delivery: "Delivery", kind: str) -> None:
     """Refuse a file that this kind of result has no form for, or that cannot be written, before any work."""
-    if delivery.targets:
+    if delivery.places:
         from attnscope import results
         from attnscope.render.saving import check_targets, suffixes
 
-        check_targets(delivery.targets, suffixes(getattr(results, kind)))
+        check_targets(delivery.places, suffixes(getattr(results, kind)))
 
 
 def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention") -> "PictureDelivery":
@@ -118,10 +127,11 @@ def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention")
         return delivery
     from dataclasses import replace
 
+    from attnscope.cli.groups import OWN_FOLDER
     from attnscope.render.saving import PICTURES, check_targets
 
     model = re.sub(r"[^\w.-]+", "-", Path(head.provenance.model).name) or "model"
     kind = "" if head.kind == "encoder" else f"-{head.kind}"
-    own = Path("outputs") / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"
+    own = OWN_FOLDER / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"
     check_targets([own], PICTURES)
     return replace(delivery, out=[own])

@@ -5,10 +5,11 @@ notebook has its own; the command line sets it.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.pictured import NO_PICTURE
@@ -31,32 +32,58 @@ def suffixes(kind: type) -> tuple[str, ...]:
 
 
 def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
-    """Refuse a target that could not be written, before any work is done."""
+    """Refuse a target that could not be written, before any work: in its folder a file is tried."""
     for target in targets:
         if target.suffix.lower() not in suffixes:
             raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
-        if os.path.isdir(target):
+        _check_place(target)
+
+
+def _check_place(target: Path) -> None:
+    """Refuse a target whose folder, or the nearest one above it that is there, takes no new file.
+
+    Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one.
+    """
+    try:
+        if target.is_dir():
             raise InputError(f"cannot write '{target}': it is a folder")
-        try:
-            nearest = next(folder for folder in target.absolute().parents if folder.exists())
-        except OSError as error:
-            raise InputError(f"cannot write '{target}': {error.strerror}") from error
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write '{target}': {nearest} is not a folder that can be written to")
+        nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        if not nearest.is_dir():
+            raise InputError(f"cannot write '{target}': {nearest} is not a folder")
+        with _apart(nearest / target.name) as part:
+            part.touch()
+    except OSError as error:
+        raise InputError(f"cannot write '{target}': {error.strerror}") from error
 
 
 def write(target: Path, content: bytes) -> None:
-    """`content` at `target`, complete or not at all; folders are made as needed."""
-    part = target.with_name(f".{os.getpid()}.part")
+    """`content` at `target`, complete or not at all; folders are made as needed, and none is left empty."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        os.replace(part, target)
+        with _apart(target) as part:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(content)
+            os.replace(part, target)
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror}") from error
-    finally:
+
+
+@contextmanager
+def _apart(target: Path) -> Iterator[Path]:
+    """A name beside `target` for what is not yet whole. Nothing of it stays, however this ends."""
+    part = target.with_name(f".{os.getpid()}.part")
+    made = [folder for folder in target.parents if not folder.exists()]
+
+    def clear() -> None:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+            for folder in made:  # a folder that holds the target stays, and with it those above
+                folder.rmdir()
+
+    with undone_by_a_signal(clear):
+        try:
+            yield part
+        finally:
+            clear()
 
 
 def silent(notice: str) -> None:

@@ -1,14 +1,12 @@
-"""The program as a process: module, pipe, terminal, interrupt."""
+"""The program as a process: module, pipe, terminal. Its streams and signals have files of their own."""
 
 import json
 import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
-import time
 
 TEXT = "I was watching the [MASK] when it opened."
 ATTNSCOPE = [sys.executable, "-m", "attnscope"]
@@ -69,22 +67,6 @@ def test_a_reader_that_leaves_early_is_no_accident() -> None:
     assert process.wait() == 141  # as a program that the signal ends
 
 
-def test_an_interrupt_ends_with_130_and_without_a_traceback() -> None:
-    process = subprocess.Popen(ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=OFFLINE)
-    time.sleep(1.2)
-    for patience in (3, 3, 60):  # a library that is being imported may swallow one
-        process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=patience)
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    # ended by the signal itself, where it struck an import of a library: a shell says 130 of both
-    assert process.returncode in (130, -signal.SIGINT), err
-    assert "Traceback" not in err
-    assert out == ""
-
-
 def test_shell_completion_is_there() -> None:
     environment = {**OFFLINE, "_ATTNSCOPE_COMPLETE": "source_bash"}
     command = ["-c", "from attnscope.cli.app import app; app(prog_name='attnscope')"]
@@ -101,10 +83,3 @@ def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:
         command, capture_output=True, env={**OFFLINE, "PYTHONIOENCODING": "ascii"}, check=True
     )
     assert json.loads(done.stdout.decode("utf-8"))["query_texts"] == ["hello café"]
-
-
-def test_an_output_that_cannot_be_written_is_one_line() -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(ONE, stdout=full, stderr=subprocess.PIPE, text=True, env=OFFLINE, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "attnscope: cannot write the output: No space left on device\n"

@@ -14,6 +14,7 @@ from attnscope.results.result import Result
 from attnscope.results.stored.codec.registry import arrays_of, document
 from attnscope.results.stored.codec.strict import Value, strict
 from attnscope.results.stored.kinds import KINDS
+from attnscope.tokens import steers
 
 assert KINDS, "importing the modules of the results registers them"
 
@@ -44,4 +45,10 @@ def _laid_out(value: Value) -> str:
 
 
 def _written(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    """Characters as they are, but for those that could steer the terminal on which a document is printed."""
+    plain = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return plain if plain.isprintable() else "".join(map(_harmless, plain))
+
+
+def _harmless(character: str) -> str:
+    return json.dumps(character)[1:-1] if steers(character) else character

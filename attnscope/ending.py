@@ -1,0 +1,50 @@
+"""How a signal ends the program: at once, in one line, with nothing half-written left.
+
+Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
+error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing
+is raised here: the handler clears away what was announced to `undone_by_a_signal`, and ends the process. It
+is in force only where the program is the process; who uses the library keeps Python's own answer.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+INTERRUPTED = 130
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
+_to_undo: list[Callable[[], object]] = []
+
+
+@contextmanager
+def undone_by_a_signal(undo: Callable[[], object]) -> Iterator[None]:
+    """Whatever goes on in here, a signal that ends the program calls `undo` first."""
+    _to_undo.append(undo)
+    try:
+        yield
+    finally:
+        _to_undo.remove(undo)
+
+
+def answer_signals() -> None:
+    """Be ready for the signals that end a program, but for those that whoever started it has switched off."""
+    for name in _STOPPING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    """An interrupt is a line and exit code 130; of another signal the process dies, as if it were not caught."""
+    for name in _STOPPING:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for undo in reversed(_to_undo):
+        with suppress(OSError):
+            undo()
+    if number == signal.SIGINT:
+        with suppress(OSError):
+            os.write(2, b"attnscope: interrupted\n")
+        os._exit(INTERRUPTED)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,0 +1,126 @@
+"""A signal at any moment: one line for Ctrl-C, and nothing half-written left. The moments are exact."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# the program as its command runs it, but that it sends itself a signal: when a module is about to be
+# imported, or, of `module:name`, when that function is called
+STRUCK = """
+import os, sys
+number, (where, _, called) = int(sys.argv.pop(1)), sys.argv.pop(1).partition(":")
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            os.kill(os.getpid(), number)
+
+def strike(*given, **named):
+    os.kill(os.getpid(), number)
+    return real(*given, **named)
+
+if called:
+    from importlib import import_module
+    module = import_module(where)
+    real = getattr(module, called)
+    setattr(module, called, strike)
+else:
+    sys.meta_path.insert(0, Finder())
+from attnscope.__main__ import main
+main()
+"""
+ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "TERM": "xterm-256color"}
+HEAD = ["heads", "the door opened", "-m", "demo", "-l", "0", "--head", "0"]
+FRUIT = ["sdpa", "--example", "fruit", "-q"]
+
+
+def command(number: int, where: str, arguments: list[str]) -> list[str]:
+    return [sys.executable, "-c", STRUCK, str(int(number)), where, *arguments]
+
+
+def struck(number: int, where: str, arguments: list[str], folder: Path) -> tuple[int, str, str]:
+    given = command(number, where, arguments)
+    done = subprocess.run(given, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    [
+        ("attnscope.cli.app", FRUIT),
+        ("typer", FRUIT),
+        ("rich.console", FRUIT),
+        ("numpy.exceptions", FRUIT),
+        ("torch.nn", FRUIT),
+        ("transformers.utils", HEAD),
+    ],
+)
+def test_an_interrupt_during_an_import_is_one_line_and_130(where, arguments, tmp_path: Path) -> None:
+    assert struck(signal.SIGINT, where, arguments, tmp_path) == (130, "", "attnscope: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "attnscope: interrupted\n"),
+        (signal.SIGTERM, -signal.SIGTERM, ""),
+        (signal.SIGHUP, -signal.SIGHUP, ""),
+    ],
+)
+def test_a_signal_while_a_file_is_written_leaves_what_was_there_before(number, code, said, tmp_path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "a.json").write_text("the old content")
+    asked = [*FRUIT, "-o", "here/a.json"]
+    assert struck(number, "os:replace", asked, tmp_path) == (code, "", said)
+    assert (tmp_path / "here" / "a.json").read_text() == "the old content"
+    assert [path.name for path in tmp_path.rglob("*")] == ["here", "a.json"]
+
+
+def test_folders_that_were_made_for_a_file_go_with_it(tmp_path: Path) -> None:
+    asked = [*FRUIT, "-o", "sub/dir/a.json"]
+    assert struck(signal.SIGINT, "os:replace", asked, tmp_path)[0] == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_cleared_away_when_nothing_strikes(tmp_path: Path) -> None:
+    asked = [*FRUIT, "-o", "sub/dir/a.json"]
+    assert struck(signal.SIGINT, "no.such.module", asked, tmp_path)[0] == 0
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a.json"]
+
+
+def test_a_signal_that_was_switched_off_is_not_answered(tmp_path: Path) -> None:
+    given = command(signal.SIGHUP, "rich.console", FRUIT)
+    done = subprocess.run(["nohup", *given], capture_output=True, text=True, env=ENVIRONMENT, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "softmax" in done.stdout
+
+
+def test_the_cursor_that_a_spinner_hides_is_given_back() -> None:
+    ours, theirs = pty.openpty()
+    given = command(signal.SIGINT, "attnscope.worked:example", FRUIT[:-1])
+    process = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # how a terminal says that nobody writes any more
+            break
+    os.close(ours)
+    assert process.wait() == 130
+    hidden, shown = seen.rindex(b"\x1b[?25l"), seen.rindex(b"\x1b[?25h")
+    assert hidden < shown
+    assert seen[shown:].endswith(b"attnscope: interrupted\r\n")
+
+
+def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
+    code = (
+        "import signal, attnscope, attnscope.__main__, attnscope.ending\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
