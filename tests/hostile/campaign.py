@@ -1,0 +1,154 @@
+"""The campaign: invocations by number, what was found, and the record of it.
+
+Number N of a seed is made by a generator that is seeded with both, so it is the same in every run and can be
+repeated alone. Every 20th runs twice, every 200th the second time in a process of its own with other hashes.
+"""
+
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from . import process
+from .invocation import Invocation, Outcome
+from .kinds import KINDS, kind_of
+from .material import Material
+from .oracle import Finding, differences, findings
+from .place import Place, remove
+
+REPEATED, APART = 20, 200
+
+
+@dataclass
+class Record:
+    """What was run and found so far."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    codes: Counter[int] = field(default_factory=Counter)
+    repeats: int = 0
+    seconds: float = 0.0
+    found: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def runs(self) -> int:
+        return sum(self.kinds.values())
+
+    def lines(self) -> Iterator[str]:
+        rate = self.runs / max(self.seconds, 1e-9)
+        yield f"{self.runs} runs, {self.repeats} of them twice, {self.seconds:.0f} s, {rate:.2f} a second"
+        yield "by kind: " + ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
+        yield "by exit code: " + ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
+        yield f"findings: {sum(map(len, self.found.values()))} of {len(self.found)} causes"
+        for (sort, cause), numbers in sorted(self.found.items(), key=lambda item: -len(item[1])):
+            yield f"  {len(numbers):5} x {sort}: {cause}   [{', '.join(map(str, numbers[:5]))}]"
+
+
+class Campaign:
+    """One seed, the folders to work in, and a warm process."""
+
+    def __init__(self, seed: int, material: Material, keep: Path | None = None) -> None:
+        self.seed, self.material = seed, material
+        self._root = keep or Path(tempfile.mkdtemp(prefix="hostile-"))
+        self._root.mkdir(parents=True, exist_ok=True)
+        self._root.chmod(0o755)
+        self.place = Place(self._root / "work")
+        self.place.root.mkdir(exist_ok=True)
+        self._kept = keep is not None
+        self.place.clear()
+        process.warm_up(self.place, self._first())
+
+    def close(self) -> None:
+        if not self._kept:
+            remove(self._root)
+            shutil.rmtree(self._root, ignore_errors=True)
+
+    def _first(self) -> Iterator[Invocation]:
+        """Invocations that import what most others need."""
+        for model in ("demo", "demo-causal", "demo-translate"):
+            self.place.clear()
+            yield Invocation(
+                (
+                    "report",
+                    "a b c",
+                    "-m",
+                    model,
+                    "--layer",
+                    "0",
+                    "--head",
+                    "0",
+                    "-o",
+                    "a.png",
+                    "-o",
+                    "a.pdf",
+                    "-o",
+                    "a.svg",
+                )
+            )
+            yield Invocation(("predict", "a b c", "-m", model))
+        yield Invocation(("model", "demo"))
+        yield Invocation(("heads", "a", "-m", str(self.material.folder("gpt2"))))
+        for name, file in (("vit", "--image"), ("clip", "--image"), ("whisper", "--audio")):
+            given = str(self.material.media() / ("square.png" if file == "--image" else "tone.wav"))
+            yield Invocation(("heads", file, given, "-m", str(self.material.folder(name))))
+
+    def kind(self, number: int) -> str:
+        return kind_of(self._random(number))
+
+    def _random(self, number: int) -> Random:
+        return Random(f"{self.seed}/{number}")
+
+    def prepared(self, number: int) -> tuple[str, Invocation]:
+        """The invocation, with the current folder as it wants it."""
+        rng = self._random(number)
+        kind = kind_of(rng)
+        self.place.clear()
+        made = KINDS[kind][0](rng, self.place.current, self.material)
+        argv = tuple(each.replace("\0", "") for each in made.argv)
+        return kind, replace(made, argv=argv)
+
+    def run(self, number: int, record: Record) -> tuple[Invocation, Outcome, list[Finding]]:
+        start = time.monotonic()
+        kind, invocation = self.prepared(number)
+        outcome = process.run(invocation, self.place)
+        found = findings(invocation, outcome)
+        if number % REPEATED == 0 and not found and _repeatable(invocation):
+            record.repeats += 1
+            found = self._again(number, outcome)
+        record.kinds[kind] += 1
+        record.codes[outcome.code] += 1
+        record.seconds += time.monotonic() - start
+        for finding in found:
+            record.found[finding.sort, finding.cause].append(number)
+        return invocation, outcome, found
+
+    def _again(self, number: int, first: Outcome) -> list[Finding]:
+        _, invocation = self.prepared(number)
+        if number % APART == 0 and not invocation.cold and "PYTHONIOENCODING" not in invocation.environment:
+            hashed = {**invocation.environment, "PYTHONHASHSEED": "7"}
+            invocation = replace(invocation, cold=True, environment=hashed)
+        return differences(first, process.run(invocation, self.place), invocation.verbose)
+
+
+def _repeatable(invocation: Invocation) -> bool:
+    """Not where a moment decides."""
+    return invocation.interrupt is None
+
+
+def told(
+    seed: int, number: int, kind: str, invocation: Invocation, outcome: Outcome, found: list[Finding]
+) -> str:
+    """One line of the log."""
+    return json.dumps(
+        {
+            "number": number, "kind": kind, "code": outcome.code, "seconds": round(outcome.seconds, 2),
+            "argv": [each[:200] for each in invocation.argv], "stopped": outcome.stopped,
+            "findings": [{"sort": each.sort, "cause": each.cause,
+            "detail": each.detail[-3000:]} for each in found],
+            **({"repeat": f"python -m tests.hostile --seed {seed} --only {number}"} if found else {}),
+        }
+    )  # fmt: skip

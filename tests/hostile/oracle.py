@@ -1,0 +1,289 @@
+"""What is wrong with what came of an invocation.
+
+Each finding has a sort and a cause, by which they are grouped.
+"""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from .invocation import Invocation, Outcome, Stream
+
+DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
+REFUSED = {2, 3, 4, 5, 130}
+PREFIX, NOTE = "attnscope: ", "note: "
+NOT_OURS = ("libgomp: ",)  # on a variable of its own that is no number, before any code of ours can run
+NOT_OUR_FOLDERS = ("torchinductor_",)  # torch's own cache, which it keeps from one run to the next
+RAW = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
+
+
+@dataclass(frozen=True)
+class Finding:
+    sort: str
+    cause: str
+    detail: str
+
+
+def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
+    """Everything that is wrong; a crash is told once and not for each of its consequences."""
+    crashed = list(_crashes(invocation, outcome))
+    return crashed or [finding for check in CHECKS for finding in check(invocation, outcome)]
+
+
+def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
+    """What differs when an invocation is run a second time; `timed` output (-v) may differ in its numbers."""
+    plain = _without_numbers if timed else _as_it_is
+    pairs = {
+        "exit code": (first.code, again.code),
+        "standard output": (plain(first.stdout), plain(again.stdout)),
+        "standard error": (plain(first.stderr), plain(again.stderr)),
+        "files": (first.files, again.files),
+    }
+    return [
+        Finding("differs when repeated", part, f"{_short(one)}\n  and then\n  {_short(other)}")
+        for part, (one, other) in pairs.items()
+        if one != other
+    ]
+
+
+def _without_numbers(content: bytes) -> bytes:
+    return re.sub(rb"[0-9.]+", b"0", content)
+
+
+def _as_it_is(content: bytes) -> bytes:
+    return content
+
+
+def _short(what: object) -> str:
+    return (what.decode("utf-8", "replace") if isinstance(what, bytes) else repr(what))[-700:]
+
+
+def _crashes(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    errors = outcome.stderr.decode("utf-8", "replace")
+    if outcome.stopped:
+        yield Finding("stopped", f"{outcome.stopped} at {_place(outcome.stack, first=True)}", outcome.stack)
+    elif outcome.code == 99:
+        yield Finding("campaign", "the campaign itself", outcome.stack)
+    elif "Traceback" in errors or "panicked at" in errors:
+        yield Finding("traceback", f"{_raised(errors)} at {_place(errors)}", errors[-3000:])
+    elif outcome.code < 0:
+        place = _place(outcome.stack, first=True)
+        yield Finding("signal", f"signal {-outcome.code} at {place}", outcome.stack + errors[-2000:])
+
+
+def _place(trace: str, first: bool = False) -> str:
+    """The last frame, and the last one of the program itself where that is another."""
+    frames = [(file, name) for file, _, name in FRAME.findall(trace)]
+    if not frames:
+        return "?"
+    if first:
+        frames.reverse()
+    short = [
+        f"{re.sub(r'^.*?(site-packages|python3[.][0-9]+|attnscope)/', '', file)}:{name}"
+        for file, name in frames
+    ]
+    own = [
+        each
+        for each, (file, _) in zip(short, frames, strict=True)
+        if "/attnscope/" in file and "/site-packages/" not in file
+    ]
+    return short[-1] if not own or own[-1] == short[-1] else f"{own[-1]} > {short[-1]}"
+
+
+def _raised(errors: str) -> str:
+    lines = [
+        line
+        for line in errors.splitlines()
+        if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit|Warning)?\b(:|$)", line)
+    ]
+    return lines[-1].split(":")[0] if lines else "?"
+
+
+def _codes(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    if outcome.code not in DOCUMENTED:
+        yield Finding(
+            "exit code",
+            f"{outcome.code}: {_alike(_text(outcome.stderr)[-100:])}",
+            _text(outcome.stderr)[-1500:],
+        )
+    if outcome.code == 130 and invocation.interrupt is None:
+        yield Finding("exit code", "130 without an interrupt", _text(outcome.stderr))
+    if outcome.code == 141 and Stream.BROKEN not in (invocation.stdout, invocation.stderr):
+        yield Finding("exit code", "141 with nothing broken", _text(outcome.stderr))
+
+
+def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    """Standard error: notices, and one line of error where there is one."""
+    if invocation.stderr is not Stream.KEPT:
+        return
+    lines = [line for line in _text(outcome.stderr).split("\n") if line.strip()]
+    ours = [line for line in lines if line.startswith(PREFIX)]
+    others = [line for line in lines if not line.startswith((PREFIX, NOTE, *NOT_OURS))]
+    if others and not invocation.verbose and not (outcome.code == 2 and not invocation.argv):
+        yield Finding(
+            "stray line on stderr", f"exit {outcome.code}: {_alike(others[0])}", "\n".join(lines)[-2000:]
+        )
+    elif outcome.code in REFUSED and len(ours) != 1 and invocation.argv:
+        yield Finding(
+            "not one line of error", f"exit {outcome.code}: {len(ours)} lines", "\n".join(lines)[-2000:]
+        )
+    if outcome.code == 0 and ours:
+        yield Finding("error with exit 0", _alike(ours[0]), ours[0])
+    if invocation.quiet and any(line.startswith(NOTE) for line in lines):
+        yield Finding("notice under --quiet", _alike(lines[0]), lines[0])
+
+
+def _raw(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    coloured = {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(invocation.environment)  # asks for it in so many words
+    for name, content in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
+        text = COLOUR.sub("", _text(content)) if coloured else _text(content)
+        if found := RAW.search(text):
+            near = text[max(0, found.start() - 60) : found.end() + 20]
+            yield Finding(
+                "raw control character",
+                f"U+{ord(found[0]):04X} on {name}: {invocation.argv[:1]}",
+                ascii(near),
+            )
+
+
+def _document(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    """Under --json one document, in strict JSON."""
+    if (
+        not invocation.json
+        or outcome.code not in (0, 5)
+        or invocation.asks_help
+        or invocation.stdout is not Stream.KEPT
+    ):
+        return
+    try:
+        json.loads(outcome.stdout.decode("utf-8"), parse_constant=_no_constant)
+    except ValueError as error:
+        yield Finding(
+            "not one JSON document",
+            f"{invocation.argv[0]}: {_alike(str(error))}",
+            _text(outcome.stdout)[:800],
+        )
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _numbers(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    """NaN or Infinity as a result, where nobody typed it."""
+    typed = " ".join(invocation.argv) + (
+        _text(invocation.stdin) if isinstance(invocation.stdin, bytes) else ""
+    )
+    if (
+        outcome.code != 0
+        or invocation.asks_help
+        or re.search("nan|inf", typed, re.IGNORECASE)
+        or invocation.argv[0] in ("show", "measures")
+    ):
+        return
+    if found := NO_NUMBER.search(_text(outcome.stdout)):
+        near = _text(outcome.stdout)[max(0, found.start() - 200) : found.end() + 80]
+        yield Finding("no number printed", f"{found[0]} by {invocation.argv[0]}", near)
+
+
+def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    """Files that were asked for, whole or not at all, and nothing else."""
+    if invocation.homeless:
+        return
+    if temporary := [name for name in outcome.temporary if not name.startswith(NOT_OUR_FOLDERS)]:
+        yield Finding("temporary files left", _alike(temporary[0]), str(temporary))
+    asked = {_normal(str(path)) for path in invocation.targets}
+    files = [name for name in outcome.left if not name.endswith("/")]
+    for name in files:
+        if _normal(name) not in asked and not (
+            name.startswith("outputs/") and outcome.code in (0, 5, 2, 141, 130)
+        ):
+            yield Finding("stray file left", f"exit {outcome.code}: {_alike(name)}", name)
+        elif why := _broken(name, outcome.files.get(name)):
+            yield Finding("half a file left", f"exit {outcome.code}: {why}", name)
+    for name in (name for name in outcome.left if name.endswith("/")):
+        if not any(file.startswith(name) for file in outcome.left if file != name) and outcome.code not in (
+            0,
+            5,
+        ):
+            yield Finding("empty folder left", f"exit {outcome.code}: {_alike(name)}", name)
+    streams = (invocation.stdout, invocation.stderr)
+    limits = (invocation.interrupt, invocation.file_limit)
+    spoiled = streams != (Stream.KEPT, Stream.KEPT) or limits != (None, None)
+    if outcome.code in (2, 3, 4) and files and len(asked) < 2 and not spoiled:
+        yield Finding(
+            "refused after writing",
+            f"{invocation.argv[0]}: {_alike(_text(outcome.stderr)[-80:])}",
+            str(files),
+        )
+    if outcome.code in (2, 3, 4) and outcome.stdout and not spoiled:
+        yield Finding(
+            "refused after printing",
+            f"{invocation.argv[0]}: {_alike(_text(outcome.stderr)[-80:])}",
+            _text(outcome.stdout)[:500],
+        )
+
+
+def _normal(name: str) -> str:
+    import os
+
+    return os.path.normpath(name)
+
+
+def _broken(name: str, content: bytes | None) -> str:
+    """Why a file is not whole, by its suffix; empty where it is."""
+    if content is None:
+        return ""
+    try:
+        return _opened(name.rpartition(".")[2].lower(), content)
+    except Exception as error:
+        return f".{name.rpartition('.')[2]}: {type(error).__name__}"
+
+
+def _opened(suffix: str, content: bytes) -> str:
+    if suffix == "png":
+        from PIL import Image
+
+        Image.open(io.BytesIO(content)).load()
+    elif suffix == "svg":
+        ElementTree.fromstring(content)
+    elif suffix == "pdf" and not (content.startswith(b"%PDF") and content.rstrip().endswith(b"%%EOF")):
+        return ".pdf without an end"
+    elif suffix == "json":
+        json.loads(content, parse_constant=_no_constant)
+    elif suffix == "npz":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return ".npz: a member is damaged" if archive.testzip() else ""
+    elif suffix == "csv":
+        content.decode("utf-8")
+        return "" if content.endswith(b"\n") else ".csv without an end"
+    return ""
+
+
+def _canaries(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
+    allowed = {"--allow-pickle": "pickle", "--trust-remote-code": "code"}
+    permitted = {canary for option, canary in allowed.items() if option in invocation.argv}
+    for canary in set(outcome.canaries) - permitted:
+        yield Finding("planted code ran", canary, str(outcome.canaries))
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def _alike(message: str) -> str:
+    """A message without what differs from one occurrence to the next."""
+    message = re.sub(r"""(['"‘“`]).*?(['"’”`])""", "'…'", message.replace("\n", " ").strip())
+    return re.sub(r"\d+", "0", re.sub(r"/\S+", "/…", message))[:110]
+
+
+CHECKS = (_codes, _lines, _raw, _document, _numbers, _files, _canaries)

@@ -1,0 +1,75 @@
+"""Where invocations run: the current folder, a home, room for temporary files, and the plain environment."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+QUIET = {
+    "OMP_NUM_THREADS": "1",  # a process that is to be forked may have one thread
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONHASHSEED": "0",
+    "NO_COLOR": "1",
+}
+
+
+class Place:
+    """Where the invocations of one worker run: the current folder, a home and room for temporary files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.current, self.home, self.temporary = root / "current", root / "home", root / "temporary"
+        self.canaries, self.crash = root / "canaries", root / "crash"
+        self.out, self.err = root / "out", root / "err"
+
+    def clear(self) -> None:
+        """Everything empty, as each invocation finds it."""
+        for folder in (self.current, self.temporary, self.canaries, self.home):
+            remove(folder)
+            folder.mkdir(parents=True)
+            folder.chmod(0o777)
+        for file in (self.out, self.err, self.crash):
+            file.write_bytes(b"")
+
+    def environment(self, changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+        plain = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "HF_HOME": str(self.home / "hub"),
+            "TMPDIR": str(self.temporary),
+            "MPLCONFIGDIR": str(self.root.parent / "fonts"),  # found once, kept
+            "LANG": "C.UTF-8",
+            "COLUMNS": "100",
+            **QUIET,
+        }
+        for name, value in changes:
+            if value is None:
+                plain.pop(name, None)
+            else:
+                plain[name] = value
+        return plain
+
+
+def remove(folder: Path) -> None:
+    """The folder gone, also where something in it may not be entered."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        for path, folders, _ in os.walk(folder):
+            for name in folders:
+                with contextlib.suppress(OSError):
+                    os.chmod(os.path.join(path, name), 0o700, follow_symlinks=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def paths_in(folder: Path) -> Iterable[str]:
+    """Everything in a folder, by its path there; folders with a slash behind them."""
+    for path, folders, files in os.walk(folder):
+        for name in folders:
+            yield os.path.relpath(os.path.join(path, name), folder) + "/"
+        for name in files:
+            yield os.path.relpath(os.path.join(path, name), folder)
