@@ -1,4 +1,4 @@
-"""Records of calls and operands: none can be changed, and those that hold tensors are compared by identity."""
+"""Records of calls and operands: none can be changed, and those with tensors are compared by identity."""
 
 import dataclasses
 import importlib
