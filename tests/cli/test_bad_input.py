@@ -1,7 +1,11 @@
 """Every mistake is answered by one line on standard error, its exit code, and nothing half-written."""
 
 import json
+import resource
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,11 @@ import torch
 from checkpoints import save, tiny_bert, vocabulary_size
 from safetensors.torch import load_file, save_file
 from transformers import BertModel, GPT2Config, GPT2Model, Lfm2Config, Lfm2Model
+from typer.main import get_command
+
+from attnscope.cli.app import app
+from attnscope.errors import InputError
+from attnscope.render.saving import write
 
 TEXT = "I was watching the [MASK] when it opened."
 HEAD = ("--layer", "3", "--head", "2")
@@ -48,7 +57,10 @@ def test_bad_input_is_exit_code_2(attnscope, arguments: list[str], parts: list[s
     refused(attnscope("heads", *arguments, "-m", "demo"), 2, *parts)
 
 
-@pytest.mark.parametrize("name", ["picture.bmp", "picture", "folder.png", "file.txt/picture.png"])
+@pytest.mark.parametrize(
+    "name",
+    ["picture.bmp", "picture", "folder.png", "file.txt/picture.png", "/proc/picture.png", "a" * 300 + ".png"],
+)
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(
     attnscope, name: str, tmp_path: Path
 ) -> None:
@@ -72,6 +84,75 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_nothing_else(
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target)), 2, "No space left")
     assert [file.name for file in tmp_path.iterdir()] == ["head.json"]
     assert target.read_text() == "the old content"
+
+
+@pytest.mark.parametrize("command", ["tsne", "report"])
+def test_a_folder_of_its_own_that_cannot_be_is_refused_before_any_work(
+    attnscope, command: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("outputs").write_text("a file")
+    refused(attnscope(command, TEXT, "-m", "no/model"), 2, "cannot write 'outputs/", "is not a folder")
+    refused(attnscope(command, TEXT, "-m", "no/model", "--json"), 3, "no/model")
+    Path("outputs").unlink()
+    refused(attnscope(command, TEXT, "-m", "no/model"), 3, "no/model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_takes_no_file_is_refused_before_any_work() -> None:
+    """As somebody who has no right to write there, which whoever runs the tests may well have."""
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from attnscope.errors import InputError\n"
+        "from attnscope.render.saving import check_targets\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "for target in map(Path, sys.argv[1:]):\n"
+        "    try: check_targets([target], ('.png',))\n"
+        "    except InputError as error: print(error)\n"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o711)
+        closed, opened = place / "closed", place / "opened"
+        for folder, mode in ((closed, 0o555), (opened, 0o777)):
+            folder.mkdir()
+            folder.chmod(mode)
+        targets = [folder / file for folder in (closed, opened) for file in ("a.png", "sub/a.png")]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *targets], capture_output=True, text=True, check=True, cwd="/"
+        )
+        assert done.stdout == "".join(f"cannot write '{each}': Permission denied\n" for each in targets[:2])
+        assert [*closed.iterdir(), *opened.iterdir()] == []
+
+
+def test_a_file_beyond_the_limit_leaves_the_old_one_and_no_folder(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "sub" / "dir" / "new.json"
+    old.write_text("the old content")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        for target in (old, new):
+            with pytest.raises(InputError, match=r"cannot write .*: File too large"):
+                write(target, b"x" * 1001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.rglob("*")) == [old]
+    assert old.read_text() == "the old content"
+    write(new, b"x" * 1001)
+    assert new.stat().st_size == 1001
+
+
+def test_a_folder_that_was_there_stays_when_a_write_fails(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attnscope.render.saving.os.replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        write(tmp_path / "here" / "new" / "a.json", b"x")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
 
 
 def test_numbers_only_go_into_number_formats_for_a_verification(attnscope, tmp_path: Path) -> None:
@@ -149,10 +230,63 @@ def test_a_mask_for_a_model_without_one_is_refused(attnscope, tmp_path: Path) ->
     refused(attnscope("heads", TEXT, *HEAD, "-m", str(folder)), 2, "has no mask token")
 
 
-def test_an_unknown_option_or_command_is_exit_code_2(attnscope) -> None:
-    assert attnscope("heads", TEXT, "--nonsense").exit_code == 2
-    assert attnscope("nonsense").exit_code == 2
-    assert attnscope("heads").exit_code == 2
+def spoiled(command: str) -> list[tuple[list[str], list[str]]]:
+    """Every way to misuse the options of a command, and what the one line says of it."""
+    parameters = get_command(app).commands[command].params
+    told = [f"(see attnscope {command} --help)"]
+    required = [each for each in parameters if each.required]
+    needed = ["--word", "a"] if command == "compare" else []
+    ways = [
+        (["--nonsense"], ["no such option: --nonsense", *told]),
+        (["--nonsense=3"], ["no such option: --nonsense"]),
+        (["-Z"], ["no such option: -Z"]),
+        (["--jsom"], ["no such option: --jsom", "--json"]),
+        (["--json=3"], ["option '--json' does not take a value"]),
+        (["a", "b", "c", *needed], ["got unexpected extra argument"]),
+        (["--\u202e\x9b31m\U000e0041\n"], [r"no such option: --\u202e\x9b31m\U000e0041"]),
+    ]
+    takes_value = [each for each in parameters if each.param_type_name == "option" and not each.is_flag]
+    ways += [([each.opts[0]], [f"option '{each.opts[0]}' requires an argument"]) for each in takes_value]
+    if required:
+        ways.append(([], [f"missing {required[0].param_type_name} '", *told]))
+    return ways
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_whatever_is_wrong_with_the_options_of_a_command_is_one_line(attnscope, command: str) -> None:
+    for arguments, parts in spoiled(command):
+        result = attnscope(command, *arguments)
+        refused(result, 2, *parts)
+        assert result.stderr.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["nonsense"], ["no such command 'nonsense'", "(see attnscope --help)"]),
+        (["head"], ["no such command 'head'", "Did you mean 'heads'?"]),
+        (["--nonsense"], ["no such option: --nonsense"]),
+        (["\u202e\x1b[31m"], [r"no such command '\u202e\x1b[31m'"]),
+        (["sdpa", "--scoring", "best"], ["invalid value for '--scoring'", "additive"]),
+        (["heads", TEXT, "--top-p", "\u2066x\u009b"], ["invalid value for '--top-p'"]),
+        (["heads", TEXT, "--show", "q", "--seed", "1"], ["no such option: --seed"]),
+        (["heads", TEXT, "-o", "a\u202egnp.bmp"], [r"cannot write 'a\u202egnp.bmp'"]),
+        (["show", "a\U000e0041\x9b.npz"], [r"cannot read 'a\U000e0041\x9b.npz': no such file"]),
+        (["model", "\u202e/x"], [r"\u202e/x"]),
+    ],
+)
+def test_what_is_wrong_before_a_command_runs_is_one_line_that_steers_nothing(
+    attnscope, arguments, parts
+) -> None:
+    result = attnscope(*arguments)
+    refused(result, 2, *parts)
+    assert result.stderr.removesuffix("\n").isprintable()
+
+
+def test_without_a_command_the_help_stands_on_standard_error(attnscope) -> None:
+    result = attnscope()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == attnscope("--help").stdout
 
 
 def test_memory_that_does_not_suffice_is_exit_code_4(attnscope, monkeypatch) -> None:

@@ -86,6 +86,26 @@ def test_json_writes_characters_as_they_are_and_control_characters_escaped() -> 
     text.encode("utf-8")
 
 
+def test_json_escapes_whatever_steers_a_terminal_and_stays_equal() -> None:
+    hostile = [
+        "a\u202eb",
+        "\u2066x\u2069",
+        "\x9b31m",
+        "\U000e0041\U000e007f",
+        "\ufeff",
+        "\u2028",
+        "\x7f",
+        "\U000f0000",
+    ]
+    harmless = ["日本語", "café", "👩\u200d👧", "❤\ufe0f", "می\u200cخواهم"]
+    text = as_json(made.head([*hostile, *harmless]))
+    assert all(each.isprintable() or each in "\n\u200d\u200c" for each in text)
+    assert all(each in text for each in harmless)
+    assert r"a\u202eb" in text
+    assert r"\udb40\udc41" in text  # JSON has no escape for a character beyond U+FFFF but its two halves
+    assert [token["text"] for token in strict(text)["query_tokens"]] == [*hostile, *harmless]
+
+
 def test_json_can_be_written_when_a_text_holds_half_a_character() -> None:
     as_json(made.head(["a", "\ud83d"])).encode("utf-8")
 
