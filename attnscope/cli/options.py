@@ -141,6 +141,14 @@ RemoteCode = Annotated[
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
 ]
+IgnoreUnread = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-unread",
+        help="Run without weights inside attention that are stored and that the model has no place for.",
+        show_default=False,
+    ),
+]
 Truncate = Annotated[
     bool,
     typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),

@@ -23,7 +23,8 @@ _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "a
 class Model:
     """A model in memory with its tokenizer, None where it reads no text and came without.
 
-    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks;
+    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks,
+    `unread` those that it was trained with and does not read (see `loading.unread`);
     `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. A model that
     was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and sounds.
     """
@@ -35,6 +36,7 @@ class Model:
     missing: tuple[str, ...] = ()
     quantised: str | None = None
     processor: Any = None
+    unread: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -133,4 +135,5 @@ class Model:
             "digest": self.checkpoint.digest.result(),
             "part": self.checkpoint.share,
             "demo": source.demo,
+            "unread": self.unread,
         }

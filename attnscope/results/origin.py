@@ -34,7 +34,8 @@ class Provenance:
     """Where the numbers come from.
 
     `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
-    that is where it is not all.
+    that is where it is not all. `unread` names weights in them that the model was trained with and run
+    without.
     """
 
     requested: str
@@ -50,12 +51,16 @@ class Provenance:
     versions: dict[str, str]
     token_ids: tuple[int, ...]
     part: str | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
-        """The shortest thing that pins the weights down: the commit, or the start of their hash."""
+        """What pins the weights down, commit or start of their hash, and how many of them were not read."""
         pin = self.revision[:10] if self.revision else self.digest[:19] if self.digest else "unpinned"
-        return f"{pin} ({self.part})" if self.part else pin
+        count = len(self.unread)
+        unread = f"{count} weight{'s' if count > 1 else ''} unread" if count else None
+        told = ", ".join(each for each in (self.part, unread) if each)
+        return f"{pin} ({told})" if told else pin
 
 
 @dataclass(frozen=True)

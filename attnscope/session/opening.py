@@ -53,6 +53,7 @@ def open_model(
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     _tell_memory(model, listener)
+    _tell_unread(model, listener)
     return opened
 
 
@@ -150,6 +151,15 @@ def _loaded(
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
     return Opened(load_model(planned, layers=max(chosen.layers) + 1, **request.loading), None, chosen)
+
+
+def _tell_unread(model: "Model", listener: Listener) -> None:
+    """Say which trained weights the model runs without; attention lacks some only with leave."""
+    if model.unread:
+        from attnscope.model.loading.unread import counted, named
+
+        those = f"{counted(model.unread)} of its file: {named(model.unread)}"
+        listener.notice(f"{model.name} does not read {those}")
 
 
 def _tell_memory(model: "Model", listener: Listener) -> None:

@@ -29,6 +29,7 @@ class ModelRequest:
     trust_remote_code: bool = False
     allow_pickle: bool = False
     attention: str = "eager"
+    ignore_unread: bool = False
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -44,6 +45,7 @@ class ModelRequest:
             "dtype": self.dtype,
             "remote_code": self.trust_remote_code,
             "attention": self.attention,
+            "ignore_unread": self.ignore_unread,
         }
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import bert_config, save
+from checkpoints import bert_config, save, tiny_bert
+from safetensors.torch import load_file, save_file
 from sharded import SHARDS, in_shards, llama, shard_name
-from transformers import BertModel
+from transformers import BertForMaskedLM, BertModel
 
 from attnscope.model.loading import memory
 
@@ -109,3 +110,69 @@ def test_code_of_a_model_that_is_not_allowed_is_asked_for(
         3,
         f"{folder} needs code from its own repository: --trust-remote-code runs it",
     )
+
+
+LOW_RANK = [f"bert.encoder.layer.2.attention.self.query.lora_{half}.weight" for half in "AB"]
+
+
+@pytest.fixture
+def fine_tuned(tmp_path: Path) -> Path:
+    """A BERT whose file also holds low-rank weights beside the queries of layer 2."""
+    folder = tiny_bert(tmp_path / "fine-tuned", BertForMaskedLM)
+    file = folder / "model.safetensors"
+    more = {name: torch.randn(3, 24) for name in LOW_RANK}
+    save_file({**load_file(file), **more}, file, {"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("command", ["heads", "verify", "predict", "report", "tsne"])
+def test_every_command_refuses_attention_without_some_of_its_weights(
+    attnscope, fine_tuned: Path, command: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = () if command in ("verify", "predict") else HEAD
+    result = attnscope(command, "the [MASK] was near the big door", "-m", str(fine_tuned), *chosen)
+    held = f"{fine_tuned} holds 2 weights inside attention that the model does not read"
+    refused(result, 3, f"{held}: {', '.join(LOW_RANK)}; --ignore-unread runs without them")
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_with_leave_every_place_says_what_was_left_out(attnscope, fine_tuned: Path, tmp_path: Path) -> None:
+    leave = ("-m", str(fine_tuned), *HEAD, "--ignore-unread")
+    result = attnscope("heads", TEXT, *leave, "-o", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.json"))
+    assert result.exit_code == 0
+    assert f"note: {fine_tuned} does not read 2 weights of its file: {LOW_RANK[0]}, " in result.stderr
+    assert " (2 weights unread)" in result.stdout
+    assert json.loads((tmp_path / "a.json").read_text())["provenance"]["unread"] == LOW_RANK
+    assert f"# unread: {' '.join(LOW_RANK)}\n" in (tmp_path / "a.csv").read_text()
+    assert " (2 weights unread)" in attnscope("show", str(tmp_path / "a.json")).stdout
+    assert " (2 weights unread)" in attnscope("verify", TEXT, "-m", str(fine_tuned), "--ignore-unread").stdout
+
+
+def test_weights_that_are_unread_elsewhere_are_one_notice(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    file, name = folder / "model.safetensors", "encoder.layer.1.output.adapter.weight"
+    save_file({**load_file(file), name: torch.randn(4, 24)}, file, {"format": "pt"})
+    result = attnscope("heads", TEXT, "-m", str(folder), *HEAD)
+    assert result.exit_code == 0
+    assert result.stderr == f"note: {folder} does not read 1 weight of its file: {name}\n"
+    assert "1 weight unread" in result.stdout
+
+
+def test_a_plain_checkpoint_and_a_head_that_is_not_needed_are_not_mentioned(
+    attnscope, bert: Path, half: Path
+) -> None:
+    for folder in (bert, half):
+        result = attnscope("heads", TEXT, "-m", str(folder), *HEAD, "--json")
+        assert result.stderr == ""
+        assert json.loads(result.stdout)["provenance"]["unread"] == []
+
+
+def test_a_file_of_before_has_nothing_unread(attnscope, bert: Path, tmp_path: Path) -> None:
+    told = json.loads(attnscope("heads", TEXT, "-m", str(bert), *HEAD, "--json").stdout)
+    del told["provenance"]["unread"]
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(told))
+    shown = attnscope("show", str(file))
+    assert shown.exit_code == 0
+    assert "unread" not in shown.stdout

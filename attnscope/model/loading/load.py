@@ -22,6 +22,7 @@ from attnscope.model.loaded import Model
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.loading.tokenizer import tokenizer_for
+from attnscope.model.loading.unread import refuse_unread, sort_unread
 from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
@@ -97,11 +98,13 @@ def load_model(
     dtype: str = "float32",
     remote_code: bool = False,
     attention: str = "eager",
+    ignore_unread: bool = False,
 ) -> Model:
     """The planned model in evaluation mode; of its layers only the first `layers`.
 
     `attention` is the kernel that it runs its attention with, by the library's name for it.
-    Weights that the checkpoint lacks are an error as soon as the model would use them. Raises
+    Weights that the checkpoint lacks are an error as soon as the model would use them, and so are those
+    inside attention that the model does not read, unless that is to be ignored. Raises
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
     target, name = torch_device(device), planned.name
@@ -125,6 +128,15 @@ def load_model(
     )
     module, info, quantisation = read.module, read.info, read.quantisation
     _refuse_other_shapes(info["mismatched_keys"], name)
+    unread = sort_unread(
+        info["unexpected_keys"],
+        planned.skeleton,
+        read.checkpoint,
+        layers=keep,
+        quantised=quantisation is not None,
+    )
+    if not ignore_unread:
+        refuse_unread(unread, name)
     missing = tuple(sorted(info["missing_keys"]))
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
@@ -135,7 +147,7 @@ def load_model(
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
     method = None if quantisation is None else quantisation.method
-    return Model(read.checkpoint, module, tokenizer, keep, missing, method)
+    return Model(read.checkpoint, module, tokenizer, keep, missing, method, unread=unread.names)
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:

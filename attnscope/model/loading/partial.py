@@ -59,7 +59,7 @@ def _has(module: nn.Module, weight: str) -> bool:
 
 def kept(skeleton: nn.Module, layers: int | None) -> dict[str, torch.Tensor]:
     """The weights, by name, that the model of `skeleton` has when it is cut after `layers` layers."""
-    gone = _cut_away(skeleton, layers)
+    gone = cut_away(skeleton, layers)
     return {name: weight for name, weight in skeleton.state_dict().items() if not name.startswith(gone)}
 
 
@@ -74,14 +74,14 @@ def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str
     renamings = [each for each in conversions if isinstance(each, WeightRenaming)]
     converters = [each for each in conversions if isinstance(each, WeightConverter)]
     whole = skeleton.state_dict()
-    gone = _cut_away(skeleton, layers) + (() if layers is None else _closing(skeleton))
+    gone = cut_away(skeleton, layers) + (() if layers is None else _closing(skeleton))
     places = {}
     for name in stored:
         own, _ = rename_source_key(name, renamings, converters, skeleton.base_model_prefix, whole)
         own = name if own not in whole and name in whole else own
-        placed = own if own in whole else _placed(own, skeleton)
-        if placed is not None and not placed.startswith(gone):
-            places[name] = placed
+        place = own if own in whole else placed(own, skeleton)
+        if place is not None and not place.startswith(gone):
+            places[name] = place
     return places
 
 
@@ -103,7 +103,7 @@ def drop_pooler(model: nn.Module, missing: Iterable[str]) -> None:
         model.pooler = None  # type: ignore[assignment]
 
 
-def _cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
+def cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
     """How the names of the weights begin that a cut after `layers` leaves out."""
     if layers is None:
         return ()
@@ -125,7 +125,7 @@ def _closing(skeleton: nn.Module) -> tuple[str, ...]:
     return tuple(prefixes)
 
 
-def _placed(name: str, skeleton: Any) -> str | None:
+def placed(name: str, skeleton: Any) -> str | None:
     """The name with the base model's prefix put on or taken off, as it begins with a part of the model."""
     prefix = skeleton.base_model_prefix
     base = getattr(skeleton, prefix, None) if prefix else None

@@ -56,6 +56,11 @@ def is_quantised(config: Any) -> bool:
     return _holder(config) is not None
 
 
+def is_scale(name: str) -> bool:
+    """Whether a weight goes by the name of a scale, or of what else stands beside quantised numbers."""
+    return bool(_SCALE.search(name.rpartition(".")[2]))
+
+
 def even_out(module: nn.Module, dtype: torch.dtype) -> None:
     """Bring all parameters to `dtype`, but for those that are kept wider on purpose.
 

@@ -29,6 +29,11 @@ def types(files: Iterable[Path]) -> dict[str, str]:
     return {name: entry["dtype"] for file in files for name, entry in _head(file).items()}
 
 
+def shapes(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight in sound safetensors files."""
+    return {name: tuple(entry["shape"]) for file in files for name, entry in _head(file).items()}
+
+
 def precision(files: Iterable[Path]) -> str | None:
     """The floating type that takes most of the bytes, as torch calls it; None where no weight has one."""
     taken: Counter[str] = Counter()

@@ -26,6 +26,7 @@ def load(
     attn: str = "eager",
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
+    ignore_unread: bool = False,
     listener: Listener | None = None,
 ) -> "Model":
     """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
@@ -33,7 +34,9 @@ def load(
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
     predicts with where the checkpoint has one. Raises `AttnscopeError` in one line.
     """
-    request = ModelRequest(name, device, dtype, revision, trust_remote_code, allow_pickle, attn)
+    request = ModelRequest(
+        name, device, dtype, revision, trust_remote_code, allow_pickle, attn, ignore_unread
+    )
     listener = listener or Log()
     return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)
 
