@@ -13,13 +13,13 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig
 
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
+from attnscope.model.loading.config import build_skeleton, read_config
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import refuse_unread, sort_unread
@@ -79,14 +79,10 @@ def plan_model(
     for an encoder-decoder one that can write.
     """
     _silence(checkpoint)
-    folder, name = checkpoint.source.folder, checkpoint.source.name
-    config = _read(
-        name, "config.json", lambda: AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
-    )
+    config = read_config(checkpoint, remote_code)
     config._attn_implementation = "eager"  # whatever kernel the checkpoint asks for
     model_class = choose(config) or writing_class(config) or base_class(config, checkpoint, remote_code)
-    with torch.device("meta"):
-        skeleton = _read(name, "config.json", lambda: model_class(config))
+    skeleton = build_skeleton(model_class, config, checkpoint)
     return Plan(checkpoint, config, model_class, skeleton, find_towers(find_sites(skeleton)))
 
 
