@@ -1,6 +1,9 @@
 """Values that programs stumble over: texts, numbers, lists, names, JSON values, and ways to damage bytes."""
 
+import io
 import json
+import zipfile
+from collections.abc import Mapping
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -212,6 +215,15 @@ def json_bytes(rng: Random, document: Any) -> bytes:
 
 
 # bytes
+
+
+def zipped(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive, the same at any time of the day."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, compression)
+    return made.getvalue()
 
 
 def changed_bytes(rng: Random, content: bytes) -> bytes:

@@ -186,6 +186,7 @@ def _numbers(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     if (
         outcome.code != 0
         or invocation.asks_help
+        or invocation.json
         or re.search("nan|inf", typed, re.IGNORECASE)
         or invocation.argv[0] in ("show", "measures")
     ):

@@ -141,12 +141,8 @@ def _document(rng: Random) -> Any:
 
 def _archive(rng: Random, here: Path) -> bytes:
     """An .npz of arrays, some of them no matrices."""
-    import zipfile
-
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name in ("q", "k", "v"):
-            archive.writestr(f"{name}.npy", _npy(rng, here, _rows(rng)))
-        if draw.chance(rng, 0.2):
-            archive.writestr("query_names.npy", _npy(rng, here, ["a", "b"]))
-    return made.getvalue() if draw.chance(rng, 0.8) else draw.changed_bytes(rng, made.getvalue())
+    members = {f"{name}.npy": _npy(rng, here, _rows(rng)) for name in ("q", "k", "v")}
+    if draw.chance(rng, 0.2):
+        members["query_names.npy"] = _npy(rng, here, ["a", "b"])
+    content = draw.zipped(members)
+    return content if draw.chance(rng, 0.8) else draw.changed_bytes(rng, content)

@@ -5,9 +5,10 @@ The canary is a file in the folder `canaries` beside the current folder, named a
 
 import io
 import pickle
-import zipfile
 from pathlib import Path
 from random import Random
+
+from .. import draw
 
 
 class _Planted:
@@ -27,12 +28,8 @@ def pickled(here: Path, zipped: bool = False) -> bytes:
     plain = pickle.dumps({"weight": _Planted(canary(here, "pickle"))}, protocol=2)
     if not zipped:
         return plain
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        archive.writestr("archive/data.pkl", plain)
-        archive.writestr("archive/version", "3\n")
-        archive.writestr("archive/byteorder", "little")
-    return whole.getvalue()
+    members = {"data.pkl": plain, "version": b"3\n", "byteorder": b"little"}
+    return draw.zipped({f"archive/{name}": content for name, content in members.items()})
 
 
 def python(here: Path) -> bytes:

@@ -79,11 +79,7 @@ def _npz(rng: Random, here: Path, content: bytes) -> bytes:
         members = {name: archive.read(name) for name in archive.namelist()}
     for _ in range(rng.choice([1, 1, 2])):
         _member(rng, here, members)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
-    return made.getvalue()
+    return draw.zipped(members, rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
 
 
 def _member(rng: Random, here: Path, members: dict[str, bytes]) -> None:

@@ -1,0 +1,196 @@
+"""The campaign finds what it is for: a program that misbehaves on purpose, and what is said of it."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import attnscope.__main__ as program
+
+from . import process
+from .invocation import Invocation, Outcome, Stream
+from .kinds import planted
+from .oracle import differences, findings
+from .place import Place
+
+Run = Callable[..., tuple[Invocation, Outcome, list[str]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run(program, *argv, **surroundings)`: what comes of that in place of the program, and the findings."""
+    place = Place(tmp_path / "work")
+    place.root.mkdir()
+    place.clear()
+
+    def run(body: Callable[[], object] | None, *argv: str, **surroundings: object) -> object:
+        place.clear()
+        if body is not None:
+            monkeypatch.setattr(program, "main", body)
+        invocation = Invocation(argv or ("x",), **surroundings)
+        outcome = process.run(invocation, place)
+        return invocation, outcome, [finding.sort for finding in findings(invocation, outcome)]
+
+    return run
+
+
+def refuse(code: int = 2, line: str = "attnscope: no", out: str = "") -> Callable[[], None]:
+    def body() -> None:
+        sys.stdout.write(out)
+        print(line, file=sys.stderr)
+        sys.exit(code)
+
+    return body
+
+
+def write(name: str, content: bytes = b"", code: int = 0) -> Callable[[], None]:
+    def body() -> None:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content)
+        if code:
+            refuse(code)()
+
+    return body
+
+
+def fail() -> None:
+    raise LookupError("nothing")
+
+
+def plant(name: str) -> Callable[[], None]:
+    return lambda: planted.canary(Path.cwd(), name).write_text("")
+
+
+def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
+    for body, argv in (
+        (lambda: print("fine"), ("x",)),
+        (lambda: print('{"a": [1.5, null]}'), ("x", "--json")),
+        (lambda: print("note: showing [MASK]", file=sys.stderr), ("x",)),
+        (refuse(3), ("x",)),
+        (write("a/b.json", b"{}\n"), ("x", "-o", "a/b.json")),
+    ):
+        assert run(body, *argv)[2] == [], argv
+
+
+@pytest.mark.parametrize(
+    ("body", "argv", "sort"),
+    [
+        (fail, ("x",), "traceback"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), ("x",), "signal"),
+        (lambda: sys.exit(1), ("x",), "exit code"),
+        (lambda: sys.exit(141), ("x",), "exit code"),
+        (refuse(2, ""), ("x",), "not one line of error"),
+        (refuse(2, "attnscope: a\nattnscope: b"), ("x",), "not one line of error"),
+        (refuse(3, "[transformers] odd\nattnscope: no"), ("x",), "stray line on stderr"),
+        (lambda: print("UserWarning: odd", file=sys.stderr), ("x",), "stray line on stderr"),
+        (lambda: print("attnscope: no", file=sys.stderr), ("x",), "error with exit 0"),
+        (lambda: print("note: odd", file=sys.stderr), ("x", "-q"), "notice under --quiet"),
+        (lambda: print("a\x1b[31mb"), ("x",), "raw control character"),
+        (lambda: print("a\u202eb"), ("x",), "raw control character"),
+        (refuse(2, "attnscope: \x9b31m"), ("x",), "raw control character"),
+        (lambda: print("{}\n{}"), ("x", "--json"), "not one JSON document"),
+        (lambda: print('{"a": NaN}'), ("x", "--json"), "not one JSON document"),
+        (lambda: print("weight  nan"), ("x",), "no number printed"),
+        (lambda: print("score −inf"), ("x",), "no number printed"),
+        (write(".7.part"), ("x",), "stray file left"),
+        (write("a.json", b'{"a": '), ("x", "-o", "a.json"), "half a file left"),
+        (write("a.png", b"\x89PNG\r\n\x1a\n"), ("x", "-o", "a.png"), "half a file left"),
+        (write("a.json", b"{}", code=3), ("x", "-o", "a.json"), "refused after writing"),
+        (refuse(2, out="half a table"), ("x",), "refused after printing"),
+        (lambda: (os.mkdir("sub"), refuse(2)()), ("x",), "empty folder left"),
+        (lambda: Path(os.environ["TMPDIR"], "x").write_text(""), ("x",), "temporary files left"),
+        (plant("pickle"), ("x",), "planted code ran"),
+        (plant("code"), ("x", "--allow-pickle"), "planted code ran"),
+    ],
+)
+def test_each_misbehaviour_is_found(
+    run: Run, body: Callable[[], object], argv: tuple[str, ...], sort: str
+) -> None:
+    assert run(body, *argv)[2] == [sort]
+
+
+def test_code_that_was_allowed_to_run_is_no_finding(run: Run) -> None:
+    assert run(plant("pickle"), "x", "--allow-pickle")[2] == []
+    assert run(plant("code"), "x", "--trust-remote-code")[2] == []
+
+
+def test_a_number_that_was_typed_may_be_printed_again(run: Run) -> None:
+    assert run(lambda: print("no token nan"), "x", "nan")[2] == []
+
+
+@pytest.mark.parametrize(("limit", "body"), [("SECONDS", "spin"), ("PATIENCE", "wait"), ("BYTES", "grow")])
+def test_what_would_not_end_is_stopped_and_says_where(
+    run: Run, monkeypatch: pytest.MonkeyPatch, limit: str, body: str
+) -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    def wait() -> None:
+        time.sleep(600)
+
+    def grow() -> None:
+        kept = bytearray(700 << 20)
+        time.sleep(600)
+        del kept
+
+    monkeypatch.setattr(process, limit, 600 << 20 if limit == "BYTES" else 1)
+    _, outcome, found = run({"spin": spin, "wait": wait, "grow": grow}[body])
+    assert found == ["stopped"]
+    assert body in outcome.stack
+
+
+def test_the_surroundings_are_what_the_invocation_says(run: Run) -> None:
+    def tell() -> None:
+        told = {
+            "stdin": sys.stdin and sys.stdin.read(),
+            "argv": sys.argv[1:],
+            "columns": os.environ["COLUMNS"],
+        }
+        print(json.dumps(told))
+
+    _, outcome, _ = run(tell, "x", "\udcff", stdin=b"typed", environment={"COLUMNS": "7"})
+    assert json.loads(outcome.stdout) == {"stdin": "typed", "argv": ["x", "\udcff"], "columns": "7"}
+    _, outcome, _ = run(tell, "x", stdin=Stream.CLOSED)
+    assert json.loads(outcome.stdout)["stdin"] is None
+
+
+def test_a_full_disk_and_a_reader_that_left_are_real(run: Run) -> None:
+    def many() -> None:
+        print("x" * 100000)
+        sys.stdout.flush()
+
+    for stream, error in ((Stream.FULL, "OSError"), (Stream.BROKEN, "BrokenPipeError")):
+        _, outcome, found = run(many, "x", stdout=stream)
+        assert found == ["traceback"]
+        assert error.encode() in outcome.stderr
+
+
+def test_an_interrupt_comes_when_it_should(run: Run) -> None:
+    def patient() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            refuse(130, "attnscope: interrupted")()
+
+    _, outcome, found = run(patient, "x", interrupt=0.1)
+    assert (outcome.code, found) == (130, [])
+
+
+def test_the_real_program_runs_warm_and_cold_alike(run: Run) -> None:
+    warm, cold = (run(None, "nosuch", cold=cold)[1] for cold in (False, True))
+    assert differences(warm, cold, timed=False) == []
+    assert warm.code == 2
+
+
+def test_what_differs_when_repeated_is_found(run: Run) -> None:
+    _, one, _ = run(lambda: print("0.5"), "x")
+    _, two, _ = run(lambda: print("0.6"), "x")
+    assert [finding.cause for finding in differences(one, two, timed=False)] == ["standard output"]
+    assert differences(one, two, timed=True) == []
