@@ -5,12 +5,10 @@ folder stays.
 """
 
 import argparse
-import getpass
 import itertools
 import os
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,10 +34,9 @@ def main() -> int:
     os.environ.update(QUIET)  # before anything heavy is imported
 
     from .campaign import Campaign, Record, told
-    from .material import Material
+    from .material import Material, kept
 
-    material = Material(Path(tempfile.gettempdir()) / f"attnscope-hostile-{getpass.getuser()}")
-    campaign, record = Campaign(options.seed, material, options.keep), Record()
+    campaign, record = Campaign(options.seed, Material(kept()), options.keep), Record()
     numbers = itertools.count(options.start) if options.only is None else [options.only]
     try:
         for number in numbers:

@@ -3,9 +3,12 @@
 They are made by the specimens of the other tests, in a process of their own each, and kept in one folder.
 """
 
+import getpass
+import hashlib
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +16,7 @@ SPECIMENS = Path(__file__).parents[1] / "specimens"
 if str(SPECIMENS) not in sys.path:
     sys.path.insert(0, str(SPECIMENS))
 
-# by what they are read with; `folder` makes any of these
+# by what they read; `folder` makes any of these
 BUNDLED = ("demo", "demo-causal", "demo-translate")
 TEXTS = (
     "bert",
@@ -30,6 +33,17 @@ TEXTS = (
 )
 PICTURES = ("vit", "clip", "llava", "swin", "gemma3", "dinov2")
 SOUNDS = ("wav2vec2", "whisper")
+
+
+def kept() -> Path:
+    """Where material stays from one run to the next: another place for every state of what makes it."""
+    makers = [
+        Path(__file__),
+        *sorted(SPECIMENS.glob("*.py")),
+        *sorted(SPECIMENS.parents[1].glob("attnscope/results/**/*.py")),
+    ]
+    state = hashlib.sha256(b"".join(file.read_bytes() for file in makers)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"attnscope-hostile-{getpass.getuser()}-{state}"
 
 
 class Material:
