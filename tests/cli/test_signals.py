@@ -43,9 +43,17 @@ def command(number: int, where: str, arguments: list[str]) -> list[str]:
     return [sys.executable, "-c", STRUCK, str(int(number)), where, *arguments]
 
 
+def listening() -> None:
+    """No signal is switched off, as a shell does it for what runs in the background."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def struck(number: int, where: str, arguments: list[str], folder: Path) -> tuple[int, str, str]:
     given = command(number, where, arguments)
-    done = subprocess.run(given, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder, check=False)
+    done = subprocess.run(
+        given, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder, check=False, preexec_fn=listening
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -103,7 +111,9 @@ def test_a_signal_that_was_switched_off_is_not_answered(tmp_path: Path) -> None:
 def test_the_cursor_that_a_spinner_hides_is_given_back() -> None:
     ours, theirs = pty.openpty()
     given = command(signal.SIGINT, "attnscope.worked:example", FRUIT[:-1])
-    process = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT)
+    process = subprocess.Popen(
+        given, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT, preexec_fn=listening
+    )
     os.close(theirs)
     seen = b""
     while True:
@@ -123,4 +133,4 @@ def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
         "import signal, attnscope, attnscope.__main__, attnscope.ending\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=listening)
