@@ -1,0 +1,321 @@
+"""From what a kernel was handed to a call, one part at a time: precision, masks, sinks, heads, keys."""
+
+import types
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, precision_of
+from attnscope.capture.identity_probe import weights_by_identity
+from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION, terms_and_allowed
+from attnscope.capture.takeover import KernelInputs
+from attnscope.errors import InputError
+from attnscope.results import Kind
+from attnscope.tokens import Token, Tokens
+
+BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 3, 6, 2, 4, 5, 8, 7
+
+
+class Asking(nn.Module):
+    """A module that asks for a kernel by name."""
+
+    def __init__(self, kernel: str, **more: object) -> None:
+        super().__init__()
+        self.config = types.SimpleNamespace(_attn_implementation=kernel)
+        for name, value in more.items():
+            setattr(self, name, value)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def handed(kernel: str = "eager", mask: object = None, **options: Any) -> KernelInputs:
+    """What a kernel is handed, no two axes of the same length; the kernel itself is never called."""
+    return KernelInputs(
+        module=options.pop("module", None) or Asking(kernel),
+        kernel=lambda *_: 1 / 0,
+        query=drawn(BATCH, HEADS, QUERIES, DIM),
+        key=drawn(BATCH, KEY_HEADS, KEYS, DIM, seed=1),
+        value=drawn(BATCH, KEY_HEADS, KEYS, VALUE_DIM, seed=2),
+        mask=mask,
+        options=options,
+    )
+
+
+def tokens(count: int) -> Tokens:
+    return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in range(count)))
+
+
+def call_of(given: KernelInputs, entry: int = 1, weights: Tensor | None = None, **changes: Any) -> Any:
+    made = torch.rand(BATCH, HEADS, QUERIES, KEYS) if weights is None else weights
+    seen = KernelCall(
+        given, drawn(BATCH, QUERIES, HEADS, VALUE_DIM, seed=3), made, changes.pop("before", None)
+    )
+    place = {
+        "module": "here", "call": 0, "layer": 0, "kind": Kind.ENCODER,
+        "query_tokens": tokens(QUERIES), "key_tokens": tokens(KEYS),
+    }  # fmt: skip
+    return of_kernel(seen, entry, heads=changes.pop("heads", None), **place)
+
+
+# precision ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "output", "expected"),
+    [
+        (torch.float32, torch.float32, (2**-23, "float32 on cpu")),
+        (torch.float16, torch.float32, (2**-10, "float16 on cpu")),
+        (torch.float32, torch.bfloat16, (2**-7, "bfloat16 on cpu")),
+        (torch.float64, torch.float32, (2**-23, "float32 on cpu")),
+        (torch.float64, torch.float64, (2**-23, "float64 on cpu, its softmax perhaps in float32")),
+    ],
+)
+def test_the_precision_is_that_of_the_coarsest_number(query, output, expected):
+    assert precision_of(torch.empty(1, dtype=query), torch.empty(1, dtype=output)) == expected
+
+
+def test_under_autocast_the_precision_is_that_of_its_products():
+    plain = torch.empty(1)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert precision_of(plain, plain) == (2**-7, "bfloat16 on cpu")
+    assert precision_of(plain, plain) == (2**-23, "float32 on cpu")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "products", "expected"),
+    [
+        ("cuda", torch.float32, "highest", (2**-23, "float32 on cuda")),
+        ("cuda", torch.float32, "high", (2**-10, "TensorFloat-32 products on cuda")),
+        ("cuda", torch.bfloat16, "high", (2**-7, "bfloat16 on cuda")),
+        ("cpu", torch.float32, "high", (2**-23, "float32 on cpu")),
+    ],
+)
+def test_products_that_a_graphics_card_shortens_count_as_that_coarse(device, dtype, products, expected):
+    before = torch.get_float32_matmul_precision()
+    with FakeTensorMode():
+        query = torch.empty(1, device=device, dtype=dtype)
+    try:
+        torch.set_float32_matmul_precision(products)
+        assert precision_of(query, query) == expected
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+# one entry of the batch -----------------------------------------------------------------------------
+
+
+def test_a_call_holds_its_own_entry_and_copies_of_it():
+    given = handed(scaling=0.25, softcap=30.0, sliding_window=3)
+    weights = torch.rand(BATCH, HEADS, QUERIES, KEYS)
+    call = call_of(given, 2, weights)
+    assert torch.equal(call.q, given.query[2])
+    assert torch.equal(call.k, given.key[2])
+    assert torch.equal(call.v, given.value[2])
+    assert torch.equal(call.output, drawn(BATCH, QUERIES, HEADS, VALUE_DIM, seed=3)[2].transpose(0, 1))
+    assert (call.scale, call.softcap, call.window) == (0.25, 30.0, 3)
+    assert torch.equal(call.weights[4], weights[2, 4])
+    before = call.q.clone()
+    given.query.zero_()
+    assert torch.equal(call.q, before)
+
+
+def test_a_kernel_that_is_told_no_scale_takes_one_over_the_root_of_the_width():
+    assert call_of(handed()).scale == pytest.approx(1 / 8**0.5)
+
+
+def test_sinks_are_by_head_or_by_head_and_query_of_the_entry():
+    def told(**sinks: Tensor) -> KernelInputs:
+        answer = drawn(
+            BATCH, QUERIES, HEADS, KEYS
+        )  # for the weights, which a sink takes out of what is returned
+        return replace(handed(**sinks), kernel=lambda *_, **__: (answer, None))
+
+    by_head = torch.linspace(-1, 1, HEADS)
+    assert torch.equal(call_of(told(s_aux=by_head[None])).sinks, by_head)
+    for entries in (1, BATCH):
+        by_query = drawn(entries, HEADS, QUERIES, 2)
+        assert torch.equal(call_of(told(sinks=by_query), 2).sinks, by_query[-1, :, :, 0])
+
+
+# heads ----------------------------------------------------------------------------------------------
+
+
+def test_heads_are_counted_from_the_end_too_and_none_stands_for_all():
+    weights = torch.rand(HEADS, QUERIES, KEYS)
+    assert list(of_heads(weights, None)) == [0, 1, 2, 3, 4, 5]
+    chosen = of_heads(weights, [-1, 0, -6, 5])
+    assert list(chosen) == [5, 0]
+    assert torch.equal(chosen[5], weights[5])
+
+
+@pytest.mark.parametrize("head", [6, -7])
+def test_a_head_that_there_is_not_is_refused(head):
+    with pytest.raises(InputError, match=rf"^no head {head}: heads are 0-5$"):
+        of_heads(torch.rand(HEADS, QUERIES, KEYS), [head])
+
+
+# keys before their rotation -------------------------------------------------------------------------
+
+
+def test_keys_of_a_projection_are_brought_into_the_shape_of_the_keys():
+    keys = drawn(KEY_HEADS, KEYS, DIM)
+    flat = keys.transpose(0, 1).reshape(KEYS, KEY_HEADS * DIM)
+    for projected in (keys, flat, keys.transpose(0, 1)):
+        found = as_keys(projected, keys)
+        assert torch.equal(found, keys)
+        assert found.data_ptr() != projected.data_ptr()
+
+
+@pytest.mark.parametrize("shape", [(KEYS, DIM), (KEYS + 1, KEY_HEADS * DIM), (KEY_HEADS * KEYS, DIM)])
+def test_what_is_no_key_of_this_shape_is_none(shape):
+    assert as_keys(drawn(*shape), drawn(KEY_HEADS, KEYS, DIM)) is None
+
+
+@pytest.mark.parametrize("told", ["by head", "by token"])
+def test_as_many_tokens_as_key_heads_are_told_apart_by_the_lengths_that_a_rotation_keeps(told):
+    keys = drawn(3, 3, 4)
+    turned = keys.flip(-1)  # another direction, the same length
+    projected = keys if told == "by head" else keys.transpose(0, 1)
+    assert torch.equal(as_keys(projected.clone(), turned), keys)
+
+
+def test_keys_of_another_batch_are_not_taken_for_those_before_the_rotation():
+    before = drawn(BATCH, KEYS, KEY_HEADS * DIM)
+    assert call_of(handed(), 1, before=before).unrotated_k.shape == (KEY_HEADS, KEYS, DIM)
+    expected = before[1].reshape(KEYS, KEY_HEADS, DIM).transpose(0, 1)
+    assert torch.equal(call_of(handed(), 1, before=before).unrotated_k, expected)
+    assert call_of(handed(), 1, before=before[:2]).unrotated_k is None
+    assert call_of(handed(), 1).unrotated_k is None
+
+
+# weights that a kernel prints -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
+def test_a_kernel_that_answers_to_blocks_of_the_identity_prints_its_weights(width):
+    weights, asked = torch.rand(2, QUERIES, KEYS), []
+
+    def answer(values: Tensor) -> Tensor:
+        asked.append(values.clone())
+        return weights @ values
+
+    assert torch.equal(weights_by_identity(answer, torch.zeros(2, KEYS, width)), weights)
+    assert len(asked) == -(-KEYS // width)
+    assert all(values.shape == (2, KEYS, width) for values in asked)
+    assert sum(float(values[0].sum()) for values in asked) == KEYS
+
+
+@pytest.mark.parametrize(
+    "made",
+    [torch.rand(BATCH, HEADS, QUERIES), torch.rand(BATCH, HEADS, QUERIES, KEYS + 1), None],
+    ids=["one axis less", "other keys", "nothing"],
+)
+def test_what_is_returned_in_another_shape_is_no_weights_and_the_kernel_is_asked(made):
+    own = torch.rand(HEADS, QUERIES, KEYS).softmax(-1)
+
+    def kernel(_module: object, _q: Tensor, _k: Tensor, value: Tensor, _mask: object) -> tuple[Tensor, None]:
+        shared = value.repeat_interleave(HEADS // KEY_HEADS, 1)
+        return (own @ shared).transpose(1, 2), None
+
+    given = replace(handed(), kernel=kernel)
+    seen = KernelCall(given, drawn(BATCH, QUERIES, HEADS, VALUE_DIM), made, None)
+    place = {"module": "", "call": 0, "layer": 0, "kind": Kind.ENCODER}
+    sides = {"query_tokens": tokens(QUERIES), "key_tokens": tokens(KEYS)}
+    call = of_kernel(seen, 1, heads=[4], **place, **sides)
+    torch.testing.assert_close(call.weights[4], own[4])
+
+
+# what a kernel was told to add and to forbid --------------------------------------------------------
+
+
+def read(given: KernelInputs, row: int = 1) -> tuple[dict[str, Tensor], Tensor | None]:
+    terms, allowed = terms_and_allowed(given, row)
+    return {term.name: term.values for term in terms}, allowed
+
+
+def test_a_mask_of_numbers_forbids_below_half_the_lowest_number_and_adds_the_rest():
+    lowest = torch.finfo(torch.float32).min
+    mask = torch.zeros(BATCH, 1, QUERIES, KEYS + 2)  # longer than the keys, as a cache of fixed size makes it
+    mask[1, 0, 0] = torch.tensor([0, -3.0, lowest, lowest / 2, lowest / 2 * 0.99, 7, 7])
+    added, allowed = read(handed(mask=mask))
+    assert allowed.tolist()[0][0] == [True, True, False, False, True]
+    assert allowed[0, 1:].all()
+    expected = torch.tensor([0, -3.0, 0, 0, lowest / 2 * 0.99])
+    assert list(added) == [IN_THE_MASK]
+    assert torch.equal(added[IN_THE_MASK][0, 0], expected)
+    assert not added[IN_THE_MASK][0, 1:].any()
+    assert read(handed(mask=mask), 2) == ({}, None)
+
+
+def test_a_mask_of_truth_values_forbids_under_sdpa_and_is_added_as_0_and_1_under_eager():
+    mask = torch.ones(1, HEADS, 1, KEYS, dtype=torch.bool)
+    mask[0, 2, 0, 3] = False
+    added, allowed = read(handed("sdpa", mask=mask))
+    assert added == {}
+    assert torch.equal(allowed, mask[0].expand(-1, QUERIES, -1))
+    added, allowed = read(handed(mask=mask))
+    assert allowed is None
+    assert torch.equal(added[IN_THE_MASK], mask[0].float().expand(-1, QUERIES, -1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "flag", "attribute", "causal"),
+    [
+        ("sdpa", True, False, True),
+        ("sdpa", False, True, False),
+        ("sdpa", None, True, True),
+        ("sdpa", None, False, False),
+        ("sdpa", None, None, True),  # a module that does not say
+        ("eager", True, True, False),
+    ],
+)
+def test_without_a_mask_only_a_fused_kernel_is_causal_by_its_flag(kernel, flag, attribute, causal):
+    module = Asking(kernel) if attribute is None else Asking(kernel, is_causal=attribute)
+    _, allowed = read(handed(module=module, **({} if flag is None else {"is_causal": flag})))
+    if causal:
+        assert torch.equal(allowed, torch.ones(1, QUERIES, KEYS, dtype=torch.bool).tril())
+    else:
+        assert allowed is None
+
+
+def test_one_query_of_a_fused_kernel_looks_at_all_keys_of_the_cache():
+    for kernel in ("sdpa", "flash_attention_2"):
+        given = handed(kernel, is_causal=True)
+        one = replace(given, query=given.query[:, :, :1])
+        assert read(one) == ({}, None)
+
+
+def test_a_bias_of_positions_is_cut_to_the_last_keys_and_added_to_every_row():
+    bias = drawn(1, HEADS, 1, KEYS + 3)
+    added, allowed = read(handed(position_bias=bias))
+    assert list(added) == [RELATIVE_POSITION]
+    assert torch.equal(added[RELATIVE_POSITION], bias[0, :, :, -KEYS:].expand(-1, QUERIES, -1))
+    assert allowed is None
+    by_entry = drawn(BATCH, HEADS, QUERIES, KEYS)
+    assert torch.equal(read(handed(position_bias=by_entry), 2)[0][RELATIVE_POSITION], by_entry[2])
+    assert read(handed(position_bias=torch.zeros(1, HEADS, QUERIES, KEYS))) == ({}, None)
+
+
+@pytest.mark.parametrize("entries", [1, BATCH])
+@pytest.mark.parametrize(
+    ("causal", "window"), [(True, None), (True, 2), (False, 2), (False, 5), (False, None)]
+)
+def test_flash_attention_aligns_its_window_and_causality_to_the_last_query_and_key(causal, window, entries):
+    mask = torch.ones(entries, KEYS + 1, dtype=torch.long)  # its last entries count
+    mask[-1, 1] = 0  # the first key of the last entry is padding
+    given = handed("flash_attention_2", mask=mask, is_causal=causal, sliding_window=window)
+    _, allowed = read(given, 2)
+    for i in range(QUERIES):
+        place = i + KEYS - QUERIES
+        seen = [
+            j
+            for j in range(1, KEYS)
+            if not (causal and j > place) and (window is None or window >= KEYS or abs(place - j) < window)
+        ]
+        assert [j for j in range(KEYS) if allowed[0, i, j]] == seen
