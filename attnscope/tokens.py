@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from attnscope.errors import InputError, listed
@@ -49,7 +49,8 @@ class Token:
 
     `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
     text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of
-    one text; `part` says which text (0, or 1 for the second sentence of a pair).
+    one text; `part` says which text (0, or 1 for the second sentence of a pair). `padding` fills up a text
+    to the length of others in one batch, and the model was told so.
     """
 
     id: int
@@ -60,6 +61,7 @@ class Token:
     part: int = 0
     special: bool = False
     unknown: bool = False
+    padding: bool = False
 
     @property
     def added(self) -> bool:
@@ -125,6 +127,7 @@ class Tokens:
     `stretches` are the positions that stand for pictures and sounds instead of text. Where the model wrote
     the last of the texts itself, `written` says how; that text then ends with a token that was not read.
     `numbers` are the positions in the model's input where these are only some of its tokens, or words.
+    Where `words_given`, the user says what is a word, and `word` counts these.
     """
 
     texts: tuple[str, ...]
@@ -132,6 +135,7 @@ class Tokens:
     stretches: tuple[Patches | Frames, ...] = ()
     written: str = ""
     numbers: tuple[int, ...] = ()
+    words_given: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -166,6 +170,18 @@ class Tokens:
             for i, name in zip(self.positions, self.names, strict=True)
         )
 
+    def only(self, kept: Sequence[int]) -> "Tokens":
+        """Those at the positions `kept` as a text of their own, which is counted from 0."""
+        place = {position: i for i, position in enumerate(kept)}
+        moved = (replace(each, first=place[each.first]) for each in self.stretches if each.first in place)
+        stretches = (
+            replace(each, places=tuple(place.get(i, -1) for i in each.places))
+            if isinstance(each, Patches) and each.places
+            else each
+            for each in moved
+        )
+        return replace(self, items=tuple(self.items[i] for i in kept), stretches=tuple(stretches), numbers=())
+
     @property
     def unknown(self) -> tuple[str, ...]:
         """The pieces of the source text that the vocabulary cannot spell."""
@@ -174,11 +190,14 @@ class Tokens:
     def position(self, wanted: str) -> int:
         """Position of the token that `wanted` names.
 
-        `wanted` is a position (negatives count from the end), a token's text, or `text@position`.
+        `wanted` is a position (negatives count from the end), a token's text, `text@position`, or
+        `@position` where tokens are numbers themselves.
         Raises `InputError` that lists the choices when nothing or more than one token answers to it.
         """
         matches = self._named(wanted)
-        if _NUMBER.fullmatch(wanted):
+        if not matches and wanted.startswith("@") and _NUMBER.fullmatch(wanted[1:]):
+            return self._numbered(int(wanted[1:]))
+        if _NUMBER.fullmatch(wanted) and not (matches and self._beyond(int(wanted))):
             number = self._numbered(int(wanted))
             if matches in ([], [number]):
                 return number
@@ -200,6 +219,9 @@ class Tokens:
         """Every token with its position, the middle of a long input left out."""
         named = [f"{i} {name}" for i, name in zip(self.positions, self.names, strict=True)]
         return ", ".join(named if len(named) <= _LISTED else [*named[: _LISTED // 2], "...", *named[-3:]])
+
+    def _beyond(self, number: int) -> bool:
+        return number not in self.positions and not -len(self) <= number < 0
 
     def _numbered(self, number: int) -> int:
         if -len(self) <= number < 0:

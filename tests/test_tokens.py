@@ -131,6 +131,28 @@ def test_a_word_in_pieces_is_refused_with_its_pieces(door):
         door.position("Closing")
 
 
+def test_a_number_that_is_no_position_is_the_text_of_a_token():
+    text = tokens_of("in 1999 it 1", ("in", "in"), ("1999", "1999"), ("it", "it"), ("1", "1"))
+    assert text.position("1999") == 1
+    with pytest.raises(
+        InputError, match="'1' is a position and the text of a token: choose one of 1999@1, 1@3"
+    ):
+        text.position("1")
+    with pytest.raises(InputError, match=r"no token 2000 in the input: positions 0-3$"):
+        text.position("2000")
+
+
+def test_an_at_sign_and_a_number_are_a_position_whatever_tokens_are_called():
+    text = tokens_of("1 0 @2", ("1", "1"), ("0", "0"), ("@2", "@2"))
+    assert [text.position(f"@{i}") for i in (0, 1)] == [0, 1]
+    assert text.position("@-1") == 2
+    assert text.position("@2") == 2
+    named = tokens_of("@1 b", ("@1", "@1"), ("b", "b"))
+    assert named.position("@1") == 0  # a token of that very text comes first
+    with pytest.raises(InputError, match=r"no token 3 in the input: positions 0-2$"):
+        text.position("@3")
+
+
 @pytest.mark.parametrize("number", ["7", "-8", "99"])
 def test_a_position_beyond_the_input_is_refused_with_the_positions_there_are(door, number):
     with pytest.raises(InputError, match=f"no token {number} in the input: positions 0-6$"):

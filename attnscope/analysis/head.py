@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.results import HeadAttention, Kind
 from attnscope.sdpa import attend
@@ -17,7 +18,8 @@ def recompute_head(
 
     `block` chooses among the separate attentions of a layer that makes several.
     """
-    call = captured.call(layer, kind, block)
+    whole = captured.call(layer, kind, block)
+    call = without_padding(whole)
     operands = call.operands(head)
     stages = attend(operands)
     allowed = call.allowed_matrix(head)
@@ -45,7 +47,7 @@ def recompute_head(
         sink_by_query=operands.sinks is not None and operands.sinks.numel() > 1,
         window=call.window if _is_held(call, allowed) else None,
         module=call.module,
-        certificate=certify(call, head),
+        certificate=certify(whole, head),
         provenance=captured.provenance,
         terms={name: added.numpy() for name, added in call.added(head).items()},
         tower=captured.tower,

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
@@ -27,7 +28,8 @@ def measure_heads(
     them; and for `measures` of which none has a meaning here.
     """
     layers = dict.fromkeys(call.layer for call in captured.calls)
-    calls = [captured.call(layer, block=block) for layer in layers]
+    whole = [captured.call(layer, block=block) for layer in layers]
+    calls = [without_padding(call) for call in whole]
     _check_same_axes(calls)
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
@@ -46,7 +48,7 @@ def measure_heads(
         strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
         strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
         weights=tuple(tuple(each.numpy() for each in row) for row in weights),
-        certificates=tuple(tuple(certify(call, head) for head in chosen) for call in calls),
+        certificates=tuple(tuple(certify(call, head) for head in chosen) for call in whole),
         provenance=captured.provenance,
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),

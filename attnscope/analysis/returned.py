@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from attnscope.analysis.overview import strongest
+from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
-from attnscope.capture.returned import Returned
+from attnscope.capture.returned import Returned, ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.results import Certificate, HeadWeights, Overview, Verdict
 
 
 def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
     """Head `head` as it was returned; `InputError` where the layer has no such head."""
-    mine = found.layer(layer)
+    mine = _without_padding(found.layer(layer))
     _check(head, len(mine.weights), layer)
     weights = mine.weights[head].double().numpy()
     return HeadWeights(
@@ -37,14 +39,15 @@ def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
 
 def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[str] = ENTROPY) -> Overview:
     """Measures and strongest link of `heads` in every layer that was asked for, as they were returned."""
-    first = found.layers[0]
-    for layer in found.layers:
+    every = [_without_padding(layer) for layer in found.layers]
+    first = every[0]
+    for layer in every:
         _check(max(heads), len(layer.weights), layer.layer)
         if layer.weights.shape[1:] != first.weights.shape[1:]:
             raise InputError(f"layers {first.layer} and {layer.layer} differ in shape: show them one by one")
-    weights = [[layer.weights[head].double() for head in heads] for layer in found.layers]
+    weights = [[layer.weights[head].double() for head in heads] for layer in every]
     links = [[strongest(each) for each in row] for row in weights]
-    numbers = tuple(layer.layer for layer in found.layers)
+    numbers = tuple(layer.layer for layer in every)
     return Overview(
         kind=found.kind,
         query_tokens=first.query_tokens,
@@ -62,8 +65,17 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
         certificates=((uncertified(found.reason),) * len(heads),) * len(numbers),
         provenance=found.provenance,
         tower=found.tower,
-        notes=tuple(dict.fromkeys((found.reason, *(note for layer in found.layers for note in layer.notes)))),
+        notes=tuple(dict.fromkeys((found.reason, *(note for layer in every for note in layer.notes)))),
     )
+
+
+def _without_padding(layer: ReturnedLayer) -> ReturnedLayer:
+    rest = kept(layer.query_tokens, layer.key_tokens, layer.weights)
+    if rest is None:
+        return layer
+    query_tokens, key_tokens = cut_tokens(layer.query_tokens, layer.key_tokens, rest)
+    weights = layer.weights[:, rest[0]][:, :, rest[1]]
+    return replace(layer, weights=weights, query_tokens=query_tokens, key_tokens=key_tokens)
 
 
 def uncertified(reason: str) -> Certificate:

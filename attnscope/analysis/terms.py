@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.head import recompute_head
+from attnscope.analysis.padding import without_padding
 from attnscope.attention import Capture
 from attnscope.results import HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
@@ -14,7 +15,7 @@ from attnscope.sdpa import Operands, Stages, attend
 
 def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> HeadTerms:
     """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured."""
-    call = captured.call(layer, block=block)
+    call = without_padding(captured.call(layer, block=block))
     operands, added = call.operands(head), call.added(head)
     stages, allowed = attend(operands), call.allowed_matrix(head)
     without = _without(operands, added)

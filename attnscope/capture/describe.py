@@ -130,9 +130,39 @@ def sides_of(
     tokens = tokens or tokens_of(inputs, row)
     if target is None and "decoder_input_ids" in inputs:
         target = tokens_by_id(inputs["decoder_input_ids"][row].tolist())
+    if tokens is None and "inputs_embeds" in inputs:
+        tokens = numbered(inputs["inputs_embeds"].shape[1])
+    tokens = _padding_marked(tokens, inputs.get("attention_mask"), row)
+    target = _padding_marked(target, _decoder_mask(model, inputs), row)
     sensing = _sensing(model, inputs, 0 if tokens is None else len(tokens))
     spoken_to = getattr(model.config, "is_encoder_decoder", False)
     return Sides(tokens, target, sensing, bool(sensing) and not spoken_to)
+
+
+def _padding_marked(tokens: Tokens | None, mask: Any, row: int) -> Tokens | None:
+    """The same with those marked at either end that `mask` says are not there, as far as it is about them."""
+    if tokens is None or not isinstance(mask, Tensor) or mask.ndim != 2 or mask.shape[1] != len(tokens):
+        return tokens
+    there = mask[row].nonzero().flatten().tolist()
+    if not there or len(there) == len(tokens):
+        return tokens
+    items = (
+        token if there[0] <= i <= there[-1] else replace(token, padding=True)
+        for i, token in enumerate(tokens.items)
+    )
+    return replace(tokens, items=tuple(items))
+
+
+def _decoder_mask(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
+    """What of a decoder's tokens is there; where a batch comes without it, all but pad tokens at the end.
+
+    Nobody need tell a causal model of these, and hardly anybody does.
+    """
+    mask, ids = inputs.get("decoder_attention_mask"), inputs.get("decoder_input_ids")
+    padding = getattr(model.config, "pad_token_id", None)
+    if mask is not None or ids is None or len(ids) < 2 or padding is None:
+        return mask
+    return (ids != padding).flip(1).cumsum(1).flip(1) > 0
 
 
 def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozenset[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from families import DIM, HEADS, LAYERS, eager_weights, ids, padded, sharp
+from families import DIM, HEADS, LAYERS, eager_weights, ids, padded, padding_as_tokens, sharp
 from scipy.spatial import distance
 from torch import Tensor, nn
 
@@ -334,7 +334,7 @@ def test_a_row_without_any_key_is_no_number() -> None:
 def test_a_word_that_may_look_at_nothing_has_vectors_but_no_output() -> None:
     model, inputs = sharp("llama"), padded("left")
     sides = record(model, inputs, Selection(row=1)), record(model, inputs, Selection(row=0))
-    result = compare_texts(*sides, (0, 5), **EVERY)
+    result = compare_texts(*map(padding_as_tokens, sides), (0, 5), **EVERY)
     assert np.isnan(result.similarity("output").heads).all()
     assert np.isfinite(result.similarity("value").heads).all()
     assert result.a.head.name == "L0 H0"

@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from families import CONFIGS, HEADS, KEY_HEADS, LAYERS, TOKENS, eager_weights, ids, padded, sharp, twin
+from families import (
+    CONFIGS,
+    HEADS,
+    KEY_HEADS,
+    LAYERS,
+    TOKENS,
+    eager_weights,
+    ids,
+    padded,
+    padding_as_tokens,
+    sharp,
+    twin,
+)
 from torch import nn
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import eager_attention_forward
@@ -88,7 +100,8 @@ def test_a_window_that_the_model_looks_beyond_is_not_stated():
 
 
 def test_rows_that_have_no_key_are_nan_and_said_to_be_unanswered():
-    found = recompute_head(record(sharp("llama"), padded("left"), Selection(row=1)), 1, 0)
+    captured = record(sharp("llama"), padded("left"), Selection(row=1))
+    found = recompute_head(padding_as_tokens(captured), 1, 0)
     assert found.answered.tolist() == [False] * 3 + [True] * 8
     assert np.isnan(found.weights[:3]).all()
     np.testing.assert_allclose(found.weights[3:].sum(1), 1)
@@ -119,7 +132,7 @@ def test_one_head_of_a_model_with_another_attention_fails(wrong_kernel):
 @pytest.mark.parametrize(("inputs", "row"), [(ids(), 0), (padded("left"), 1)], ids=["one", "padded"])
 def test_the_strongest_link_and_the_entropy_are_those_of_a_slow_loop(inputs, row):
     model = sharp("llama")
-    found = measure_heads(record(model, inputs, Selection(row=row)))
+    found = measure_heads(padding_as_tokens(record(model, inputs, Selection(row=row))))
     expected = eager_weights(model, inputs)
     first = 3 if row else 0  # the padding in front has no key to look at
     assert found.layers == (0, 1, 2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from families import ids, padded, sharp
+from families import ids, padded, padding_as_tokens, sharp
 
 from attnscope.analysis.terms import head_terms
 from attnscope.attention import AttentionCall, Capture, Term
@@ -167,7 +167,8 @@ def test_real_models_have_the_parts_that_their_papers_say(family: str, parts: se
 
 
 def test_padding_forbids_keys_and_adds_nothing() -> None:
-    result = head_terms(record(sharp("bert"), padded("right"), Selection(layers=[1], row=1)), 1, 2)
+    captured = record(sharp("bert"), padded("right"), Selection(layers=[1], row=1))
+    result = head_terms(padding_as_tokens(captured), 1, 2)
     assert {each.name for each in result.influences} == {CONTENT, MASK}
     assert np.isneginf(result.columns["mask"][:, -3:]).all()
     assert not result.columns["mask"][:, :-3].any()

@@ -6,11 +6,15 @@ have weights drawn large enough that their attention is peaked; `sharp` asserts 
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import torch
 import transformers as hf
 from torch import Tensor, nn
+
+from attnscope.attention import Capture
+from attnscope.tokens import Tokens
 
 LAYERS, HEADS, KEY_HEADS, DIM, HIDDEN, TOKENS = 3, 6, 2, 8, 48, 11
 WINDOW = 4  # shorter than the input
@@ -125,6 +129,19 @@ def padded(side: str, length: int = TOKENS, padding: int = 3) -> dict[str, Tenso
     place = slice(None, padding) if side == "left" else slice(length - padding, None)
     mask[1, place] = 0
     return {"input_ids": inputs["input_ids"] * mask, "attention_mask": mask}
+
+
+def padding_as_tokens(captured: Capture) -> Capture:
+    """The same where nobody was told that tokens are padding: they are queries and keys that see nothing."""
+
+    def told(tokens: Tokens) -> Tokens:
+        return replace(tokens, items=tuple(replace(token, padding=False) for token in tokens.items))
+
+    calls = (
+        replace(call, query_tokens=(tokens := told(call.query_tokens)), key_tokens=tokens)
+        for call in captured.calls
+    )
+    return replace(captured, calls=tuple(calls))
 
 
 def twin(model: nn.Module, kernel: str = "eager") -> nn.Module:

@@ -12,6 +12,7 @@ import numpy as np
 from attnscope.analysis.comparison.distances import cosines, jensen_shannon, total_variation
 from attnscope.analysis.comparison.word import TOKENS, ComparedWord, Look, same_keys, word_in
 from attnscope.analysis.head import recompute_head
+from attnscope.analysis.padding import place_in_text
 from attnscope.analysis.views.view import viewed
 from attnscope.attention import Capture
 from attnscope.errors import InputError
@@ -40,8 +41,8 @@ def compare_texts(
     """One word in two texts, in every layer that both captures hold.
 
     One head is shown in full: of `layers` and `heads` the one whose output vectors differ most. `positions`
-    are those of the word's token on each side, by words of any of its pieces; `InputError` where `look`
-    leaves every query or key out.
+    are those of the word's token on each side as it was captured, padding of a batch counted, by words of
+    any of its pieces; `InputError` where `look` leaves every query or key out.
     """
     pairs = [(call.layer, call.layer) for call in a.calls]
     return _compared(Between.TEXTS, (a, b), positions, pairs, layers, heads, look, one_space=True)
@@ -113,7 +114,7 @@ def _compared(
     a, b = (
         _side(
             recompute_head(captured, pairs[i][side], heads[j]),
-            positions[side],
+            place_in_text(captured.call(pairs[i][side]), positions[side]),
             tuple(word[side].certificates for word in words),
             look,
         )

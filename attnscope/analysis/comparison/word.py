@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.analysis.views.view import groups_of, regrouped
 from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.attention import AttentionCall
@@ -78,7 +79,8 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
     Where rows are divided by what remains without special tokens, a sink is left out like these. In
     cross-attention the word is a query only: keys and values belong to other tokens.
     """
-    pieces = list(look.pieces(call.query_tokens, position))
+    whole, call = call, without_padding(call)
+    pieces = list(look.pieces(call.query_tokens, place_in_text(whole, position)))
     stages = [attend(call.operands(head)) for head in heads]
     shared = [call.key_head(head) for head in heads]
     weights = torch.stack([stage.weights[0, pieces] for stage in stages])
@@ -94,7 +96,7 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
     return ComparedWord(
         {name: vector.numpy() for name, vector in vectors.items()},
         _rows(weights, look, call),
-        tuple(certify(call, head) for head in heads),
+        tuple(certify(whole, head) for head in heads),
     )
 
 
@@ -131,7 +133,8 @@ def same_keys(a: AttentionCall, b: AttentionCall, look: Look = TOKENS) -> bool:
         return [tokens.texts, *map(of, items)]
 
     sinks = look.special is Special.RENORMALISE or (a.sinks is None) == (b.sinks is None)
-    return spelled(a.key_tokens) == spelled(b.key_tokens) and sinks
+    first, second = (spelled(without_padding(each).key_tokens) for each in (a, b))
+    return first == second and sinks
 
 
 def _spelled_token(token: Token) -> tuple[object, ...]:

@@ -67,6 +67,8 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
     if token.span is None or not ends or token.special or last.special or elsewhere:
         return False
     text, start, end = tokens.texts[token.part], token.span[0], max(ends)
+    if tokens.words_given:
+        return token.word == last.word
     if start < end:
         return True  # bytes of one character
     if len(word) == 1 and not last.text:
