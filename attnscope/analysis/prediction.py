@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens
 
@@ -35,14 +35,15 @@ def filled(
         raise InputError("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
     output = _run(model, inputs)
     words = _words(output, model)
-    verdict = _verdict(output) if pair else None
+    verdict = _verdict(output, provenance) if pair else None
     if masks and words is None:
         raise InputError(f"{provenance.model} has no head that predicts words, it only judges pairs")
     if not masks and verdict is None:
         raise InputError(
             f"{provenance.model} has no next-sentence head, and the texts have no [MASK] to fill"
         )
-    blanks = tuple(Blank(i, best(words[i], spell, top)) for i in masks) if words is not None else ()
+    chances = {} if words is None else {i: _chances(words[i], provenance) for i in masks}
+    blanks = tuple(Blank(i, best(chances[i], spell, top)) for i in chances)
     return Prediction("masked", tokens, blanks, None, verdict, provenance)
 
 
@@ -53,7 +54,8 @@ def continued(
     spoken = [i for i, token in enumerate(tokens.items) if not token.added]
     position = spoken[-1] if spoken else len(tokens) - 1
     logits = _run(model, inputs).logits[0, position]
-    return Prediction("next", tokens, (Blank(position, best(logits, spell, top)),), None, None, provenance)
+    guesses = best(_chances(logits, provenance), spell, top)
+    return Prediction("next", tokens, (Blank(position, guesses),), None, None, provenance)
 
 
 def written(
@@ -75,12 +77,12 @@ def written(
     probabilities under which the model wrote it, step by step with a cache: the two must agree.
     """
     logits = _run(model, inputs).logits[0]
-    chances = torch.softmax(logits.double(), dim=-1)
+    chances = _chances(logits, provenance)
     ids = target.ids[1:]
     tokens_written = tuple(
         Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(ids)
     )
-    blanks = tuple(Blank(row, best(logits[row], spell, top)) for row in range(len(target)))
+    blanks = tuple(Blank(row, best(chances[row], spell, top)) for row in range(len(target)))
     error = None
     if step_chances is not None:
         steps = min(len(step_chances), len(chances))
@@ -89,11 +91,24 @@ def written(
     return Prediction("generated", tokens, blanks, generated, None, provenance)
 
 
-def best(logits: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess, ...]:
-    """The `top` likeliest entries of the vocabulary, best first, the softmax in float64."""
-    chances = torch.softmax(logits.double(), dim=-1).topk(min(top, len(logits)))
-    pairs = zip(chances.indices.tolist(), chances.values.tolist(), strict=True)
+def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess, ...]:
+    """The `top` likeliest entries of the vocabulary, best first."""
+    likeliest = chances.topk(min(top, len(chances)))
+    pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
     return tuple(Guess(index, spell(index), chance) for index, chance in pairs)
+
+
+def _chances(
+    logits: Float[Tensor, "*place choice"], provenance: Provenance
+) -> Float[Tensor, "*place choice"]:
+    """Probabilities of what can be chosen, the softmax in float64; `CertificateError` where they are none."""
+    chances = torch.softmax(logits.double(), dim=-1)
+    if not bool(chances.isfinite().all()):
+        raise CertificateError(
+            f"{provenance.model} predicts nothing: its probabilities are not numbers (broken weights, or too "
+            f"large for {provenance.dtype})"
+        )
+    return chances
 
 
 def _run(model: Any, inputs: Mapping[str, Any]) -> Any:
@@ -107,10 +122,10 @@ def _words(output: Any, model: Any) -> Float[Tensor, "token word"] | None:
     return logits[0] if logits.ndim == 3 and model.get_output_embeddings() is not None else None
 
 
-def _verdict(output: Any) -> NextSentence | None:
+def _verdict(output: Any, provenance: Provenance) -> NextSentence | None:
     """Whether the second text follows, or comes after, the first: class 0 says that it does."""
     for name, order in (("seq_relationship_logits", False), ("sop_logits", True), ("logits", False)):
         if name in output and output[name].ndim == 2:
-            chances = torch.softmax(output[name][0].double(), dim=-1)
+            chances = _chances(output[name][0], provenance)
             return NextSentence(float(chances[0]), order)
     return None

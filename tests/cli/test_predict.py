@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoints import tiny_bert, tiny_translator
+from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from safetensors.torch import load_file, save_file
+from transformers import BertForMaskedLM, BertForNextSentencePrediction, GPT2Config, GPT2LMHeadModel
 
 TEXT = "I was watching the door when [MASK] opened."
 
@@ -85,3 +87,52 @@ def test_a_model_without_a_head_is_refused(attnscope, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "has no head that predicts words" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def without_numbers(folder: Path, weight: str) -> str:
+    """The checkpoint with one weight that is no number."""
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    weights[weight].view(-1)[0] = float("nan")
+    save_file(weights, file, {"format": "pt"})
+    return str(folder)
+
+
+@pytest.mark.parametrize("json_asked", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("kind", "weight", "texts"),
+    [
+        ("masked", "bert.encoder.layer.1.output.dense.weight", ("the [MASK] opened",)),
+        ("pair", "bert.encoder.layer.1.output.dense.weight", ("the door", "--pair", "it opened")),
+        ("generated", "decoder.block.0.layer.0.SelfAttention.q.weight", ("the door", "--target", "we saw")),
+        ("generated", "decoder.block.0.layer.0.SelfAttention.q.weight", ("the door",)),
+        ("next", "transformer.h.1.mlp.c_fc.weight", ("the door",)),
+    ],
+)
+def test_what_is_no_number_is_no_prediction(
+    attnscope, tmp_path: Path, kind: str, weight: str, texts: tuple[str, ...], json_asked: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "m"
+    if kind == "generated":
+        tiny_translator(folder, "t5")
+    elif kind == "next":
+        settings = {"n_layer": 2, "n_head": 4, "n_embd": 24, "n_positions": 40}
+        save(GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary_size(), **settings)), folder)
+    else:
+        tiny_bert(folder, BertForMaskedLM if kind == "masked" else BertForNextSentencePrediction)
+    model = without_numbers(folder, weight)
+    target = tmp_path / "out.json"
+    result = attnscope("predict", *texts, "-m", model, "-o", str(target), *json_asked)
+    assert result.exit_code == 5
+    assert result.stdout == ""
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"attnscope: {model} predicts nothing: its probabilities are not numbers")
+    assert not target.exists()
+
+
+def test_a_report_goes_without_a_prediction_that_is_no_number(attnscope, tmp_path: Path) -> None:
+    model = without_numbers(tiny_bert(tmp_path / "m", BertForMaskedLM), "cls.predictions.bias")
+    result = attnscope("report", "the [MASK] opened", "-m", model, "-l", "1", "--head", "2")
+    assert result.exit_code == 0, result.stderr  # the head itself is sound
+    assert "no prediction: " in result.stderr
+    assert "not numbers" in result.stderr

@@ -5,7 +5,7 @@ from dataclasses import replace
 from attnscope.analysis import prediction
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.results import Prediction
 from attnscope.session.entering import read_target
 from attnscope.session.reading import Reading
@@ -33,7 +33,7 @@ def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction |
         reading = replace(reading, target=read_target(reading))
     try:
         return predict(reading, top)
-    except InputError as error:
+    except (InputError, CertificateError) as error:
         reading.listener.notice(f"no prediction: {error}")
         return None
 
