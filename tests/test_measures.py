@@ -145,6 +145,16 @@ def test_no_head_lies_outside_the_limits(name, keys):
         assert least - 1e-6 <= MEASURES[name](whole(head)) <= most + 1e-6
 
 
+def test_the_limits_are_those_that_some_row_reaches():
+    limits = {"entropy": (0, math.log(5)), "distance": (0, 4)}
+    for name, measure in MEASURES.items():
+        assert measure.limits(5) == pytest.approx(limits.get(name, (0, 1)))
+    from_end_to_end = Tile(torch.eye(5)[4:], torch.tensor([0]), torch.arange(5))
+    assert MEASURES["distance"]([from_end_to_end]) == 4
+    assert MEASURES["entropy"](whole(torch.full((1, 5), 0.2))) == pytest.approx(math.log(5))
+    assert MEASURES["self"](whole(torch.eye(5))) == 1
+
+
 def test_a_dense_head_is_one_tile_that_knows_its_positions():
     (tile,) = whole(weights())
     assert torch.equal(tile.weights, weights())
