@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +308,39 @@ def test_bad_archives_are_one_line(attnscope, tmp_path: Path, monkeypatch) -> No
     assert "too large unpacked" in attnscope("sdpa", "bomb.npz").stderr
     Path("text.npz").write_text("hello")
     assert "holds no arrays of NumPy" in attnscope("sdpa", "text.npz").stderr
+
+
+def lying(described: str, shape: str, end: str = " }") -> bytes:
+    """A .npy file whose header says what is not so."""
+    header = (
+        f"{{'descr': '{described}', 'fortran_order': False, 'shape': {shape},{end}".ljust(117).encode()
+        + b"\n"
+    )
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lying("<f8", "(2, 2", end=""),  # a parenthesis that nothing closes
+        lying("<f9", "(2, 2)"),
+        lying("<f8", "(1000000, 1000000)"),
+        lying("<f8", "(9223372036854775807,)"),
+        lying("<f8", "(-1, 'x')"),
+        lying("<U1000000", "(1000000,)"),
+        b"\x93NUMPY\x07\x00",
+    ],
+)
+def test_numpys_files_that_are_damaged_are_one_line(attnscope, tmp_path: Path, content: bytes) -> None:
+    damaged, packed = tmp_path / "q.npy", tmp_path / "q.npz"
+    damaged.write_bytes(content)
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("q.npy", content)
+    for arguments in (("--q", str(damaged), "--k", "1", "--v", "1"), (str(packed),)):
+        result = attnscope("sdpa", *arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "cannot read" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
 
 
 def test_files_too_large_unreadable_or_not_text_are_refused(attnscope, tmp_path: Path, monkeypatch) -> None:
