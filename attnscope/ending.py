@@ -26,6 +26,21 @@ def undone_by_a_signal(undo: Callable[[], object]) -> Iterator[None]:
         _to_undo.remove(undo)
 
 
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder that goes when this ends, also where a signal is what ends it."""
+    import shutil
+    import tempfile
+    from functools import partial
+
+    made = tempfile.mkdtemp()
+    with undone_by_a_signal(remove := partial(shutil.rmtree, made, ignore_errors=True)):
+        try:
+            yield made
+        finally:
+            remove()
+
+
 def answer_signals() -> None:
     """Be ready for the signals that end a program, but for those that whoever started it has switched off."""
     for name in _STOPPING:
@@ -35,7 +50,7 @@ def answer_signals() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """An interrupt is a line and exit code 130; of another signal the process dies, as if it were not caught."""
+    """An interrupt is a line and exit code 130; of another signal the process dies, as if not caught."""
     for name in _STOPPING:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sharded import in_shards, llama
 
 # the program as its command runs it, but that it sends itself a signal: when a module is about to be
 # imported, or, of `module:name`, when that function is called
@@ -93,6 +94,20 @@ def test_folders_that_were_made_for_a_file_go_with_it(tmp_path: Path) -> None:
     asked = [*FRUIT, "-o", "sub/dir/a.json"]
     assert struck(signal.SIGINT, "os:replace", asked, tmp_path)[0] == 130
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_folder_that_a_sharded_model_is_read_from_goes_with_it(
+    number, tmp_path: Path, monkeypatch
+) -> None:
+    folder, temporary = in_shards(llama(), tmp_path / "m"), tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setitem(ENVIRONMENT, "TMPDIR", str(temporary))
+    assert struck(number, "shutil:copy", ["heads", "the door", "-m", str(folder)], tmp_path)[0] in (
+        130,
+        -number,
+    )
+    assert list(temporary.iterdir()) == []
 
 
 def test_nothing_is_cleared_away_when_nothing_strikes(tmp_path: Path) -> None:

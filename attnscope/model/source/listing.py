@@ -5,7 +5,6 @@ index of its shards and by the head of its first weight file, which is asked for
 """
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from huggingface_hub.errors import (
     SafetensorsParsingError,
 )
 
+from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.source import hub
 from attnscope.model.source.checkpoint import Checkpoint, weight_files
@@ -97,7 +97,7 @@ def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
 
 def _index(repo: str, commit: str, name: str) -> dict[str, str]:
     """The index of the shards; not left in the cache, where it would say that all else is there too."""
-    with tempfile.TemporaryDirectory() as made:
+    with temporary_folder() as made:
         file = hf_hub_download(repo, name, revision=commit, local_dir=made)
         return dict(json.loads(Path(file).read_text("utf-8"))["weight_map"])
 
