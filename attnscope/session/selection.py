@@ -1,10 +1,12 @@
-"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant."""
+"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant. `101,2023`: which tokens."""
 
 import re
 from collections.abc import Collection, Sequence
 
 from attnscope.errors import InputError
+from attnscope.tokens import printable
 
+_TOKEN = re.compile(r"[0-9]{1,9}")
 _PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
 
 
@@ -30,6 +32,19 @@ def _ranges(text: str, what: str) -> Ranges | None:
     if not all(parts):
         raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all")
     return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
+
+
+def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
+    """Token numbers with commas or blanks between them; `InputError` for anything else, and for none."""
+    if not isinstance(wanted, str):
+        if not wanted or any(isinstance(id, bool) or int(id) != id or id < 0 for id in wanted):
+            raise InputError(f"{option} takes numbers of tokens, from 0, at least one")
+        return tuple(int(id) for id in wanted)
+    parts = wanted.replace(",", " ").split()
+    if not parts or not all(_TOKEN.fullmatch(part) for part in parts):
+        shown = printable(wanted if len(wanted) <= 40 else f"{wanted[:40]}...")
+        raise InputError(f"{option} '{shown}' is no list of token numbers: use 101,2023,102")
+    return tuple(map(int, parts))
 
 
 def choose(

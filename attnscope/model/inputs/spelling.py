@@ -1,4 +1,4 @@
-"""How what a model wrote is spelled: each token cut from the text that it wrote, where that can be."""
+"""How tokens are spelled that no text was given for: each cut from the text that they make, if it can be."""
 
 from typing import Any
 
@@ -20,6 +20,12 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
     return Tokens((*given.texts, text), given.items + items[:-1], given.stretches, written.how)
 
 
+def tokens_by_number(tokenizer: Any, ids: tuple[int, ...]) -> Tokens:
+    """Tokens that are given by their numbers, spelled as those are that a model wrote."""
+    text, items = _spelled(tokenizer, ids, 0, 0)
+    return Tokens((text,) if text.strip() else (), items)
+
+
 def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tuple[str, tuple[Token, ...]]:
     """The text of `ids` from number `first` on, and these tokens as pieces of text number `part`.
 
@@ -28,7 +34,8 @@ def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tup
     text, spans = _grown(tokenizer, ids, first)
     fast, special = getattr(tokenizer, "is_fast", False), special_ids(tokenizer)
     encoding = tokenizer(text, add_special_tokens=False) if text and fast else None
-    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    own = tokenizer.convert_ids_to_tokens(list(ids))
+    pieces = [f"#{id}" if piece is None else piece for id, piece in zip(ids, own, strict=True)]
     items = []
     for i, (start, end) in enumerate(spans, start=first):
         own = text[start:end]

@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnscope.errors import InputError, one_line
+from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
+from attnscope.model.inputs.numbered import Numbered
+from attnscope.model.inputs.spelling import tokens_by_number
 from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspelled
 from attnscope.tokens import Token, Tokens
 
@@ -58,6 +60,14 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     return replace(target, notices=unspelled(tokenizer, target.tokens, name))
 
 
+def given_by_number(module: Any, tokenizer: Any, ids: tuple[int, ...], name: str) -> Target:
+    """Exactly these tokens as the decoder input of the model called `name`, its start token among them."""
+    limit = limit_of(tokenizer, module.config)
+    if limit is not None and len(ids) > limit:
+        raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
+    return Target(torch.tensor([ids], device=module.device), tokens_by_number(tokenizer, ids))
+
+
 @torch.no_grad()
 def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     """What the model writes by itself for `inputs`, greedily, or by its own beam search, never by chance."""
@@ -74,6 +84,13 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
         why = one_line(error).rstrip(".")
         message = f"{name} cannot write as its generation_config.json says, give --target: {why}"
         raise InputError(message) from error
+    except AttnscopeError:
+        raise
+    except Exception as error:  # this is one call of the library, and nothing watches the model meanwhile
+        if is_out_of_memory(error):
+            raise
+        why = one_line(error).rstrip(".")
+        raise InputError(f"{name} fails while it writes, give --target: {why}") from error
     sequence = made.sequences[0].tolist()
     settings = module.generation_config
     ends = settings.eos_token_id
@@ -108,6 +125,8 @@ def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
     The decoder's start and language tokens stand in front of what the tokenizer makes. Where the text is
     not read as the same ids, each token is spelled by the tokenizer alone.
     """
+    if isinstance(tokenizer, Numbered):
+        return tokens_by_number(tokenizer, tuple(ids))
     encoding = tokenizer(text_target=text, return_tensors="pt")
     read = tokens_of(tokenizer, encoding, (text,)).items
     spoken = [token for token in read if not token.added]

@@ -8,21 +8,30 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from attnscope.errors import ModelUnavailableError
+from attnscope.model.inputs.numbered import Unreadable
 from attnscope.model.inputs.tokenizer import REMEDY, Tokenizer
 from attnscope.model.loading.classes import needs_code
 from attnscope.model.loading.tokenizer_file import FILE, check_tokenizer_file
 from attnscope.model.source.foreign import calling
 
 
-def tokenizer_for(model_class: type[nn.Module], folder: Path, name: str, remote_code: bool) -> Any:
-    """The tokenizer, which must be there where the model reads text; else None is as good."""
+def tokenizer_for(
+    model_class: type[nn.Module], folder: Path, name: str, remote_code: bool, words: bool = True
+) -> Any:
+    """The tokenizer, which must be there where the model is to read `words`; else None is as good.
+
+    Where that is not known yet, one that cannot be read says so when it is asked for anything.
+    """
     try:
         return open_tokenizer(folder, name, remote_code)
-    except ModelUnavailableError:
+    except ModelUnavailableError as error:
         takes = inspect.signature(model_class.forward).parameters
         if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
             return None
-        raise
+        refusal = ModelUnavailableError(f"{error}; token numbers need none (--ids)")
+        if not words:
+            return Unreadable(refusal)
+        raise refusal from error
 
 
 def open_tokenizer(folder: Path, name: str, remote_code: bool = False) -> Tokenizer:

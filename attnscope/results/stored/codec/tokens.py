@@ -66,11 +66,14 @@ def _token(told: Tokens, position: int, item: Token) -> dict[str, Value]:
 
 
 def _further(told: Tokens, prefix: str) -> dict[str, Value]:
-    """Stretches of patches and frames, and positions where these are only some of the model's input."""
+    """Stretches of patches and frames, positions of what is only some of the input, and words as given."""
     names = {kind: name for name, kind in _STRETCHES.items()}
     stretches = [{"of": names[type(each)]} | asdict(each) for each in told.stretches]
-    numbers = {f"{prefix}positions": list(told.numbers)} if told.numbers else {}
-    return ({f"{prefix}stretches": stretches} if stretches else {}) | numbers
+    return {
+        **({f"{prefix}stretches": stretches} if stretches else {}),
+        **({f"{prefix}positions": list(told.numbers)} if told.numbers else {}),
+        **({f"{prefix}words_given": True} if told.words_given else {}),
+    }
 
 
 def read_tokens(record: Record, prefix: str = "", wrote: str = "") -> Tokens:
@@ -82,6 +85,7 @@ def read_tokens(record: Record, prefix: str = "", wrote: str = "") -> Tokens:
         stretches=tuple(_read_stretch(each) for each in stretches),
         written=wrote,
         numbers=record.get(f"{prefix}positions", tuple[int, ...], ()),
+        words_given=record.get(f"{prefix}words_given", bool, False),
     )
     if len(made.positions) != len(made):
         raise Damaged(f"'{prefix}positions' are not as many as the tokens")
