@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
+from attnscope.capture.followed import UNFOLLOWED
 from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.takeover import KernelInputs, kernel_weights
 from attnscope.capture.trace.tracer import TracedAttention
@@ -57,6 +58,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
         epsilon=epsilon,
         precision=precision,
         unrotated_k=_unrotated(seen, entry),
+        reservation=UNFOLLOWED,
         **place,
     )
 

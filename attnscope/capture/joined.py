@@ -41,6 +41,7 @@ class JoinedCall:
         self.first, self.rows = first, list[Rows]()
         self.read = 0  # queries so far
         self.unread = 0  # the most softmaxes of one step that could not be read
+        self.reservation = ""  # the first that any step gave cause to
         self.k, self.v = first.k[:, :0], first.v[:, :0]
         self.unrotated = None if first.unrotated_k is None else first.unrotated_k[:, :0]
 
@@ -64,6 +65,7 @@ class JoinedCall:
         self.v = torch.cat([self.v, call.v[:, known:]], dim=1)
         self.read += call.q.shape[1]
         self.unread = max(self.unread, call.unread)
+        self.reservation = self.reservation or call.reservation
         self.rows.append(_rows(call, start))
 
     def take_back(self) -> None:
@@ -96,6 +98,7 @@ class JoinedCall:
             },
             unrotated_k=self.unrotated,
             unread=self.unread,
+            reservation=self.reservation,
             remainder=added.get(_REMAINDER),
         )
 

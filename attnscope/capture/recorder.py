@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,14 +12,25 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
+from attnscope.capture.followed import UNFOLLOWED, Follower, following
 from attnscope.capture.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.tracer import TracedAttention, traced
+from attnscope.capture.trail import Trail
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 
 Keep = Callable[[AttentionCall], None]
+
+
+@dataclass(eq=False)
+class _Seen:
+    """One attention that passed by, and the calls that were made of it; `trail` follows a kernel's answer."""
+
+    source: object
+    calls: list[AttentionCall]
+    trail: Trail | None = None
 
 
 class Recorder:
@@ -42,8 +53,9 @@ class Recorder:
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
         self.unrotated: dict[nn.Module, Tensor] = {}
-        # what was seen in the modules that run: a source, and the calls that were made of it
-        self.waiting: defaultdict[nn.Module, list[tuple[object, list[AttentionCall]]]] = defaultdict(list)
+        self.follower = Follower()
+        # what was seen in the modules that run
+        self.waiting: defaultdict[nn.Module, list[_Seen]] = defaultdict(list)
         self.unread: dict[nn.Module, int] = {}
 
     @contextmanager
@@ -54,11 +66,14 @@ class Recorder:
             for route, stand_in in STAND_INS.items():
                 if by_route[route]:
                     stack.enter_context(stand_in(by_route[route], self.of_kernel))
+            asking = [module for route in STAND_INS for module in by_route[route]]
+            self.follower = stack.enter_context(following(asking))
             if followed := by_route[Route.TRACED]:
                 stack.enter_context(traced(followed, self.of_trace, self.of_unread, self.taken_back))
             # after the tracer's own hooks, so that what it leaves unread is known
             stack.enter_context(self._counting(after))
             yield
+            self.flush()
 
     @contextmanager
     def _counting(self, after: Callable[[int], None]) -> Iterator[None]:
@@ -80,11 +95,13 @@ class Recorder:
     def _hand_on(self, module: nn.Module, layer: int) -> None:
         """Numbers the calls of a module that is through, and keeps them."""
         unread = self.unread.pop(module, 0)
-        for _source, calls in self.waiting.pop(module, []):
-            for call in calls:
+        for seen in self.waiting.pop(module, []):
+            for call in seen.calls:
                 block = self.blocks[module, layer]
                 self.blocks[module, layer] += 1
-                self.keep(replace(call, call=self.called[module], block=block, unread=unread))
+                call = replace(call, call=self.called[module], block=block, unread=unread)
+                reason = call.reservation if seen.trail is None else seen.trail.reason
+                self.keep(replace(call, reservation=reason))
             self.called[module] += 1
 
     def _layer(self, site: Site) -> int:
@@ -94,16 +111,28 @@ class Recorder:
             raise InputError(f"{site.path} runs more often than it has layers: which is which cannot be told")
         return site.layer_of(number)
 
+    def flush(self) -> None:
+        """Keeps what was seen in modules that never came to an end: nobody knows what became of it."""
+        for module in list(self.waiting):
+            for seen in self.waiting[module]:
+                seen.trail = None
+                seen.calls = [replace(call, reservation=UNFOLLOWED) for call in seen.calls]
+            self._hand_on(module, self._layer(self.site_of[module]))
+
     def restart(self) -> None:
         """Before another forward pass: what was counted in the last one does not count in the next."""
+        self.flush()
         for counter in (self.entered, self.called, self.blocks):
             counter.clear()
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        output, weights = given.answer()
-        seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
-        lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
-        self._record(given, given.module, lengths, partial(of_kernel, seen, heads=self.heads))
+        with self.follower.paused():
+            output, weights = given.answer()
+            seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
+            lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
+            recorded = self._record(given, given.module, lengths, partial(of_kernel, seen, heads=self.heads))
+        if recorded.calls:
+            recorded.trail = self.follower.answered(given.module, output)
         return output, weights
 
     def of_unread(self, module: nn.Module, count: int) -> None:
@@ -114,7 +143,8 @@ class Recorder:
         self._record(seen, seen.module, lengths, partial(of_trace, seen, heads=self.heads))
 
     def taken_back(self, seen: TracedAttention) -> None:
-        self.waiting[seen.module] = [each for each in self.waiting[seen.module] if each[0] is not seen]
+        waiting = self.waiting[seen.module]
+        waiting[:] = [each for each in waiting if each.source is not seen]
 
     def _record(
         self,
@@ -122,14 +152,14 @@ class Recorder:
         module: nn.Module,
         lengths: tuple[int, int, int],
         make: Callable[..., AttentionCall],
-    ) -> None:
+    ) -> _Seen:
         site, (entries, queries, keys) = self.site_of[module], lengths
-        layer, calls = self._layer(site), list[AttentionCall]()
-        self.waiting[module].append((source, calls))
+        layer, seen = self._layer(site), _Seen(source, [])
+        self.waiting[module].append(seen)
         if self.wanted is not None and layer not in self.wanted:
-            return
+            return seen
         query_tokens, key_tokens = self.sides.of(site.kind, queries, keys, site.tower)
-        calls += [
+        seen.calls += [
             make(
                 entry,
                 module=site.path,
@@ -143,6 +173,7 @@ class Recorder:
             )
             for entry in self._mine(entries)
         ]
+        return seen
 
     def _mine(self, entries: int) -> range:
         """The batch entries that belong to the row: several where a layer cuts its input into windows.

@@ -8,6 +8,7 @@ Blocks that do not are one product as well, each with dimensions of its own:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -37,7 +38,7 @@ def joined(blocks: Sequence[Scores], axis: int, result: Tensor) -> Scores | None
 
 
 def _plain(block: Scores) -> tuple[Product, float] | None:
-    """The one product that the block is, in its first layout, and its factor."""
+    """The one product that the block is, or is cut out of, in its first layout, and its factor."""
     part, product = block.parts[0], block.parts[0].product
     bare = len(block.parts) == 1 and not part.factors and not block.forbidden and block.cap is None
     if not bare or product is None or block.shape[:-2] != product.lead:
@@ -45,7 +46,18 @@ def _plain(block: Scores) -> tuple[Product, float] | None:
     rank = len(block.shape)
     if query_axis(product.places, rank - 1) != (rank - 2, False):
         return None
-    return product, part.factor
+    corner = (0,) * (rank - 2)
+    rows, columns = product.places.row[corner][:, 0], product.places.column[corner][0]
+    cut = replace(product, left=_picked(product.left, rows), right=_picked(product.right, columns))
+    return cut, part.factor
+
+
+def _picked(operand: Tensor, rows: Tensor) -> Tensor:
+    """These rows of an operand; itself where they are all of them in order."""
+    whole = len(rows) == operand.shape[-2] and bool(
+        (rows == torch.arange(len(rows), device=rows.device)).all()
+    )
+    return operand if whole else operand[..., rows, :]
 
 
 def _diagonal(blocks: Sequence[Tensor]) -> Tensor:

@@ -31,6 +31,8 @@ PRODUCTS = frozenset({"matmul", "bmm", "mm", "einsum", "baddbmm", "addmm"})
 LOOKUPS = frozenset({"embedding", "gather", "index_select", "take_along_dim", "index"})
 # each row becomes an activation of its own
 MIXES = frozenset({"linear", "conv1d", "conv2d", "conv3d", "layer_norm", "softmax"})
+# a tensor of the same shape, of nothing that was in the other
+FRESH = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "new_")
 SILENT = frozenset({"shape", "size", "dim", "ndim", "dtype", "device", "numel", "is_floating_point", "grad"})
 
 _SAME = {

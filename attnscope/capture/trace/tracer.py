@@ -35,6 +35,7 @@ from attnscope.capture.trace.mixed import (
 )
 from attnscope.capture.trace.operations import (
     COPIES,
+    FRESH,
     LOOKUPS,
     MOVES,
     PRODUCTS,
@@ -168,6 +169,8 @@ class _Tracer(TorchFunctionMode):
         self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
     ) -> Known:
         """What the result of a call is known to be."""
+        if name.startswith(FRESH):
+            return None
         if name in PRODUCTS:
             return self._product(name, args, kwargs, result, before)
         if name == "scaled_dot_product_attention":
