@@ -68,9 +68,9 @@ def find_source(
 ) -> "Source":
     """Where the model is, found before torch is imported: most mistakes show at once."""
     with listener.working("looking for the model"):
-        from attnscope.model.source.address import check_endpoint
+        from attnscope.model.source.address import check_environment
 
-        check_endpoint()
+        check_environment()
         from attnscope.model.source.find import find
 
         source = find(

@@ -1,7 +1,10 @@
 """Which model is meant, with a hub that is there, slow, refusing, or not there at all."""
 
+import os
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,7 @@ from huggingface_hub import constants
 from attnscope import demo
 from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
 from attnscope.model.source import hub
-from attnscope.model.source.address import check_endpoint
+from attnscope.model.source.address import check_environment
 from attnscope.model.source.find import find
 
 REPOSITORY = "google-bert/bert-base-uncased"
@@ -138,11 +141,25 @@ def test_a_proxy_is_what_is_tried_where_one_is_set(monkeypatch) -> None:
 def test_an_endpoint_that_is_no_address_is_refused_by_its_name(address: str, monkeypatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", address)
     with pytest.raises(InputError, match="HF_ENDPOINT is not an address: '") as raised:
-        check_endpoint()
+        check_environment()
     assert address in str(raised.value)
     assert "\n" not in str(raised.value)
     monkeypatch.setenv("HF_ENDPOINT", "http://localhost:8080/hub")
-    check_endpoint()
+    check_environment()
+
+
+@pytest.mark.parametrize("variable", ["HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"])
+@pytest.mark.parametrize("seconds", ["nope", "", "1.5", "1e3"])
+def test_seconds_that_are_no_number_are_refused_before_the_hub_s_library_is_imported(
+    variable: str, seconds: str
+) -> None:
+    code = "from attnscope.session.opening import find_source\nfrom attnscope.session.listener import Log\n"
+    code += "from attnscope.errors import InputError\ntry: find_source('demo', Log())\n"
+    code += "except InputError as error: print(error)"
+    environment = {**os.environ, variable: seconds}
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert told.stdout == f"{variable} is not a number of seconds: '{seconds}': such as 10\n"
+    assert told.stderr == ""
 
 
 def test_a_proxy_that_is_no_address_is_refused_by_its_name(monkeypatch) -> None:
@@ -154,6 +171,7 @@ def test_a_proxy_that_is_no_address_is_refused_by_its_name(monkeypatch) -> None:
 def test_names_that_cannot_be_models_are_refused(tmp_path: Path) -> None:
     assert isinstance(problem("a b c"), InputError)
     assert "no folder ./nothing" in str(problem("./nothing"))
+    assert "no folder ~nobodyatall/x" in str(problem("~nobodyatall/x"))
     assert "no folder" in str(problem("some/deep/path"))
     file = tmp_path / "model.safetensors"
     shutil.copy(demo.folder() / "config.json", file)

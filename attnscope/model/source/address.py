@@ -1,15 +1,23 @@
-"""The address of the hub, as the environment gives it, taken apart before any library trips over it."""
+"""The hub as the environment describes it, looked at before any library trips over it."""
 
 import os
 from urllib.parse import urlparse
 
 from attnscope.errors import InputError, one_line
 
+_SECONDS = ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT")
 
-def check_endpoint() -> None:
-    """Refuse an HF_ENDPOINT that is no address: the hub's library cannot even be imported with it."""
+
+def check_environment() -> None:
+    """Refuse what the hub's library cannot even be imported with: no address, seconds that are no number."""
     if endpoint := os.environ.get("HF_ENDPOINT"):
         host_and_port(endpoint, "HF_ENDPOINT")
+    for variable in _SECONDS:
+        seconds = os.environ.get(variable)
+        try:
+            int("0" if seconds is None else seconds)
+        except ValueError as error:
+            raise InputError(f"{variable} is not a number of seconds: '{seconds}': such as 10") from error
 
 
 def host_and_port(url: str, variable: str) -> tuple[str, int]:

@@ -51,7 +51,7 @@ def find(
         return _default(**options)  # type: ignore[arg-type]
     if requested in demo.FOLDERS:
         return Source(requested, requested, demo.folder(requested), demo=True)
-    path = Path(requested).expanduser()
+    path = Path(os.path.expanduser(requested))  # as it is where there is no such user
     if os.path.isdir(path):
         return Source(requested, requested, path)
     if os.path.exists(path):
