@@ -106,6 +106,43 @@ def test_a_call_in_which_no_query_may_look_anywhere_has_no_error():
     assert (certificate.weight_error, certificate.output_error) == (0, 0)
 
 
+def test_the_output_is_that_of_the_weights_that_met_the_values_where_these_are_others():
+    call, drawn = random_call(3, 4), torch.Generator().manual_seed(7)
+    met = {head: torch.rand(3, 4, generator=drawn).double() for head in range(2)}
+    output = torch.stack([met[head] @ call.v[0].double() for head in range(2)])
+    certificate = certify(replace(call, reweighted=met, output=output), 1)
+    assert certificate.verdict is Verdict.PARTIAL
+    assert certificate.reason == "the model changes the weights of its softmax before they meet the values"
+    assert certificate.output_error < 1e-12
+    assert certify(replace(call, reweighted=met), 1).verdict is Verdict.FAILED
+
+
+def test_an_error_in_a_row_that_may_not_look_everywhere_counts():
+    call = random_call(4, 4, allowed=torch.ones(4, 4, dtype=torch.bool).tril()[None])
+    weights = {0: call.weights[0].clone()}
+    weights[0][1, 0] += 0.01
+    certificate = certify(replace(call, weights=weights), 0)
+    assert certificate.weight_error == pytest.approx(0.01, rel=1e-4)
+    assert certificate.verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize(("steps", "agrees"), [(1.0, True), (1.0 + 2**-20, False)])
+@pytest.mark.parametrize("place", ["weights", "output"])
+def test_an_error_as_large_as_the_tolerance_is_within_it(place, steps, agrees):
+    allowed = torch.ones(1, 2, 3, dtype=torch.bool)
+    allowed[0, 1, 2] = False  # where our own weight is 0, and what is added to it exact
+    q = torch.tensor([[[1.0, 0.5], [-2.0, 1.0]]])
+    k = torch.tensor([[[1.0, 2.0], [3.0, -1.0], [0.5, 0.5]]])
+    v = torch.tensor([[[0.0, 4.0], [0.0, 1.0], [0.0, -2.0]]])  # a column of zeros, the largest a power of 2
+    call = call_of(q, k, v, allowed=allowed)
+    honest = certify(call, 0)
+    weights, output = call.weights[0].double(), call.output.double()
+    weights[1, 2] = steps * honest.weight_tolerance if place == "weights" else 0
+    output[0, 1, 0] = steps * 4 * honest.output_tolerance if place == "output" else 0
+    found = certify(replace(call, weights={0: weights}, output=output), 0)
+    assert (found.verdict is not Verdict.FAILED) is agrees
+
+
 # the tolerance --------------------------------------------------------------------------------------
 
 
@@ -113,6 +150,11 @@ def test_the_tolerance_counts_absolute_products_and_what_is_added():
     assert tolerance((3.0, -1.0), (0.5, 0.25)) == pytest.approx(STEP * (1 + 4))
     added = Term("bias", torch.tensor([[[2.0, -7.0]]]))
     assert tolerance((3.0, -1.0), (0.5, 0.25), terms=(added,)) == pytest.approx(STEP * (1 + 7.75))
+
+
+@pytest.mark.parametrize("scale", [0.25, -3.0])
+def test_the_tolerance_counts_products_as_they_are_scaled(scale):
+    assert tolerance((3.0, -1.0), (0.5, 0.25), scale=scale) == pytest.approx(STEP * (1 + 4 * abs(scale)))
 
 
 @pytest.mark.parametrize(("logit", "counts"), [(-100, True), (-101, True), (-102, False)])
@@ -209,6 +251,19 @@ def test_a_mask_that_forbids_one_pair_can_be_dropped_and_one_that_forbids_none_c
     allowed[0, 2, 1] = False
     one = random_call(3, 4, allowed=allowed)
     assert FAULTS["mask dropped"](one, 0, one.operands(0)).allowed is None
+
+
+def test_scale_cap_and_sink_are_changed_alone():
+    sinks = torch.tensor([0.3, -0.2])
+    operands = random_call(3, 4, sinks=sinks).operands(1).but(softcap=5.0)
+    call = random_call(3, 4)
+    assert FAULTS["scale off by sqrt 2"](call, 1, operands).scale == pytest.approx(2**0.5)
+    without_cap = FAULTS["soft cap dropped"](call, 1, operands)
+    assert (without_cap.softcap, without_cap.sinks.tolist()) == (None, [pytest.approx(-0.2)])
+    without_sink = FAULTS["sink dropped"](call, 1, operands)
+    assert (without_sink.softcap, without_sink.sinks) == (5.0, None)
+    assert FAULTS["soft cap dropped"](call, 1, operands.but(softcap=None)) is None
+    assert FAULTS["sink dropped"](call, 1, operands.but(sinks=None)) is None
 
 
 def dropped(call: AttentionCall, head: int = 0) -> set[str]:

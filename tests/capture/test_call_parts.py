@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, precision_of
+from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, of_trace, precision_of
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION, terms_and_allowed
 from attnscope.capture.takeover import KernelInputs
+from attnscope.capture.trace.result import TracedAttention
 from attnscope.errors import InputError
-from attnscope.results import Kind
+from attnscope.results import Kind, Route
 from attnscope.tokens import Token, Tokens
 
 BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 3, 6, 2, 4, 5, 8, 7
@@ -61,6 +62,52 @@ def call_of(given: KernelInputs, entry: int = 1, weights: Tensor | None = None, 
         "query_tokens": tokens(QUERIES), "key_tokens": tokens(KEYS),
     }  # fmt: skip
     return of_kernel(seen, entry, heads=changes.pop("heads", None), **place)
+
+
+def traced(entry: int = 1, heads: list[int] | None = None, **changes: Any) -> Any:
+    """A call of an attention that was traced, all of its axes of different lengths."""
+    made = {
+        "module": nn.Identity(),
+        "query": drawn(BATCH, HEADS, QUERIES, DIM), "key": drawn(BATCH, KEY_HEADS, KEYS, DIM),
+        "value": drawn(BATCH, KEY_HEADS, KEYS, VALUE_DIM), "scale": 0.5, "softcap": None, "terms": (),
+        "remainder": None, "allowed": None, "weights": drawn(BATCH, HEADS, QUERIES, KEYS, seed=4),
+        "output": drawn(BATCH, HEADS, QUERIES, VALUE_DIM),
+    }  # fmt: skip
+    sides = {"query_tokens": tokens(QUERIES), "key_tokens": tokens(KEYS)}
+    place = {"module": "here", "call": 0, "layer": 0, "kind": Kind.ENCODER, "route": Route.TAKEOVER}
+    return of_trace(TracedAttention(**{**made, **changes}), entry, heads=heads, **sides, **place)
+
+
+# what was traced ------------------------------------------------------------------------------------
+
+
+def test_what_was_traced_is_cut_to_the_entry_and_written_out():
+    shared, own = drawn(KEYS), drawn(BATCH, 1, QUERIES, 1, seed=5)
+    call = traced(2, terms=(("bias", shared), ("mask", own)), softcap=9.0)
+    assert [term.name for term in call.terms] == ["bias", "mask"]
+    assert torch.equal(call.terms[0].values, shared.expand(1, QUERIES, KEYS))
+    assert torch.equal(call.terms[1].values, own[2].expand(1, QUERIES, KEYS))
+    assert torch.equal(call.q, drawn(BATCH, HEADS, QUERIES, DIM)[2])
+    assert torch.equal(call.weights[5], drawn(BATCH, HEADS, QUERIES, KEYS, seed=4)[2, 5])
+    assert (call.scale, call.softcap, call.sinks, call.window) == (0.5, 9.0, None, None)
+    assert (call.remainder, call.allowed, call.reweighted, call.reservation) == (None, None, None, "")
+    assert call.route is Route.TRACED
+
+
+def test_a_mask_that_was_traced_is_kept_where_it_forbids_something_to_the_entry():
+    allowed = torch.ones(BATCH, 1, 1, KEYS, dtype=torch.bool)
+    allowed[2, ..., 3] = False
+    assert traced(1, allowed=allowed).allowed is None
+    assert torch.equal(traced(2, allowed=allowed).allowed, allowed[2].expand(1, QUERIES, KEYS))
+
+
+def test_a_remainder_and_weights_that_were_changed_go_along():
+    rest, met = drawn(1, HEADS, QUERIES, KEYS), drawn(BATCH, HEADS, QUERIES, KEYS, seed=6)
+    call = traced(1, heads=[-1], remainder=rest, reweighted=met, blended=True)
+    assert torch.equal(call.remainder, rest[0])
+    assert list(call.reweighted) == list(call.weights) == [5]
+    assert torch.equal(call.reweighted[5], met[1, 5])
+    assert call.reservation
 
 
 # precision ------------------------------------------------------------------------------------------
