@@ -118,7 +118,7 @@ def compare(
     if sides.layer_b is not None:
         result = compare_layers(request, inputs[0], sides.word, wanted, sides.layer_b, output, looking)
     elif sides.model_b is not None:
-        requests = request, replace(request, model=sides.model_b, revision=None)
+        requests = request, replace(request, model=sides.model_b, revision=None, adapter=None)
         result = compare_models(requests, inputs, sides.words, wanted, output, looking)
     else:
         result = compare_inputs(request, inputs, sides.words, wanted, output, looking)

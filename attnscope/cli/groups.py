@@ -33,6 +33,7 @@ class Request(request.ModelRequest):
     allow_pickle: options.AllowPickle = False
     attention: options.Attention = "eager"
     ignore_unread: options.IgnoreUnread = False
+    adapter: options.Adapter = None
 
 
 @dataclass(frozen=True)

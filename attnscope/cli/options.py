@@ -149,6 +149,16 @@ IgnoreUnread = Annotated[
         show_default=False,
     ),
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter",
+        metavar="FOLDER|none",
+        help="Put this adapter into the model (needs the package peft), or none where one is beside its "
+        "weights. Default: the one beside them, if any.",
+        show_default=False,
+    ),
+]
 Truncate = Annotated[
     bool,
     typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),

@@ -126,7 +126,8 @@ class Model:
     def origin(self) -> dict[str, Any]:
         """The provenance fields that only loading knows."""
         if self.checkpoint is None:
-            return {}
+            adapters = getattr(self.module, "peft_config", None) or ()
+            return {"adapter": ", ".join(adapters)} if adapters else {}
         source = self.checkpoint.source
         return {
             "requested": source.requested,
@@ -136,4 +137,5 @@ class Model:
             "part": self.checkpoint.share,
             "demo": source.demo,
             "unread": self.unread,
+            "adapter": self.checkpoint.adapted,
         }

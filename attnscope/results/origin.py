@@ -35,7 +35,8 @@ class Provenance:
 
     `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
     that is where it is not all. `unread` names weights in them that the model was trained with and run
-    without.
+    without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
+    model has one that was left out.
     """
 
     requested: str
@@ -52,14 +53,20 @@ class Provenance:
     token_ids: tuple[int, ...]
     part: str | None = None
     unread: tuple[str, ...] = ()
+    adapter: str | None = None
 
     @property
     def source(self) -> str:
-        """What pins the weights down, commit or start of their hash, and how many of them were not read."""
+        """What pins the weights down, commit or start of their hash, and how many of them were not read.
+
+        A commit says nothing of an adapter from elsewhere: the hash stands beside it.
+        """
         pin = self.revision[:10] if self.revision else self.digest[:19] if self.digest else "unpinned"
         count = len(self.unread)
         unread = f"{count} weight{'s' if count > 1 else ''} unread" if count else None
-        told = ", ".join(each for each in (self.part, unread) if each)
+        adapted = self.revision and self.digest and self.adapter not in (None, "none")
+        whole = f"with the adapter {self.digest[:19]}" if adapted and self.digest else None
+        told = ", ".join(each for each in (self.part, whole, unread) if each)
         return f"{pin} ({told})" if told else pin
 
 

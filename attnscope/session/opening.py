@@ -93,7 +93,7 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
     with listener.working("looking for the model"):
         from attnscope.model.source.checkpoint import open_checkpoint
 
-        return open_checkpoint(source, allow_pickle=request.allow_pickle)
+        return open_checkpoint(source, allow_pickle=request.allow_pickle, adapter=request.adapter)
 
 
 @contextmanager

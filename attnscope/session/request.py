@@ -30,6 +30,7 @@ class ModelRequest:
     allow_pickle: bool = False
     attention: str = "eager"
     ignore_unread: bool = False
+    adapter: str | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:

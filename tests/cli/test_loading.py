@@ -2,16 +2,21 @@
 
 import hashlib
 import json
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 from checkpoints import bert_config, save, tiny_bert
+from made_results import provenance
 from safetensors.torch import load_file, save_file
 from sharded import SHARDS, in_shards, llama, shard_name
 from transformers import BertForMaskedLM, BertModel
 
 from attnscope.model.loading import memory
+from attnscope.model.source import adapter as adapters
+from attnscope.render.kit.header import model_words, reading
 
 TEXT = "the dog was near the big door"
 HEAD = ("--layer", "2", "--head", "1")
@@ -176,3 +181,80 @@ def test_a_file_of_before_has_nothing_unread(attnscope, bert: Path, tmp_path: Pa
     shown = attnscope("show", str(file))
     assert shown.exit_code == 0
     assert "unread" not in shown.stdout
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """An adapter of the queries of a BERT that is called `base` and lies beside it."""
+    base, folder = tiny_bert(tmp_path / "base"), tmp_path / "adapter"
+    folder.mkdir()
+    told = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
+    (folder / "adapter_config.json").write_text(json.dumps({**told, "r": 3, "lora_alpha": 6}))
+    stem = "base_model.model.encoder.layer.{}.attention.self.query.lora_{}.weight"
+    weights = {stem.format(layer, "A"): torch.randn(3, 24) for layer in range(5)}
+    weights |= {stem.format(layer, "B"): torch.randn(24, 3) for layer in range(5)}
+    save_file(weights, folder / "adapter_model.safetensors", {"format": "pt"})
+    return folder
+
+
+def test_an_adapter_is_refused_without_peft_and_left_out_only_when_asked(
+    attnscope, adapter: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(adapters, "find_spec", lambda name: None)
+    base = adapter.parent / "base"
+    line = "needs the package peft, which is not installed: pip install peft puts it in, "
+    line += "--adapter none runs the model without it"
+    refused(
+        attnscope("heads", TEXT, "-m", str(base), "--adapter", str(adapter), *HEAD),
+        3,
+        f"the adapter in {adapter} {line}",
+    )
+    for file in adapter.iterdir():
+        (base / file.name).write_bytes(file.read_bytes())
+    for command in ("verify", "predict", "heads"):
+        refused(attnscope(command, TEXT, "-m", str(base)), 3, f"the adapter in {base} {line}")
+    left_out = attnscope("heads", TEXT, "-m", str(base), *HEAD, "--adapter", "none", width=200)
+    assert f"{'/'.join(base.parts[-2:])} without its adapter\n" in left_out.stdout
+    told = attnscope("heads", TEXT, "-m", str(base), *HEAD, "--adapter", "none", "--json")
+    assert json.loads(told.stdout)["provenance"]["adapter"] == "none"
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="puts an adapter in: needs peft")
+def test_what_an_adapter_changed_is_said_and_pinned(attnscope, adapter: Path) -> None:
+    base = adapter.parent / "base"
+    plain, alone, named = (
+        attnscope("heads", TEXT, *model, *HEAD, "--json")
+        for model in (("-m", str(base)), ("-m", str(adapter)), ("-m", str(base), "--adapter", str(adapter)))
+    )
+    assert (plain.stderr, named.stderr) == ("", "")
+    assert alone.stderr == f"note: {adapter} holds an adapter of {base}\n"
+    without, first, second = (json.loads(each.stdout) for each in (plain, alone, named))
+    assert first["certificate"]["verdict"] == "certified"
+    assert first["weights"] == second["weights"] != without["weights"]
+    assert first["provenance"]["digest"] == second["provenance"]["digest"] != without["provenance"]["digest"]
+    assert [told["provenance"]["adapter"] for told in (without, first, second)] == [None, *[str(adapter)] * 2]
+    shown = attnscope("heads", TEXT, "-m", str(adapter), *HEAD, width=200).stdout
+    assert f"…/{'/'.join(base.parts[-2:])} with adapter …/{'/'.join(adapter.parts[-2:])}\n" in shown
+    compared = attnscope(
+        "compare", TEXT, "--word", "dog", "-m", str(adapter), "--model-b", str(base), "--json"
+    )
+    sides = [json.loads(compared.stdout)[side]["provenance"]["adapter"] for side in ("a", "b")]
+    assert sides == [str(adapter), None]
+
+
+def test_an_adapter_is_part_of_what_a_model_is_called() -> None:
+    plain = provenance()
+    called = {
+        model_words(replace(plain, adapter=adapter))
+        for adapter in (None, "none", "bert-base-uncased", "work/runs/law")
+    }
+    assert called == {
+        "bert-base-uncased",
+        "bert-base-uncased without its adapter",
+        "bert-base-uncased with its adapter",
+        "bert-base-uncased with adapter …/runs/law",
+    }
+    asked = replace(plain, requested="runs/law", adapter="runs/law")
+    assert model_words(asked) == "bert-base-uncased with adapter runs/law"
+    assert "revision 86b5e09344 (with the adapter sha256:0f1e2d3c4b5a) ·" in reading(asked).plain
+    assert "revision 86b5e09344 ·" in reading(replace(plain, adapter="none")).plain

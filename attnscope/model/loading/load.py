@@ -3,7 +3,7 @@
 import copy
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pickle import UnpicklingError
 from typing import Any, TypeVar
@@ -18,11 +18,12 @@ from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError,
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
+from attnscope.model.loading.adapter import put_in
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loading.config import build_skeleton, read_config
-from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing
+from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing, refuse_other_shapes
 from attnscope.model.loading.tokenizer import tokenizer_for
-from attnscope.model.loading.unread import refuse_unread, sort_unread
+from attnscope.model.loading.unread import left_unread
 from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
@@ -104,7 +105,9 @@ def load_model(
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
     target, name = torch_device(device), planned.name
-    keep = layers if layers is not None and can_be_cut(planned.skeleton, planned.config) else None
+    adapter = planned.checkpoint.adapter  # made for the whole model: a cut one may lack all that it changes
+    cuttable = adapter is None and can_be_cut(planned.skeleton, planned.config)
+    keep = layers if cuttable else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.source.folder, name, remote_code)
@@ -123,19 +126,21 @@ def load_model(
         ),
     )
     module, info, quantisation = read.module, read.info, read.quantisation
-    _refuse_other_shapes(info["mismatched_keys"], name)
-    unread = sort_unread(
+    refuse_other_shapes(info["mismatched_keys"], name)
+    unread = left_unread(
         info["unexpected_keys"],
         planned.skeleton,
-        read.checkpoint,
+        read.checkpoint.files,
+        name,
         layers=keep,
         quantised=quantisation is not None,
+        ignore=ignore_unread,
     )
-    if not ignore_unread:
-        refuse_unread(unread, name)
     missing = tuple(sorted(info["missing_keys"]))
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
+    if adapter is not None:
+        unread += put_in(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
     try:
         module = module.eval()
         if quantisation is None or quantisation.undone:  # what stays quantised was put in its place for good
@@ -143,7 +148,7 @@ def load_model(
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
     method = None if quantisation is None else quantisation.method
-    return Model(read.checkpoint, module, tokenizer, keep, missing, method, unread=unread.names)
+    return Model(read.checkpoint, module, tokenizer, keep, missing, method, unread=unread)
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
@@ -193,12 +198,6 @@ def _check_kernel(planned: Plan, attention: str) -> None:
         raise InputError(
             f"{planned.name} cannot run with --attn {attention}: {why}; --attn eager runs always"
         ) from error
-
-
-def _refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -> None:
-    for key, stored, expected in sorted(mismatched):
-        shapes = f"{tuple(stored)} in the file, {tuple(expected)} by its config"
-        raise ModelUnavailableError(f"{name}: cannot read the weights: {key} is {shapes}")
 
 
 def _present(module: nn.Module, key: str) -> bool:

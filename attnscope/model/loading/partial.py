@@ -96,6 +96,12 @@ def refuse_missing(model: nn.Module, missing: Iterable[str], name: str) -> None:
         owner.register_forward_pre_hook(_refusal(key, name))
 
 
+def refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -> None:
+    for key, stored, expected in sorted(mismatched):
+        shapes = f"{tuple(stored)} in the file, {tuple(expected)} by its config"
+        raise ModelUnavailableError(f"{name}: cannot read the weights: {key} is {shapes}")
+
+
 def drop_pooler(model: nn.Module, missing: Iterable[str]) -> None:
     """Take out a pooler that the checkpoint does not have: it stands after all layers and may be absent."""
     pooler = getattr(model, "pooler", None)

@@ -7,8 +7,7 @@ attention, trained ones elsewhere, and what nobody misses (heads, layers left ou
 
 import re
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -19,68 +18,52 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.loading.partial import cut_away, placed
 from attnscope.model.loading.quantised import is_scale
 from attnscope.model.source import weight_files as stored
-from attnscope.model.source.checkpoint import Checkpoint
 
 _ATTENTION = re.compile("att(n|ention)", re.IGNORECASE)
 _NEVER_TRAINED = re.compile(
     r"(^|[._])(masked_bias|attn_mask|causal_mask|position_ids|relative_position_index|inv_freq"
     r"|(sin|cos)_cached)$"
 )  # what old files hold of buffers that a model makes by itself
+_HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also one of a part of the model
 _WRAPPER = "base_model.model."  # what peft puts before all names
 _NAMED = 3  # names that a message gives
 
 
-@dataclass(frozen=True)
-class Unread:
-    """Names of trained weights without a place in the model: `inside` its attention, and `elsewhere`."""
-
-    inside: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted((*self.inside, *self.elsewhere)))
-
-    def __add__(self, other: "Unread") -> "Unread":
-        return Unread(self.inside + other.inside, self.elsewhere + other.elsewhere)
-
-
-def sort_unread(
+def left_unread(
     unexpected: Iterable[str],
     skeleton: nn.Module,
-    checkpoint: Checkpoint,
+    files: Sequence[Path],
+    name: str,
     *,
     layers: int | None = None,
     quantised: bool = False,
-) -> Unread:
-    """The trained ones of the names that the library had no use for when it loaded `checkpoint`.
+    ignore: bool = False,
+) -> tuple[str, ...]:
+    """The trained ones of the names that the library had no use for when it read `files`.
 
-    `skeleton` is the whole model, of which the first `layers` layers were loaded (None: all of them).
+    `skeleton` is the whole model, of which the first `layers` layers were loaded (None: all of them). Raises
+    `ModelUnavailableError` where some are inside attention, unless that is to be ignored.
     """
-    gone, blocks = cut_away(skeleton, layers), _blocks(skeleton)
-    own = {name: _own_name(name, skeleton) for name in sorted(unexpected) if not _NEVER_TRAINED.search(name)}
-    own = {name: at for name, at in own.items() if at is None or not at.startswith(gone)}
-    if any(at is not None for at in own.values()):
-        masks = _masks(checkpoint, skeleton)
-        own = {name: at for name, at in own.items() if at is None or at not in masks}
-    inside = [name for name, at in own.items() if at is not None and blocks.match(at)]
-    scales = [name for name in inside if quantised and is_scale(name)]  # of activations and of the cache
-    towers = {name.partition(".")[0] for name in own if _ATTENTION.search(name)}
-    elsewhere = [
-        name
-        for name, at in own.items()
-        if name not in inside and (_in_trunk(at, skeleton) or name.partition(".")[0] in towers)
-    ]
-    return Unread(tuple(name for name in inside if name not in scales), tuple(elsewhere + scales))
-
-
-def refuse_unread(unread: Unread, name: str) -> None:
-    """Refuse a model whose attention was trained with weights that it does not read."""
-    if unread.inside:
-        those = f"{counted(unread.inside)} inside attention that the model does not read"
+    own = _trained(unexpected, skeleton, files, layers)
+    blocks = _blocks(skeleton)
+    inside = [key for key, at in own.items() if at is not None and blocks.match(at)]
+    refused = tuple(
+        key for key in inside if not (quantised and is_scale(key))
+    )  # of activations, of the cache
+    if refused and not ignore:
+        those = f"{counted(refused)} inside attention that the model does not read"
         raise ModelUnavailableError(
-            f"{name} holds {those}: {named(unread.inside)}; --ignore-unread runs without them"
+            f"{name} holds {those}: {named(refused)}; --ignore-unread runs without them"
         )
+    towers = {key.partition(".")[0] for key in own if _ATTENTION.search(key)}
+    elsewhere = [
+        key
+        for key, at in own.items()
+        if key not in inside
+        and not _HEAD.search(key)
+        and (_in_trunk(at, skeleton) or key.partition(".")[0] in towers)
+    ]
+    return tuple(sorted(inside + elsewhere))
 
 
 def counted(names: tuple[str, ...]) -> str:
@@ -91,6 +74,19 @@ def named(names: tuple[str, ...]) -> str:
     """The first few of the names, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+def _trained(
+    unexpected: Iterable[str], skeleton: nn.Module, files: Sequence[Path], layers: int | None
+) -> dict[str, str | None]:
+    """What the model would call each of the weights, without layers that were cut away and buffers."""
+    gone = cut_away(skeleton, layers)
+    own = {name: _own_name(name, skeleton) for name in sorted(unexpected) if not _NEVER_TRAINED.search(name)}
+    own = {name: at for name, at in own.items() if at is None or not at.startswith(gone)}
+    if any(at is not None for at in own.values()):
+        masks = _masks(files, skeleton)
+        own = {name: at for name, at in own.items() if at is None or at not in masks}
+    return own
 
 
 def _blocks(skeleton: nn.Module) -> re.Pattern[str]:
@@ -121,9 +117,9 @@ def _in_trunk(own_name: str | None, skeleton: nn.Module) -> bool:
     return inner != own_name and isinstance(getattr(base, inner.partition(".")[0], None), nn.Module)
 
 
-def _masks(checkpoint: Checkpoint, skeleton: nn.Module) -> set[str | None]:
+def _masks(files: Sequence[Path], skeleton: nn.Module) -> set[str | None]:
     """The model's names for stored masks: squares of positions, the same for every head."""
-    shapes = _pickled(checkpoint.files) if checkpoint.pickled else stored.shapes(checkpoint.files)
+    shapes = stored.shapes(files) if files[0].suffix == ".safetensors" else _pickled(files)
     return {
         _own_name(name, skeleton)
         for name, shape in shapes.items()

@@ -11,6 +11,7 @@ from attnscope.model.loading import memory, quantised
 from attnscope.model.loading.partial import kept, needed
 from attnscope.model.loading.quantised import Quantisation
 from attnscope.model.source import weight_files as stored
+from attnscope.model.source.adapter import has_adapter
 from attnscope.model.source.checkpoint import Checkpoint
 
 
@@ -48,6 +49,7 @@ def read_weights(
     part.complete()
     if quantisation is None and not part.pickled:
         _refuse_bare(part, skeleton, layers)
+    plain = {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
     with part.readable() as folder:
         module, info = model_class.from_pretrained(
             folder,
@@ -57,6 +59,7 @@ def read_weights(
             attn_implementation=attention,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # answered in our own words
+            **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
         )
     quantised.refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":

@@ -14,6 +14,7 @@ from pathlib import Path
 from attnscope.errors import ModelUnavailableError, one_line
 from attnscope.model.source import hub
 from attnscope.model.source import weight_files as stored
+from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
 
 _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
@@ -21,7 +22,7 @@ _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model's folder and those of its weight files that are read.
+    """A model's folder and those of its weight files that are read, with the adapter that is put into it.
 
     `shards` says for each weight of a sharded checkpoint which file holds it; a single file has none. Of
     shards that were not asked for yet (`part`) some may be missing.
@@ -30,6 +31,14 @@ class Checkpoint:
     source: Source
     files: tuple[Path, ...]
     shards: dict[str, str]
+    adapter: Adapter | None = None
+
+    @property
+    def adapted(self) -> str | None:
+        """The name of its adapter, `none` where it has one that is left out, None where it has none."""
+        if self.adapter is not None:
+            return self.adapter.name
+        return NONE if has_adapter(self.source.adapter or self.source.folder) else None
 
     @property
     def pickled(self) -> bool:
@@ -61,7 +70,7 @@ class Checkpoint:
     def digest(self) -> Future[str | None]:
         """The hash of the files that are read, computed beside all else once it was asked for."""
         worker = ThreadPoolExecutor(1)
-        future = worker.submit(digest, self.files)
+        future = worker.submit(digest, self.files + (self.adapter.files if self.adapter else ()))
         worker.shutdown(wait=False)
         return future
 
@@ -110,8 +119,11 @@ class Checkpoint:
             stored.check_head(file, self.source.name)
 
 
-def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint:
+def open_checkpoint(source: Source, *, allow_pickle: bool = False, adapter: str | None = None) -> Checkpoint:
     """The checkpoint in the folder of `source`, safetensors first.
+
+    `adapter` is the folder of one that is put into it, or `none`; without it an adapter that is beside the
+    weights, or that the model is named by, is put in.
 
     Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that were
     not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
@@ -130,10 +142,23 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False) -> Checkpoint
     opened = opened or pickles
     if opened is None:
         raise ModelUnavailableError(f"{name} has no weights: expected model.safetensors")
+    opened = replace(opened, adapter=_adapter(source, adapter, allow_pickle))
     if not opened.shards:
         opened._check(opened.files)
         _ = opened.digest  # beside the slow imports
     return opened
+
+
+def _adapter(source: Source, wanted: str | None, allow_pickle: bool) -> Adapter | None:
+    """The adapter that is wanted, else the one that the model is named by or that is beside its weights."""
+    if wanted == NONE:
+        return None
+    if wanted is not None:
+        return open_adapter(Path(wanted).expanduser(), wanted, allow_pickle=allow_pickle)
+    if source.adapter is not None:
+        return open_adapter(source.adapter, source.requested, allow_pickle=allow_pickle)
+    beside = has_adapter(source.folder)
+    return open_adapter(source.folder, source.name, allow_pickle=allow_pickle) if beside else None
 
 
 def weight_files(source: Source, single: str) -> Checkpoint | None:
@@ -158,7 +183,7 @@ def weight_files(source: Source, single: str) -> Checkpoint | None:
 
 
 def digest(files: tuple[Path, ...]) -> str | None:
-    """SHA-256 of the weight files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
+    """SHA-256 of files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
     if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
         return None
     each = []

@@ -1,12 +1,13 @@
 """Which model is meant: a name given by the user, or the default and its fallback, to a folder on disk."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
+from attnscope.model.source.adapter import base_of, is_adapter_alone
 
 DEFAULT = "bert-base-uncased"
 _HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
@@ -16,7 +17,8 @@ _HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it
 class Source:
     """Where a model's files are, and what to call it.
 
-    `repository` and `revision` are the hub id and the commit of one that comes from the hub.
+    `repository` and `revision` are the hub id and the commit of one that comes from the hub. `adapter` is the
+    folder of the adapter that the model is named by.
     """
 
     requested: str
@@ -26,6 +28,7 @@ class Source:
     repository: str | None = None
     demo: bool = False
     notice: str | None = None
+    adapter: Path | None = None
 
 
 def find(
@@ -40,6 +43,7 @@ def find(
 
     None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
     where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
+    A folder with an adapter and no model stands for the model that the adapter was made for.
     Without `weights` the folder of a hub model need not hold more than its configuration.
     """
     if requested is not None and not requested.strip():
@@ -53,12 +57,29 @@ def find(
         return Source(requested, requested, demo.folder(requested), demo=True)
     path = Path(os.path.expanduser(requested))  # as it is where there is no such user
     if os.path.isdir(path):
-        return Source(requested, requested, path)
+        alone = is_adapter_alone(path)
+        return _base(requested, path, **options) if alone else Source(requested, requested, path)  # type: ignore[arg-type]
     if os.path.exists(path):
         raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
     if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
         raise ModelUnavailableError(f"no folder {requested}")
     return _from_hub(requested, **options)  # type: ignore[arg-type]
+
+
+def _base(requested: str, folder: Path, *, revision: str | None, **options: bool) -> Source:
+    """The model that the adapter in `folder` was made for; its tokenizer is the model's."""
+    name, own_revision = base_of(folder, requested)
+    another = f"-m MODEL --adapter {requested} puts it into another"
+    if is_adapter_alone(Path(name).expanduser()):
+        raise ModelUnavailableError(f"{requested} holds an adapter of an adapter, '{name}': {another}")
+    try:
+        base = find(name, revision=revision or own_revision, **options)
+    except (InputError, ModelUnavailableError) as error:
+        raise ModelUnavailableError(
+            f"{requested} holds an adapter of '{name}', which is not to be had: {error}; {another}"
+        ) from error
+    notice = f"{requested} holds an adapter of {base.name}"
+    return replace(base, requested=requested, adapter=folder, notice=notice)
 
 
 def _default(*, revision: str | None, **options: bool) -> Source:

@@ -34,14 +34,23 @@ def header(result: HeadWeights | Overview | Verification | Projection) -> Render
 
 
 def model_words(provenance: Provenance) -> str:
-    """The model's name, a long path by its end; a demo model and a replaced one are called so."""
-    parts = printable(provenance.model).split("/")
-    name = "/".join(parts if len(parts) <= 2 else ["…", *parts[-2:]])
+    """The model's name, a long path by its end, and its adapter; whether it is a demo or a replacement."""
+    name = _end_of(provenance.model)
     if provenance.demo:
         name = f"bundled {name} model"
-    if provenance.requested != provenance.model:
+    if provenance.adapter == "none":
+        name += " without its adapter"
+    elif provenance.adapter is not None:
+        own = provenance.adapter == provenance.model
+        name += " with its adapter" if own else f" with adapter {_end_of(provenance.adapter)}"
+    if provenance.requested not in (provenance.model, provenance.adapter):
         name += f", asked for {printable(provenance.requested)}"
     return name
+
+
+def _end_of(path: str) -> str:
+    parts = printable(path).split("/")
+    return "/".join(parts if len(parts) <= 2 else ["…", *parts[-2:]])
 
 
 def attention_words(kind: Kind) -> str:

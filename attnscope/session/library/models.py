@@ -27,6 +27,7 @@ def load(
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
     ignore_unread: bool = False,
+    adapter: str | None = None,
     listener: Listener | None = None,
 ) -> "Model":
     """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
@@ -35,7 +36,7 @@ def load(
     predicts with where the checkpoint has one. Raises `AttnscopeError` in one line.
     """
     request = ModelRequest(
-        name, device, dtype, revision, trust_remote_code, allow_pickle, attn, ignore_unread
+        name, device, dtype, revision, trust_remote_code, allow_pickle, attn, ignore_unread, adapter
     )
     listener = listener or Log()
     return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)
