@@ -69,32 +69,17 @@ class Campaign:
 
     def _first(self) -> Iterator[Invocation]:
         """Invocations that import what most others need."""
-        for model in ("demo", "demo-causal", "demo-translate"):
+        media = self.material.media()
+        pictures = ("-o", "a.png", "-o", "a.pdf", "-o", "a.svg")
+        for argv in (
+            ("report", "a b c", "-m", "demo", "--layer", "0", "--head", "0", *pictures),
+            ("predict", "a b c", "-m", "demo-causal"),
+            ("predict", "a b c", "-m", "demo-translate"),
+            ("heads", "--image", str(media / "square.png"), "-m", str(self.material.folder("clip"))),
+            ("heads", "--audio", str(media / "tone.wav"), "-m", str(self.material.folder("whisper"))),
+        ):
             self.place.clear()
-            yield Invocation(
-                (
-                    "report",
-                    "a b c",
-                    "-m",
-                    model,
-                    "--layer",
-                    "0",
-                    "--head",
-                    "0",
-                    "-o",
-                    "a.png",
-                    "-o",
-                    "a.pdf",
-                    "-o",
-                    "a.svg",
-                )
-            )
-            yield Invocation(("predict", "a b c", "-m", model))
-        yield Invocation(("model", "demo"))
-        yield Invocation(("heads", "a", "-m", str(self.material.folder("gpt2"))))
-        for name, file in (("vit", "--image"), ("clip", "--image"), ("whisper", "--audio")):
-            given = str(self.material.media() / ("square.png" if file == "--image" else "tone.wav"))
-            yield Invocation(("heads", file, given, "-m", str(self.material.folder(name))))
+            yield Invocation(argv)
 
     def kind(self, number: int) -> str:
         return kind_of(self._random(number))

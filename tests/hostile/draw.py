@@ -60,6 +60,27 @@ NAMES = (
     "con", "a\nb", "é", "demo\u202e", "../demo", "models--a--b", "a--b", "a..b", "-", "a b", "%2e%2e",
     "$HOME", "C:\\x",
 )  # fmt: skip
+COUNTS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    5,
+    7,
+    13,
+    64,
+    1000,
+    100000,
+    2**31,
+    2**31 - 1,
+    2**63,
+    -(2**31),
+    0.5,
+    1e30,
+    float("nan"),
+    10**30,
+)
 JSONS: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e308, 1e-320, float("nan"), float("inf"),
     float("-inf"), 2**31, 2**31 - 1,
@@ -142,9 +163,14 @@ def changed_json(rng: Random, document: Any, keys: tuple[str, ...] = ()) -> Any:
     `keys` are names that matter: half the time one of them is set, at the top or in a part of the document.
     """
     document = json.loads(json.dumps(document))
-    if keys and chance(rng, 0.5):
+    if keys and chance(rng, 0.6):
         parts = [part for part in _parts(document) if isinstance(part, dict)] or [{}]
-        (parts[0] if chance(rng, 0.7) else rng.choice(parts))[rng.choice(keys)] = json_value(rng, document)
+        part = parts[0] if chance(rng, 0.7) else rng.choice(parts)
+        there = [key for key in part if key in keys]
+        key = rng.choice(there) if there and chance(rng, 0.6) else rng.choice(keys)
+        part[key] = (
+            _of_its_sort(rng, part[key]) if key in part and chance(rng, 0.5) else json_value(rng, document)
+        )
         return document
     parts = [part for part in _parts(document) if part]
     if not parts or chance(rng, 0.03):
@@ -163,6 +189,31 @@ def changed_json(rng: Random, document: Any, keys: tuple[str, ...] = ()) -> Any:
     elif isinstance(part, list):
         part.insert(place, part[place])
     return document
+
+
+def _of_its_sort(rng: Random, old: Any) -> Any:
+    """Another value that a reader of `old` takes for one of the right sort."""
+    if isinstance(old, bool):
+        return not old
+    if isinstance(old, int | float):
+        return rng.choice(COUNTS)
+    if isinstance(old, str):
+        return rng.choice(
+            [
+                "",
+                "x",
+                "auto",
+                "gelu_new",
+                "bert",
+                "llama",
+                "BertModel",
+                "[UNK]",
+                "float64",
+                old + "x",
+                text(rng)[:60],
+            ]
+        )
+    return deepcopy(rng.choice([[], {}, None, [0], {"0": "x"}, [old], {"a": old}]))
 
 
 def json_value(rng: Random, document: Any = None) -> Any:

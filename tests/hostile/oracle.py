@@ -162,6 +162,7 @@ def _document(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
         or outcome.code not in (0, 5)
         or invocation.asks_help
         or invocation.stdout is not Stream.KEPT
+        or (outcome.code == 5 and not outcome.stdout)  # refused, since there is no number to be told
     ):
         return
     try:

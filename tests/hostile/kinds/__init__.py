@@ -14,14 +14,14 @@ from . import arrays, environments, folders, interrupts, media, options, places,
 Kind = Callable[[Random, Path, Material], Invocation]
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "options": (options.make, 18),
+    "options": (options.make, 16),
     "texts": (texts.make, 16),
-    "folders": (folders.make, 24),
+    "folders": (folders.make, 30),
     "media": (media.make, 8),
-    "stored": (stored.make, 10),
-    "arrays": (arrays.make, 8),
-    "streams": (streams.make, 5),
-    "places": (places.make, 6),
+    "stored": (stored.make, 9),
+    "arrays": (arrays.make, 7),
+    "streams": (streams.make, 4),
+    "places": (places.make, 5),
     "environments": (environments.make, 3),
     "interrupts": (interrupts.make, 2),
 }
