@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.faults import if_it_writes
 from attnscope.capture.joined import JoinedCall
 from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_of, wanted_layers
@@ -50,8 +51,9 @@ def record_written(
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         steps = Steps(model, rung.watched, wanted, selection.heads)
-        with evaluating(model), steps.recording():
-            written = write(model, inputs, settings, type(model).__name__)
+        name = type(model).__name__
+        with if_it_writes(model, inputs, settings, name), evaluating(model), steps.recording():
+            written = write(model, inputs, settings, name)
         calls = steps.calls(written)
         if not (missing := missing_layers(wanted, calls)):
             break

@@ -1,12 +1,16 @@
 """Model folders whose files are damaged or absurd, on every command: one line, exit code, no traceback."""
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checkpoints import save, tiny_bert
 from small_tokenizers import BUILD
 from transformers import GPT2Config, GPT2Model
+
+from attnscope import demo
 
 
 @pytest.mark.parametrize("command", ["heads", "predict", "verify"])
@@ -44,3 +48,58 @@ def test_a_gpt2_folder_with_tokenizer_json_alone_is_read(attnscope, tmp_path: Pa
     refused = attnscope("heads", "the door", "-m", str(folder))
     assert refused.exit_code == 3
     assert "cannot read the tokenizer" in refused.stderr
+
+
+def with_settings(name: str, folder: Path, **settings: Any) -> str:
+    """A bundled model whose generation config says something more."""
+    shutil.copytree(demo.folder(name), folder)
+    file = folder / "generation_config.json"
+    before = json.loads(file.read_text()) if file.is_file() else {}
+    file.write_text(json.dumps({**before, **settings}))
+    return str(folder)
+
+
+GOES_ON = ("the dog", "-l", "1", "--head", "1", "--generate", "3")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"cache_implementation": "quantized"}, {"eos_token_id": "x"}, {"forced_eos_token_id": "a"}],
+    ids=str,
+)
+def test_a_generation_config_that_cannot_be_followed_is_one_line(
+    attnscope, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    model = with_settings("demo-causal", tmp_path / "m", **settings)
+    result = attnscope("heads", *GOES_ON, "-m", model)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert " does not write on: " in line
+
+
+def test_a_model_that_fails_while_it_writes_its_own_text_is_one_line(attnscope, tmp_path: Path) -> None:
+    model = with_settings("demo-translate", tmp_path / "m", num_beams="x")
+    result = attnscope("predict", "the dog", "-m", model)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"attnscope: {model} fails while it writes, give --target: ")
+    assert attnscope("predict", "the dog", "-m", model, "--target", "le chien").exit_code == 0
+
+
+def test_a_bug_of_ours_in_a_text_that_is_written_keeps_its_traceback(attnscope, monkeypatch) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise IndexError("ours")
+
+    monkeypatch.setattr("attnscope.capture.generated.Steps._keep", bug)
+    with pytest.raises(IndexError, match="ours"):
+        attnscope("heads", *GOES_ON, "-m", "demo-causal")
+
+
+@pytest.mark.parametrize("temperature", ["1e-40", "5e-324"])
+def test_a_temperature_too_low_for_any_number_is_one_line(attnscope, temperature: str) -> None:
+    result = attnscope("heads", *GOES_ON, "-m", "demo-causal", "--sample", "1", "--temperature", temperature)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "probabilities are not numbers, sampled with seed 1, temperature" in line

@@ -84,6 +84,11 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
             )
     except ValueError as error:  # settings of the checkpoint or of the user
         raise InputError(f"{name} does not write on: {one_line(error).rstrip('.')}") from error
+    except RuntimeError as error:
+        if "probability tensor" not in str(error):
+            raise
+        why = f"its probabilities are not numbers, {settings.how}"
+        raise InputError(f"{name} does not write on: {why}") from error
     ids = tuple(made.sequences[0].tolist())
     stated = module.generation_config.eos_token_id
     ends = stated if isinstance(stated, list) else [stated]
