@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.groups import Delivery, Looking, Request, Wanted, Writing, decoded, given
+from attnscope.cli.groups import Delivery, Looking, Request, Wanted, Writing, check_something, decoded, given
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.request import Inputs
@@ -35,6 +35,10 @@ ModelB = Annotated[
     str | None,
     typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text."),
 ]
+IdsB = Annotated[
+    str | None,
+    typer.Option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first."),
+]
 TargetB = Annotated[
     str | None,
     typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side."),
@@ -58,14 +62,20 @@ class Sides:
     target_b: TargetB = None
     image: options.Image = None
     audio: options.Audio = None
+    target_ids: options.TargetIds = None
     truncate: options.Truncate = False
+    split: options.Split = False
+    ids: options.Ids = None
+    ids_b: IdsB = None
+    vocab: options.Vocab = None
 
     def __post_init__(self) -> None:
-        differing = (self.text_b, self.layer_b, self.model_b)
+        differing = (self.text_b, self.ids_b, self.layer_b, self.model_b)
         if sum(each is not None for each in differing) != 1:
             raise InputError("compare one thing at a time: give a second text, --layer-b or --model-b")
-        if self.text is None and self.image is None and self.audio is None:
-            raise InputError("give a text to read, or a file with --image or --audio")
+        check_something(self.text, self.ids, self.image, self.audio)
+        if self.ids_b is not None and self.ids is None:
+            raise InputError("--ids-b is compared with --ids: give these too")
         if self.text == self.text_b == "-":
             raise InputError("only one of the two texts can come from standard input")
         if self.layer_b is not None and (self.word_b is not None or self.target_b is not None):
@@ -85,10 +95,21 @@ class Sides:
             audio=self.audio,
             writing=writing,
             truncate=self.truncate,
+            split=self.split,
+            ids=self.ids,
+            vocab=self.vocab,
+            target_ids=self.target_ids,
         )
-        target = self.target if self.text_b is None and self.target_b is None else self.target_b
+        one_target = self.text_b is None and self.ids_b is None and self.target_b is None
+        target = self.target if one_target else self.target_b
         text = first.text if self.text_b is None else given(self.text_b)
-        return first, replace(first, text=text, target=None if target is None else decoded(target))
+        return first, replace(
+            first,
+            text=text,
+            target=None if target is None else decoded(target),
+            ids=self.ids if self.ids_b is None else self.ids_b,
+            target_ids=self.target_ids if one_target else None,
+        )
 
 
 def compare(

@@ -57,13 +57,16 @@ class Read:
     text: options.SparedText = None
     pair: options.Pair = None
     target: options.Target = None
+    target_ids: options.TargetIds = None
     truncate: options.Truncate = False
+    split: options.Split = False
+    ids: options.Ids = None
+    vocab: options.Vocab = None
     image: options.Image = None
     audio: options.Audio = None
 
     def __post_init__(self) -> None:
-        if self.text is None and self.image is None and self.audio is None:
-            raise InputError("give a text to read, or a file with --image or --audio")
+        check_something(self.text, self.ids, self.image, self.audio)
 
     def inputs(self, writing: Writing = Writing()) -> request.Inputs:
         """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8."""
@@ -75,6 +78,10 @@ class Read:
             audio=self.audio,
             writing=writing,
             truncate=self.truncate,
+            split=self.split,
+            ids=self.ids,
+            vocab=self.vocab,
+            target_ids=self.target_ids,
         )
 
 
@@ -174,6 +181,12 @@ class PictureDelivery(Delivery):
     @property
     def places(self) -> list[Path]:
         return self.targets or ([] if self.json else [OWN_FOLDER / "picture.png"])
+
+
+def check_something(*read: object) -> None:
+    """Raises `InputError` where there is neither a text nor anything that stands in its place."""
+    if all(each is None for each in read):
+        raise InputError("give a text to read, token numbers with --ids, or a file with --image or --audio")
 
 
 def given(text: str | None) -> str | None:

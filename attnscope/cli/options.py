@@ -41,6 +41,38 @@ Target = Annotated[
         help="What the decoder of an encoder-decoder reads. Default: what the model writes itself.",
     ),
 ]
+TargetIds = Annotated[
+    str | None,
+    typer.Option(
+        "--target-ids",
+        metavar="N,N,...",
+        help="The same as token numbers, the decoder's start token among them.",
+    ),
+]
+Split = Annotated[
+    bool,
+    typer.Option(
+        "--split",
+        help="The words of TEXT, and of --pair, are those between its blanks, as treebanks have them.",
+        show_default=False,
+    ),
+]
+Ids = Annotated[
+    str | None,
+    typer.Option(
+        "--ids",
+        metavar="N,N,...",
+        help="Read exactly these tokens instead of TEXT: 101,2023,102. Needs no tokenizer.",
+    ),
+]
+Vocab = Annotated[
+    Path | None,
+    typer.Option(
+        "--vocab",
+        metavar="FILE",
+        help="How the tokens of --ids are spelled: one in a line (vocab.txt), or JSON of numbers by token.",
+    ),
+]
 Kind = Annotated[
     str | None,
     typer.Option(

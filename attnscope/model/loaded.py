@@ -1,6 +1,7 @@
 """A loaded model with its tokenizer: what it reads, what its decoder reads, how it spells."""
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,8 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
 from attnscope.model.inputs.blank_picture import blank_pixels
+from attnscope.model.inputs.given import Words, encode_numbers, encode_words
+from attnscope.model.inputs.numbered import Numbered, Unreadable
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
 from attnscope.model.source.checkpoint import Checkpoint
@@ -66,8 +69,13 @@ class Model:
         """Whether it is an encoder-decoder."""
         return bool(self.module.config.is_encoder_decoder)
 
-    def target(self, encoded: Encoded, text: str | None) -> Target:
-        """What the decoder reads: `text`, or what the model writes itself when that is None."""
+    def target(self, encoded: Encoded, text: str | None, ids: tuple[int, ...] | None = None) -> Target:
+        """What the decoder reads: `text`, exactly `ids`, or what the model writes itself without either."""
+        if ids is not None:
+            self.check_numbers(ids, "--target-ids")
+            return target.given_by_number(self.module, self.tokenizer, ids, self.name)
+        if text is not None and isinstance(self.tokenizer, Numbered):
+            raise InputError(f"--target needs a tokenizer of {self.name}: --target-ids takes token numbers")
         if text is not None:
             prepared = target.given(self.module, self.tokenizer, text, self.name)
             self._check_ids(prepared.tokens)
@@ -84,13 +92,58 @@ class Model:
         `InputError` where it reads no text. Where it reads a picture beside it, which is given later if it is
         `pictured`, it gets a blank one.
         """
+        self._check_reads_text()
+        limit = limit_of(self.tokenizer, self.module.config)
+        encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        self._check_ids(encoded.tokens)
+        return self._ready(encoded, pictured)
+
+    def encode_words(self, texts: tuple[Words, ...], *, truncate: bool = False) -> Encoded:
+        """The same for a text, or a pair, whose words are given."""
+        self._check_reads_text()
+        limit = limit_of(self.tokenizer, self.module.config)
+        encoded = encode_words(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        self._check_ids(encoded.tokens)
+        return self._ready(encoded)
+
+    def encode_numbers(self, ids: tuple[int, ...], *, truncate: bool = False) -> Encoded:
+        """The same for exactly these tokens; `InputError` for one that the model has no embedding of."""
+        self._check_takes_tokens()
+        self.check_numbers(ids, "--ids")
+        limit = limit_of(self.tokenizer, self.module.config)
+        encoded = encode_numbers(self.tokenizer, ids, name=self.name, limit=limit, truncate=truncate)
+        return self._ready(encoded)
+
+    def by_number(self, pieces: Mapping[int, str] | None) -> "Model":
+        """The same model for tokens that are given by number: spelled by `pieces`, or its own tokenizer.
+
+        Without either they are shown by their numbers.
+        """
+        if pieces is None and not isinstance(self.tokenizer, Unreadable | None):
+            return self
+        return replace(self, tokenizer=Numbered(self.module.config, pieces or {}))
+
+    def check_numbers(self, ids: tuple[int, ...], option: str) -> None:
+        """Raises `InputError` where one of `ids` is no row of the embeddings."""
+        rows, strange = self._rows(), max(ids)
+        if rows is not None and strange >= rows:
+            message = f"{option}: {self.name} has no token {strange}, its vocabulary is 0-{rows - 1}"
+            raise InputError(message)
+
+    def _check_reads_text(self) -> None:
+        self._check_takes_tokens()
+        if self.tokenizer is None:
+            raise InputError(f"{self.name} came without a tokenizer: give one, or token numbers (ids)")
+
+    def _check_takes_tokens(self) -> None:
         known = inspect.signature(self.module.forward).parameters
         medium = next((option for name, option in _MEDIA.items() if name in known), None)
         if medium is not None and ("input_ids" not in known or self.tokenizer is None):
             raise InputError(f"{self.name} reads no text: give it a file with --{medium}")
-        limit = limit_of(self.tokenizer, self.module.config)
-        encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
-        self._check_ids(encoded.tokens)
+
+    def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
+        """What the model takes of it, on its device, with a blank picture where it must have one."""
+        known = inspect.signature(self.module.forward).parameters
         if "input_ids" in known:  # a wrapper that passes everything on names nothing
             for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
                 del encoded.inputs[unknown]
@@ -114,14 +167,17 @@ class Model:
         return printable(piece if piece.startswith("##") or not written else written)
 
     def _check_ids(self, tokens: Tokens) -> None:
-        try:
-            rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
-        except NotImplementedError:  # a model of two halves, each with its own
-            rows = None
-        largest = max(tokens.ids)
+        rows, largest = self._rows(), max(tokens.ids)
         if rows is not None and largest >= rows:
             message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
             raise ModelUnavailableError(message)
+
+    def _rows(self) -> int | None:
+        """How many tokens it has embeddings of; None for a model of two halves, each with its own."""
+        try:
+            return getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        except NotImplementedError:
+            return None
 
     def origin(self) -> dict[str, Any]:
         """The provenance fields that only loading knows."""

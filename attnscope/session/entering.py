@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from attnscope.errors import InputError
+from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.session.choosing import Chosen
@@ -39,7 +40,9 @@ def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
 
 def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     """What the user gave as the model reads it; what its decoder reads is not settled yet."""
-    model = opened.model
+    model, ids, words = opened.model, inputs.numbers, inputs.given_words
+    if ids is not None or inputs.target_ids is not None:
+        model = model.by_number(None if inputs.vocab is None else read_vocabulary(inputs.vocab))
     if inputs.sensed:
         from attnscope.model.media.perceive import read_media
 
@@ -47,6 +50,10 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
             encoded: Encoded = read_media(
                 model, image=inputs.image, audio=inputs.audio, texts=inputs.texts(model)
             )
+    elif ids is not None:
+        encoded = model.encode_numbers(ids, truncate=inputs.truncate)
+    elif words is not None:
+        encoded = model.encode_words(words, truncate=inputs.truncate)
     else:
         encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
     for notice in encoded.notices:
@@ -64,19 +71,20 @@ def complete(reading: Reading, chosen: Chosen | None) -> Reading:
 
 def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
     """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
-    model, text, listener = reading.model, reading.asked.target, reading.listener
+    model, asked, listener = reading.model, reading.asked, reading.listener
+    option = "--target" if asked.target is not None else "--target-ids"
     if not model.writes:
-        if text is not None:
-            raise InputError(f"{model.name} is no encoder-decoder: leave --target out")
+        if asked.given_target:
+            raise InputError(f"{model.name} is no encoder-decoder: leave {option} out")
         return None
     if kind is Kind.ENCODER:
-        if text is not None:
+        if asked.given_target:
             raise InputError(
-                "--target is what the decoder reads, --kind encoder shows the encoder: leave one out"
+                f"{option} is what the decoder reads, --kind encoder shows the encoder: leave one out"
             )
         return model.opening()
     with listener.working("writing the target"):
-        target = model.target(reading.encoded, text)
+        target = model.target(reading.encoded, asked.target, asked.target_numbers)
     for notice in target.notices:
         listener.notice(notice)
     if target.written:

@@ -126,6 +126,8 @@ def _loaded(
     from attnscope.session.choosing import choose
 
     code = request.trust_remote_code
+    # a model that is opened for whatever may be asked of it may be given token numbers
+    loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
     chosen, must_answer = None, purpose is Purpose.ANSWER
     if wanted is not None:
         as_saved = {"choose": saved_class} if inputs.sensed else {}
@@ -137,20 +139,20 @@ def _loaded(
             check_goes_on(planned, chosen.tower)
             must_answer = True
     if purpose is Purpose.EVERYTHING:
-        return Opened(load_with_head(checkpoint, **request.loading), None, chosen)
+        return Opened(load_with_head(checkpoint, **loading), None, chosen)
     if must_answer or purpose in (Purpose.ATTENTION_AND_ANSWER, Purpose.ANYTHING):
         pair = inputs.paired or purpose is Purpose.ANYTHING
         try:
-            model, task = load_answering(checkpoint, pair=pair, **request.loading)
+            model, task = load_answering(checkpoint, pair=pair, **loading)
             return Opened(model, task, chosen)
         except NoAnswerError as error:
             if must_answer:
                 raise
             if purpose is Purpose.ANYTHING:
-                return Opened(load_with_head(checkpoint, **request.loading))
+                return Opened(load_with_head(checkpoint, **loading))
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
-    return Opened(load_model(planned, layers=max(chosen.layers) + 1, **request.loading), None, chosen)
+    return Opened(load_model(planned, layers=max(chosen.layers) + 1, **loading), None, chosen)
 
 
 def _tell_unread(model: "Model", listener: Listener) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from attnscope.model.inputs.generation import Settings
     from attnscope.model.loaded import Model
 
+Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
@@ -86,7 +87,9 @@ class Writing:
 class Inputs:
     """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
 
-    `target` is what the decoder beside an encoder reads (None: what the model writes itself). Without
+    `target` is what the decoder beside an encoder reads (None: what the model writes itself). With `split`
+    the words of a text are those between its blanks, unless `words` are given. In place of a text stand
+    `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`. Without
     any text, picture or sound it is the sentence of the articles.
     """
 
@@ -97,18 +100,71 @@ class Inputs:
     audio: Path | None = None
     writing: Writing = Writing()
     truncate: bool = False
+    split: bool = False
+    words: tuple[str, ...] | None = None
+    ids: Tokens | None = None
+    vocab: Path | None = None
+    target_ids: Tokens | None = None
 
     def __post_init__(self) -> None:
+        self._check_numbers()
+        if self.split and (self.text is None or self.sensed):
+            raise InputError(
+                "--split is about the words of a text alone: give TEXT, no --image and no --audio"
+            )
         if self.image is not None and self.audio is not None:
             raise InputError("--image and --audio: give one of the two")
         if self.text is None and self.pair is not None:
             raise InputError("--pair is a second text: there is no first one, leave --pair out")
-        if self.target is not None and self.goes_on:
+        if self.given_target and self.goes_on:
             raise InputError(
                 "--target is what the decoder reads, --generate has the model write it: choose one"
             )
         if self.goes_on and self.sensed:
             raise InputError("--generate goes on with a text alone: leave --image and --audio out")
+
+    def _check_numbers(self) -> None:
+        """Raises `InputError` where token numbers are none, or do not stand in the place of a text."""
+        texts = {
+            "TEXT": self.text,
+            "--pair": self.pair,
+            "--image": self.image,
+            "--audio": self.audio,
+            "--split": self.split or None,
+        }
+        if self.ids is not None:
+            if others := [name for name, value in texts.items() if value is not None]:
+                raise InputError(f"--ids is all that is read: leave {' and '.join(others)} out")
+            selection.parse_tokens(self.ids, "--ids")
+        if self.vocab is not None and self.ids is None:
+            raise InputError("--vocab says how the tokens of --ids are spelled: give these")
+        if self.target_ids is not None:
+            if self.target is not None:
+                raise InputError("--target and --target-ids: give one of the two")
+            selection.parse_tokens(self.target_ids, "--target-ids")
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The tokens that are read, where they are given by number."""
+        return None if self.ids is None else selection.parse_tokens(self.ids, "--ids")
+
+    @property
+    def target_numbers(self) -> tuple[int, ...] | None:
+        """The tokens that the decoder reads, where they are given by number."""
+        return None if self.target_ids is None else selection.parse_tokens(self.target_ids, "--target-ids")
+
+    @property
+    def given_target(self) -> bool:
+        """Whether it is said what the decoder reads."""
+        return self.target is not None or self.target_ids is not None
+
+    @property
+    def given_words(self) -> "tuple[tuple[str, ...], ...] | None":
+        """The words of the text, and of the second of a pair, where they are given."""
+        if self.text is None or not (self.split or self.words):
+            return None
+        first = tuple(self.text.split()) if self.words is None else self.words
+        return (first,) if self.pair is None else (first, tuple(self.pair.split()))
 
     @property
     def goes_on(self) -> bool:

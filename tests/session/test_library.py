@@ -28,6 +28,56 @@ def eager_weights(module, inputs) -> list[np.ndarray]:
         return [each[0].double().numpy() for each in module(**inputs, output_attentions=True).attentions]
 
 
+def test_words_that_are_given_are_the_words(model: at.Model) -> None:
+    reading = model.read(words=["I", "was", "watching", "the", "don't", "[mask]", "when it"])
+    head = reading.head(1, 2, words=True)
+    names = [token.name for token in head.query_tokens.items if not token.special]
+    assert names == ["I", "was", "watching", "the", "don't", "[MASK]", "when it"]
+    plain = model.read("I was watching the don't [MASK] when it")
+    assert reading.tokens.ids == plain.tokens.ids
+    assert [t.name for t in plain.head(1, 2, words=True).query_tokens.items][5:8] == ["don", "'", "t"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"words": []},
+        {"words": ["a", " "]},
+        {"words": "the door"},
+        {"words": ["a"], "text": "b"},
+        {"ids": []},
+        {"ids": [1, -2]},
+        {"ids": "1;2"},
+        {"ids": [1], "text": "b"},
+        {"ids": [10**8]},
+        {"vocab": "x", "text": "b"},
+    ],
+)
+def test_words_and_numbers_that_are_none_are_refused_in_one_line(model: at.Model, given) -> None:
+    with pytest.raises(at.AttnscopeError) as refused:
+        model.read(**given)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_numbers_are_read_as_they_are_and_spelled_by_the_tokenizer(
+    model: at.Model, reading: at.Reading
+) -> None:
+    given = model.read(ids=list(reading.tokens.ids))
+    assert given.tokens.ids == reading.tokens.ids
+    assert given.labels == [label.lower() if label == "I" else label for label in reading.labels]
+    assert np.array_equal(given.head(2, 3).weights, reading.head(2, 3).weights)
+    assert given.predict(1).blanks[0].guesses == reading.predict(1).blanks[0].guesses
+    assert at.compare(given, reading, "door" if "door" in given.labels else 4).similarities
+
+
+def test_a_model_that_came_without_a_tokenizer_reads_numbers_and_no_text() -> None:
+    module = AutoModel.from_pretrained(demo.folder(), attn_implementation="eager").eval()
+    bare = at.wrap(module)
+    assert bare.read(ids=[2, 9, 30, 3]).labels == ["2", "9", "30", "3"]
+    with pytest.raises(at.AttnscopeError, match="came without a tokenizer: give one, or token numbers"):
+        bare.read("the door")
+
+
 def said(*arguments: str) -> str:
     """The line that the command ends with."""
     result = CliRunner().invoke(app, list(arguments))

@@ -96,10 +96,12 @@ def load_model(
     remote_code: bool = False,
     attention: str = "eager",
     ignore_unread: bool = False,
+    words: bool = True,
 ) -> Model:
     """The planned model in evaluation mode; of its layers only the first `layers`.
 
-    `attention` is the kernel that it runs its attention with, by the library's name for it.
+    `attention` is the kernel that it runs its attention with, by the library's name for it. Without
+    `words` to read it need not have a tokenizer.
     Weights that the checkpoint lacks are an error as soon as the model would use them, and so are those
     inside attention that the model does not read, unless that is to be ignored. Raises
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
@@ -110,7 +112,8 @@ def load_model(
     keep = layers if cuttable else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
-    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.source.folder, name, remote_code)
+    folder = planned.checkpoint.source.folder
+    tokenizer = tokenizer_for(planned.model_class, folder, name, remote_code, words)
     read = _read(
         name,
         "the weights",

@@ -1,5 +1,6 @@
 """A model, by its name or in memory: what `attnscope.load` and `attnscope.wrap` return."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,17 +113,35 @@ class Model:
         temperature: float | None = None,
         top_p: float | None = None,
         truncate: bool = False,
+        words: Sequence[str] | None = None,
+        ids: str | Sequence[int] | None = None,
+        vocab: str | Path | None = None,
+        target_ids: str | Sequence[int] | None = None,
     ) -> "Reading":
         """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
 
-        `target` is what the decoder of an encoder-decoder reads (default: what the model writes). The other
-        options are those of the command line.
+        `target` is what the decoder of an encoder-decoder reads (default: what the model writes). In place
+        of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled as in the file
+        `vocab`. The other options are those of the command line.
         """
-        if text is None and image is None and audio is None:
-            raise InputError("give a text to read, or a file with image or audio")
-        picture, sound = (None if file is None else Path(file) for file in (image, audio))
+        if text is None and image is None and audio is None and words is None and ids is None:
+            raise InputError("give a text to read, its words or ids, or a file with image or audio")
+        if words is not None and (text is not None or isinstance(words, str) or not words):
+            raise InputError("words are a list of strings, at least one, in place of a text")
+        picture, sound, spelled = (None if file is None else Path(file) for file in (image, audio, vocab))
         inputs = Inputs(
-            text, pair, target, picture, sound, Writing(generate, sample, temperature, top_p), truncate
+            text if words is None else " ".join(words),
+            pair,
+            target,
+            picture,
+            sound,
+            Writing(generate, sample, temperature, top_p),
+            truncate,
+            split=words is not None,
+            words=None if words is None else tuple(words),
+            ids=ids,
+            vocab=spelled,
+            target_ids=target_ids,
         )
         return Reading(self._opened, inputs, self._listener)
 

@@ -76,7 +76,7 @@ def compare_readings(
 ) -> Comparison:
     """A word in two readings: of one model in two texts, else under two models."""
     listener = a[0].listener
-    if a[0].model is not b[0].model:
+    if a[0].model.module is not b[0].model.module:
         first = _side(a, words[0], layer, looking)
         return _two_models(first, _side(b, words[1], layer, looking, "the second model"), listener, looking)
     first = _side(a, words[0], layer, looking, "the first text")
