@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention.flex_attention import create_block_mask
 
 from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, of_trace, precision_of
 from attnscope.capture.identity_probe import weights_by_identity
@@ -185,9 +186,9 @@ def test_sinks_are_by_head_or_by_head_and_query_of_the_entry():
 
     by_head = torch.linspace(-1, 1, HEADS)
     assert torch.equal(call_of(told(s_aux=by_head[None])).sinks, by_head)
-    for entries in (1, BATCH):
+    for entries, entry in ((1, 2), (2, 1), (BATCH, 2)):
         by_query = drawn(entries, HEADS, QUERIES, 2)
-        assert torch.equal(call_of(told(sinks=by_query), 2).sinks, by_query[-1, :, :, 0])
+        assert torch.equal(call_of(told(sinks=by_query), entry).sinks, by_query[-1, :, :, 0])
 
 
 # heads ----------------------------------------------------------------------------------------------
@@ -336,6 +337,39 @@ def test_one_query_of_a_fused_kernel_looks_at_all_keys_of_the_cache():
         given = handed(kernel, is_causal=True)
         one = replace(given, query=given.query[:, :, :1])
         assert read(one) == ({}, None)
+
+
+@pytest.mark.parametrize("kernel", ["sdpa", "flash_attention_2"])
+def test_two_queries_are_causal_already_the_second_sees_one_key_more(kernel):
+    given = handed(kernel, is_causal=True)
+    _, allowed = read(replace(given, query=given.query[:, :, :2]))
+    first = (
+        1 if kernel == "sdpa" else KEYS - 1
+    )  # sdpa counts from the first key, flash attention from the last
+    assert allowed[0].sum(-1).tolist() == [first, first + 1]
+
+
+def test_of_two_entries_each_has_its_own_mask_bias_and_sinks():
+    mask, bias = torch.zeros(2, 1, QUERIES, KEYS), drawn(2, HEADS, QUERIES, KEYS)
+    mask[0, ..., 1] = mask[1, ..., 2] = -torch.inf
+    padding = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 1, 0]])
+    for row in (0, 1):
+        added, allowed = read(handed(mask=mask, position_bias=bias), row)
+        assert torch.equal(allowed, mask[row].isfinite())
+        assert torch.equal(added[RELATIVE_POSITION], bias[row])
+        _, allowed = read(handed("flash_attention_3", mask=padding, is_causal=False), row)
+        assert torch.equal(allowed[0], padding[row].bool().expand(QUERIES, KEYS))
+
+
+def test_the_rule_of_a_block_mask_is_asked_for_every_pair_of_the_entry():
+    table = torch.arange(2 * 3 * QUERIES * KEYS).reshape(2, 3, QUERIES, KEYS) % 4 > 0
+
+    def rule(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return table[batch, head, query, key]
+
+    mask = create_block_mask(rule, 2, 3, QUERIES, KEYS, device="cpu")
+    for row in (0, 1):
+        assert torch.equal(read(handed("flex_attention", mask=mask), row)[1], table[row])
 
 
 def test_a_bias_of_positions_is_cut_to_the_last_keys_and_added_to_every_row():
