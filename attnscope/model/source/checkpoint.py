@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError, one_line
 from attnscope.model.source import hub
 from attnscope.model.source import weight_files as stored
@@ -106,7 +106,7 @@ class Checkpoint:
         read = {file.name: str(file.absolute()) for file in self.files}
         index = {weight: read[shard] for weight, shard in self.shards.items() if shard in read}
         single = hub.PICKLES if self.pickled else hub.SAFETENSORS
-        with tempfile.TemporaryDirectory() as made:
+        with temporary_folder() as made:
             for settings in ("config.json", "generation_config.json"):
                 if (self.source.folder / settings).is_file():
                     shutil.copy(self.source.folder / settings, made)
