@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
@@ -45,6 +46,8 @@ def open_model(
     request: ModelRequest, inputs: Inputs, wanted: Wanted | None, purpose: Purpose, listener: Listener
 ) -> Opened:
     """The model that is asked for, ready for `inputs`; mistakes show before any weight is read."""
+    if inputs.vocab is not None:
+        read_vocabulary(inputs.vocab)  # only to see whether it is one
     checkpoint = find_checkpoint(request, listener)
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):

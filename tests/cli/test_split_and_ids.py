@@ -149,6 +149,13 @@ def test_a_vocabulary_that_is_none_is_one_line(attnscope, bare, tmp_path, name, 
     )
 
 
+def test_a_vocabulary_is_looked_at_before_the_model(attnscope, tmp_path: Path) -> None:
+    file = tmp_path / "vocab.txt"
+    refused(attnscope("heads", "--ids", "2,3", "--vocab", str(file), "-m", "no/model"), 2, "vocabulary")
+    file.write_text("a\nb\n")
+    refused(attnscope("heads", "--ids", "2,3", "--vocab", str(file), "-m", "no/model"), 3, "no/model")
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
