@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.ending import undone_by_a_signal
-from attnscope.errors import CertificateError, InputError
+from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Output:
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
+        warnings.showwarning = self._warned
 
     @property
     def width(self) -> int:
@@ -80,6 +82,11 @@ class Output:
     def detail(self, text: str) -> None:
         if self.verbose:
             self.notice(text)
+
+    def _warned(self, message: Warning | str, category: type[Warning], *_: object) -> None:
+        """What a library warns of is about its own use: told under -v, in place of lines between ours."""
+        text = one_line(message) if isinstance(message, Warning) else message
+        self.detail(f"{category.__name__}: {text}")
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -2,13 +2,14 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checkpoints import save, tiny_bert
 from small_tokenizers import BUILD
-from transformers import GPT2Config, GPT2Model
+from transformers import BertForMaskedLM, GPT2Config, GPT2Model
 
 from attnscope import demo
 
@@ -103,3 +104,35 @@ def test_a_temperature_too_low_for_any_number_is_one_line(attnscope, temperature
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert "probabilities are not numbers, sampled with seed 1, temperature" in line
+
+
+def test_what_libraries_warn_of_is_told_under_v_alone(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "rope_scaling": "x"}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # one process, in which the same is said but once
+        plain = attnscope("heads", "the door", "-m", str(folder))
+        told = attnscope("heads", "the door", "-m", str(folder), "-v")
+    assert (plain.exit_code, told.exit_code) == (3, 3)
+    (line,) = plain.stderr.splitlines()
+    assert line.startswith(f"attnscope: {folder}: cannot read config.json: ")
+    warned, last = told.stderr.splitlines()
+    assert warned.startswith("note: FutureWarning: `rope_scaling` is deprecated")
+    assert last == line
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("architectures", 5), ("architectures", {"a": 1}), ("auto_map", [1]), ("return_dict", False)],
+)
+def test_settings_that_say_nothing_of_the_model_do_no_harm(
+    attnscope, tmp_path: Path, setting: str, value: Any
+) -> None:
+    folder = tiny_bert(tmp_path / "m", BertForMaskedLM)
+    config = json.loads((folder / "config.json").read_text())
+    before = attnscope("predict", "the [MASK] opened", "-m", str(folder))
+    (folder / "config.json").write_text(json.dumps({**config, setting: value}))
+    after = attnscope("predict", "the [MASK] opened", "-m", str(folder))
+    assert (before.exit_code, after.exit_code) == (0, 0), after.stderr
+    assert after.stdout == before.stdout

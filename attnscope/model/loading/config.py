@@ -21,11 +21,24 @@ def read_config(checkpoint: Checkpoint, remote_code: bool) -> Any:
     check_counts(folder, name)
     with calling(f"{name}: cannot read config.json"):
         try:
-            return AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
         except ValueError as error:
             if "trust_remote_code" in str(error):
                 raise needs_code(name) from error
             raise
+    _settle(config)
+    return config
+
+
+def _settle(config: Any) -> None:
+    """What is asked of a config here is of the sort that it should be, and results are named ones."""
+    if not isinstance(config.architectures, list | tuple):
+        config.architectures = None
+    if not isinstance(getattr(config, "auto_map", {}), dict):
+        config.auto_map = {}
+    for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
+        if part is not None:
+            part.return_dict = True
 
 
 def build_skeleton(model_class: type[nn.Module], config: Any, checkpoint: Checkpoint) -> nn.Module:
