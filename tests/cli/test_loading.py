@@ -258,3 +258,17 @@ def test_an_adapter_is_part_of_what_a_model_is_called() -> None:
     assert model_words(asked) == "bert-base-uncased with adapter runs/law"
     assert "revision 86b5e09344 (with the adapter sha256:0f1e2d3c4b5a) ·" in reading(asked).plain
     assert "revision 86b5e09344 ·" in reading(replace(plain, adapter="none")).plain
+
+
+def test_the_library_refuses_and_is_given_leave_alike(fine_tuned: Path, adapter: Path, monkeypatch) -> None:
+    import attnscope as at
+
+    with pytest.raises(at.AttnscopeError, match="holds 2 weights inside attention"):
+        at.load(str(fine_tuned))
+    told = at.load(str(fine_tuned), ignore_unread=True).read(TEXT).head(2, 1).provenance
+    assert told.unread == tuple(LOW_RANK)
+    left_out = at.load(str(adapter), adapter="none").read(TEXT).head(2, 1).provenance
+    assert left_out.adapter == "none"
+    monkeypatch.setattr(adapters, "find_spec", lambda name: None)
+    with pytest.raises(at.AttnscopeError, match="needs the package peft"):
+        at.load(str(adapter))
