@@ -6,41 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made_calls import STEP, call_of
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.results import Fault, Kind, Verdict
-from attnscope.tokens import Token, Tokens
 from attnscope.verify import FAULTS, certify, conclusion
-
-STEP = 2.0**-23  # of float32
-
-
-def tokens(count: int) -> Tokens:
-    return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in range(count)))
-
-
-def call_of(q: Tensor, k: Tensor, v: Tensor, **changes: object) -> AttentionCall:
-    """A call of `head query dim` and so on, whose weights and output are torch's own."""
-    heads, queries, keys = q.shape[0], q.shape[1], k.shape[1]
-    shared = [head // (heads // len(k)) for head in range(heads)]
-    terms = changes.get("terms", ())
-    logits = (q @ k[shared].mT).double() + sum(term.values.double() for term in terms)
-    if (allowed := changes.get("allowed")) is not None:
-        logits = logits.masked_fill(~allowed, -math.inf)
-    if (sinks := changes.get("sinks")) is not None:
-        column = sinks.double()[:, None, None].expand(heads, queries, 1)
-        weights = torch.cat([logits, column], -1).softmax(-1)[..., :-1]
-    else:
-        weights = logits.softmax(-1)
-    made = {
-        "module": "made up", "call": 0, "layer": 3, "kind": Kind.DECODER,
-        "query_tokens": tokens(queries), "key_tokens": tokens(keys),
-        "q": q, "k": k, "v": v, "scale": 1.0, "softcap": None, "terms": (), "allowed": None, "sinks": None,
-        "window": None, "output": (weights @ v[shared].double()).float(), "epsilon": STEP,
-        "weights": {head: weights[head].float() for head in range(heads)}, "precision": "float32",
-    }  # fmt: skip
-    return AttentionCall(**{**made, **changes})
 
 
 def random_call(
@@ -236,6 +207,18 @@ def test_a_dropped_window_shows_nothing_to_a_query_that_saw_nothing():
     faulty = FAULTS["window dropped"](call, 0, call.operands(0))
     assert not faulty.allowed[0, 5].any()
     assert faulty.allowed[0, 6].all()
+
+
+@pytest.mark.parametrize(("kind", "ahead"), [(Kind.DECODER, False), (Kind.ENCODER, True)])
+def test_a_dropped_window_opens_nothing_that_lies_within_it(kind, ahead):
+    allowed = band(7, 7, 3, ahead=ahead)[None].clone()
+    allowed[0, 5, 4] = False  # forbidden for a reason of its own
+    call = random_call(7, 7, kind=kind, window=3, allowed=allowed)
+    wider = FAULTS["window dropped"](call, 0, call.operands(0)).allowed[0]
+    assert not wider[5, 4]
+    assert torch.equal(
+        wider, band(7, 7, 99, ahead=ahead) & ~((torch.arange(7) == 4) & (torch.arange(7)[:, None] == 5))
+    )
 
 
 def test_a_window_that_is_none_has_no_fault():
