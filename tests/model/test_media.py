@@ -521,3 +521,15 @@ def test_a_text_of_a_two_sided_model_is_kept_beside_the_picture(models: Any, squ
     assert perceived.tokens.names == ("a", "bright", "square")
     assert isinstance(perceived.positions, Tokens)
     assert perceived.positions.names[0] == "[CLS]"
+
+
+@pytest.mark.parametrize("size", [(2, 2500), (2500, 2)])
+def test_a_picture_that_the_processor_does_not_take_is_one_line(
+    models: Any, folder: Path, size: tuple[int, int]
+) -> None:
+    narrow = folder / "narrow.png"
+    Image.new("RGB", size).save(narrow)
+    with pytest.raises(InputError, match=r"takes no picture like 'narrow\.png': .*aspect ratio") as raised:
+        read_media(models("qwen2_vl"), image=narrow, texts=QUESTION)
+    assert "\n" not in str(raised.value)
+    assert read_media(models("vit"), image=narrow).medium is not None

@@ -6,7 +6,8 @@ told so.
 """
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
@@ -111,7 +112,8 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     opened, digest, notices = open_picture(path)
     own = getattr(model.processor, "image_processor", model.processor)
     processor, remarks = (own, []) if own is not None else image_processor(model.folder, model.name)
-    given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
+    with _preparing(f"{model.name} takes no picture like '{path.name}'"):
+        given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
     pixels = as_seen(given, processor)
     grid = _grid(reader, given, pixels)
     positions, are_named = _positions(reader, _moved(model, given), grid)
@@ -154,7 +156,9 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     if most is not None and len(samples) > most:
         notices.append(f"{model.name} reads {most / rate:g} s: the rest of the sound is left out")
         samples = samples[:most]
-    given = _moved(model, dict(extractor(samples, sampling_rate=rate, return_tensors="pt")))
+    with _preparing(f"{model.name} takes no sound like '{path.name}'"):
+        made = dict(extractor(samples, sampling_rate=rate, return_tensors="pt"))
+    given = _moved(model, made)
     inputs = {each: value for each, value in given.items() if each in takes}
     seconds = (most or len(samples)) / rate
     positions, are_named = frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
@@ -164,6 +168,17 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     return Perceived(
         inputs=inputs, tokens=positions, notices=tuple(notices), positions=positions, medium=sound
     )
+
+
+@contextmanager
+def _preparing(refusal: str) -> Iterator[None]:
+    """Around the one call of a processor: `InputError` for a file that it does not take, too narrow say."""
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise InputError(f"{refusal}: {one_line(error)}") from error
 
 
 def _no_text(model: Model) -> Encoded:
