@@ -252,7 +252,7 @@ def _in_order(features: Tensor | None) -> bool:
     for axis in varying(features):
         steps = features.shape[axis] - 1
         here, there = features.narrow(axis, 0, steps), features.narrow(axis, 1, steps)
-        if ((here >= there) & (here >= 0) & (there >= 0)).any():
+        if ((here > there) & (here >= 0) & (there >= 0)).any():
             return False
     return True
 

@@ -164,10 +164,14 @@ AS_IT_IS = {
     ),
     "bounded where nothing is beyond": lambda own, x, answer: own.o_proj(flat(answer).clamp(-1e4, 1e4) * 1.0),
     "put together again": lambda own, x, answer: own.o_proj(torch.cat(flat(answer).split(3, dim=1), dim=1)),
+    "behind something else": lambda own, x, answer: own.o_proj(
+        torch.cat([x, flat(answer)], dim=1)[:, x.shape[1] :]
+    ),
     "beside something else": lambda own, x, answer: F.linear(
         torch.cat([flat(answer), x], -1), torch.cat([own.o_proj.weight, own.q_proj.weight], -1)
     ),
     "copied into place": copied_into_place,
+    "among others": lambda own, x, answer: own.o_proj(torch.cat([flat(answer), x]))[:1],
     "in a mode of the module's own": in_a_mode_of_its_own,
 }
 
