@@ -13,6 +13,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
 from attnscope.capture.followed import UNFOLLOWED, Follower, following
+from attnscope.capture.kinds import of_kind_seen
 from attnscope.capture.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.capture.trail import Trail
@@ -101,7 +102,7 @@ class Recorder:
                 self.blocks[module, layer] += 1
                 call = replace(call, call=self.called[module], block=block, unread=unread)
                 reason = call.reservation if seen.trail is None else seen.trail.reason
-                self.keep(replace(call, reservation=reason))
+                self.keep(of_kind_seen(replace(call, reservation=reason), module))
             self.called[module] += 1
 
     def _layer(self, site: Site) -> int:

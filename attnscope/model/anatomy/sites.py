@@ -106,7 +106,17 @@ def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
     if getattr(config, "is_encoder_decoder", False):
         return Kind.DECODER if any(part.startswith("decoder") for part in parts) else Kind.ENCODER
     stated = hasattr(module, "is_causal") or hasattr(module, "is_decoder")
-    return Kind.DECODER if not stated and writes_by_itself(config) else Kind.ENCODER
+    return Kind.DECODER if not stated and (writes_by_itself(config) or _writes(model)) else Kind.ENCODER
+
+
+def _writes(model: nn.Module) -> bool:
+    """Whether code that transformers does not have is for writing: by its class, or by what stands beside it."""
+    if type(model).__module__.startswith("transformers."):
+        return False
+    beside = getattr(getattr(model, "config", None), "auto_map", None) or {}
+    if "AutoModelForCausalLM" in beside:
+        return "AutoModelForMaskedLM" not in beside
+    return bool(getattr(type(model), "can_generate", bool)())
 
 
 def writes_by_itself(config: Any) -> bool:

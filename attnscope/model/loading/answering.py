@@ -17,7 +17,7 @@ from transformers import (
 
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
-from attnscope.model.loading.classes import mapped_class, saved_class
+from attnscope.model.loading.classes import class_for, saved_class
 from attnscope.model.loading.load import Plan, load_model, plan_model
 from attnscope.model.source.checkpoint import Checkpoint
 
@@ -61,19 +61,25 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
         return
     if whole.model_class.__name__.endswith("EncoderModel"):
         return  # cut out of an encoder-decoder: transformers knows no head for it
-    for task, model_class in _classes(whole.config, pair):
+
+    def find(auto: Any) -> type[nn.Module] | None:
+        return class_for(auto, whole.config, checkpoint, remote_code)
+
+    for task, model_class in _classes(whole.config, pair, find):
         planned = plan_model(checkpoint, choose=_always(model_class), remote_code=remote_code)
         if _has_words(planned) or _judges_pairs(planned):
             yield planned, task
 
 
-def _classes(config: Any, pair: bool) -> list[tuple[Task, type[nn.Module]]]:
+def _classes(
+    config: Any, pair: bool, find: Callable[[Any], type[nn.Module] | None]
+) -> list[tuple[Task, type[nn.Module]]]:
     saved = saved_class(config)
-    causal = mapped_class(AutoModelForCausalLM, config)
+    causal = find(AutoModelForCausalLM)
     masked = [
-        mapped_class(AutoModelForMaskedLM, config),
-        mapped_class(AutoModelForPreTraining, config),
-        mapped_class(AutoModelForNextSentencePrediction, config),
+        find(AutoModelForMaskedLM),
+        find(AutoModelForPreTraining),
+        find(AutoModelForNextSentencePrediction),
     ]
     if pair:
         masked = [masked[1], masked[2], masked[0]]

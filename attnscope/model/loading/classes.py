@@ -10,6 +10,9 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.source.checkpoint import Checkpoint
 
+# what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
+OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")
+
 
 def saved_class(config: Any) -> type[nn.Module] | None:
     """The class that the checkpoint says it was saved as, where transformers has it."""
@@ -45,14 +48,27 @@ def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[n
     saved = saved_class(config)
     if saved is not None and saved.__name__.endswith("EncoderModel"):
         return saved  # the encoder alone of an encoder-decoder, whose config names the whole
-    name = checkpoint.source.name
-    reference = getattr(config, "auto_map", {}).get("AutoModel") if remote_code else None
-    if reference:
-        model_class: Any = get_class_from_dynamic_module(reference, checkpoint.source.folder)
-    else:
-        model_class = mapped_class(AutoModel, config)
-    if model_class is None and "AutoModel" in getattr(config, "auto_map", {}):
+    tasks = ("AutoModelForSeq2SeqLM", *OWN) if config.is_encoder_decoder else OWN
+    if remote_code and (own := own_class(config, checkpoint, *tasks)) is not None:
+        return own
+    name, model_class = checkpoint.source.name, mapped_class(AutoModel, config)
+    if model_class is None and set(OWN) & set(getattr(config, "auto_map", {})):
         raise needs_code(name)
     if model_class is None:
         raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
-    return model_class  # type: ignore[no-any-return]
+    return model_class
+
+
+def own_class(config: Any, checkpoint: Checkpoint, *tasks: str) -> type[nn.Module] | None:
+    """The class that the checkpoint's own code has for the first of these tasks that it has one for."""
+    named = getattr(config, "auto_map", {})
+    reference = next((named[task] for task in tasks if named.get(task)), None)
+    if reference is None:
+        return None
+    return get_class_from_dynamic_module(reference, checkpoint.source.folder)  # type: ignore[no-any-return]
+
+
+def class_for(auto: Any, config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module] | None:
+    """The class that an Auto class stands for: in the checkpoint's own code where that may run, else mapped."""
+    own = own_class(config, checkpoint, auto.__name__) if remote_code else None
+    return own or mapped_class(auto, config)

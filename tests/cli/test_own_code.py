@@ -1,0 +1,123 @@
+"""Code that a checkpoint brings along: what its attention is, follows from its class and its mask."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from own_code import HEADS, LAYERS, plain_decoder
+from safetensors.torch import load_file
+
+from attnscope.capture import Selection, record
+from attnscope.results import Kind
+from attnscope.verify import certify
+
+TEXT = "I was watching the door"
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["with a headless class", "with its head alone"])
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return plain_decoder(tmp_path_factory.mktemp("own") / "plain", headless=request.param)
+
+
+@pytest.fixture(autouse=True)
+def _code_is_kept_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from transformers import dynamic_module_utils
+
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def code(checkpoint: Path) -> ModuleType:
+    """The checkpoint's modelling file, as plain Python."""
+    specification = importlib.util.spec_from_file_location("plain_code", checkpoint / "own.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["plain_code"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def _ids() -> torch.Tensor:
+    return torch.tensor([[5, 17, 9, 44, 23, 8, 31]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 decoder self-attention"),
+        (("predict", TEXT), "next token"),
+        (("heads", TEXT, "--generate", "3", "--layer", "1", "--head", "2"), "goes on, greedily"),
+        (("verify", TEXT), "L2 decoder"),
+    ],
+    ids=["heads", "predict", "generate", "verify"],
+)
+def test_a_decoder_with_code_of_its_own_is_one_in_every_command(
+    attnscope, checkpoint: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    result = attnscope(*arguments, "-m", str(checkpoint), "--trust-remote-code", width=140)
+    assert result.exit_code == 0
+    assert told in result.stdout + result.stderr
+
+
+def test_its_weights_are_those_of_a_slow_loop(checkpoint: Path, code: ModuleType) -> None:
+    config = code.PlainConfig.from_pretrained(checkpoint)
+    model = code.PlainForCausalLM(config).eval()
+    stored = load_file(checkpoint / "model.safetensors")
+    model.load_state_dict(stored)
+    captured = record(model, {"input_ids": _ids()}, Selection(layers=[0]))
+    (call,) = captured.calls
+    assert call.kind is Kind.DECODER and call.heads == HEADS and captured.layers == LAYERS
+    entering = stored["model.words.weight"][_ids()[0]] + stored["model.places.weight"][:7]
+    normal = torch.nn.functional.layer_norm(entering, entering.shape[-1:])
+    mixed = (
+        normal @ stored["model.layers.0.attention.mix.weight"].T + stored["model.layers.0.attention.mix.bias"]
+    )
+    for head in range(HEADS):
+        q, k = (mixed[:, side * 24 + head * 6 : side * 24 + head * 6 + 6] for side in (0, 1))
+        for i in range(7):
+            scores = torch.stack([q[i] @ k[j] / 6**0.5 for j in range(i + 1)])
+            assert torch.allclose(call.weights[head][i, : i + 1], scores.softmax(0), atol=1e-6)
+        assert certify(call, head).verdict == "certified"
+
+
+def test_a_mask_that_only_looks_back_makes_a_decoder_where_nothing_else_tells(code: ModuleType) -> None:
+    torch.manual_seed(3)
+    config = code.PlainConfig(vocab_size=60, num_hidden_layers=2)
+    model = code.PlainModel(config)  # no head, no `generate`, and a config that names no other class
+    captured = record(model, {"input_ids": _ids()})
+    assert {call.kind for call in captured.calls} == {Kind.DECODER}
+
+
+def test_the_same_code_without_its_mask_is_an_encoder(
+    code: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(3)
+    model = code.PlainModel(code.PlainConfig(vocab_size=60, num_hidden_layers=2))
+    monkeypatch.setattr(code.torch.Tensor, "triu", lambda self, _diagonal: torch.zeros_like(self))
+    captured = record(model, {"input_ids": _ids()})
+    assert {call.kind for call in captured.calls} == {Kind.ENCODER}
+
+
+def test_a_library_s_encoder_stays_one_whatever_its_mask() -> None:
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    torch.manual_seed(3)
+    config = CLIPTextConfig(
+        vocab_size=60, hidden_size=24, num_attention_heads=4, num_hidden_layers=2, intermediate_size=30
+    )
+    model = CLIPTextModel._from_config(config, attn_implementation="eager")
+    captured = record(model, {"input_ids": _ids()})
+    assert {call.kind for call in captured.calls} == {Kind.ENCODER}
+    assert not captured.calls[0].allowed_matrix(0).triu(1).any()
+
+
+def test_code_is_not_run_unless_it_is_asked_for(attnscope, checkpoint: Path) -> None:
+    result = attnscope("heads", TEXT, "-m", str(checkpoint))
+    assert result.exit_code == 3
+    assert result.stderr == (
+        f"attnscope: {checkpoint} needs code from its own repository: --trust-remote-code runs it\n"
+    )
