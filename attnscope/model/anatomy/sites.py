@@ -110,7 +110,7 @@ def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
 
 
 def _writes(model: nn.Module) -> bool:
-    """Whether code that transformers does not have is for writing: by its class, or by what stands beside it."""
+    """Whether code that transformers does not have can write: by its class, or by what stands beside it."""
     if type(model).__module__.startswith("transformers."):
         return False
     beside = getattr(getattr(model, "config", None), "auto_map", None) or {}

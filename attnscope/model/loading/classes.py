@@ -69,6 +69,6 @@ def own_class(config: Any, checkpoint: Checkpoint, *tasks: str) -> type[nn.Modul
 
 
 def class_for(auto: Any, config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module] | None:
-    """The class that an Auto class stands for: in the checkpoint's own code where that may run, else mapped."""
+    """What an Auto class stands for: in the checkpoint's own code where that may run, else as mapped."""
     own = own_class(config, checkpoint, auto.__name__) if remote_code else None
     return own or mapped_class(auto, config)
