@@ -34,7 +34,8 @@ def _code_is_kept_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def code(checkpoint: Path) -> ModuleType:
     """The checkpoint's modelling file, as plain Python."""
     specification = importlib.util.spec_from_file_location("plain_code", checkpoint / "own.py")
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules["plain_code"] = module
     specification.loader.exec_module(module)
@@ -70,7 +71,7 @@ def test_its_weights_are_those_of_a_slow_loop(checkpoint: Path, code: ModuleType
     model.load_state_dict(stored)
     captured = record(model, {"input_ids": _ids()}, Selection(layers=[0]))
     (call,) = captured.calls
-    assert call.kind is Kind.DECODER and call.heads == HEADS and captured.layers == LAYERS
+    assert (call.kind, call.heads, captured.layers) == (Kind.DECODER, HEADS, LAYERS)
     entering = stored["model.words.weight"][_ids()[0]] + stored["model.places.weight"][:7]
     normal = torch.nn.functional.layer_norm(entering, entering.shape[-1:])
     mixed = (

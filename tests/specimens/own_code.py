@@ -1,4 +1,4 @@
-"""A decoder that transformers has no class for: its code stands in the model's own folder, as in many repositories.
+"""A decoder that transformers has no class for: its code stands in the model's own folder.
 
 It multiplies, masks, takes a softmax and multiplies again by itself; nothing but its mask, its head and what
 its class can do says that it is a decoder.
