@@ -11,6 +11,7 @@ from attnscope.errors import InputError, listed
 from attnscope.results import Kind, Provenance, Route
 from attnscope.sdpa import Operands
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,8 @@ class AttentionCall:
     what else stands between these and what the layer makes of them, nothing in most. `output` and
     `weights` are the model's own: weights by head, for the heads that were asked for. `unrotated_k` is the
     key before its rotary position, where it is known; it only serves to prove that the rotation would be
-    missed. Tensors are detached and on the CPU.
+    missed. `standing` says whether positions were seen to be the tokens that they are called by. Tensors
+    are detached and on the CPU.
     """
 
     module: str
@@ -64,6 +66,7 @@ class AttentionCall:
     reservation: str = ""
     tower: str = ""
     block: int = 0
+    standing: Standing = Standing.UNKNOWN
 
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:
@@ -151,8 +154,12 @@ class Capture:
         return sum(call.layer == layer for call in self.calls)
 
     def notes(self, layer: int) -> tuple[str, ...]:
-        """What is odd about a layer: that its blocks leave some tokens out, as in sparse attention."""
+        """What is odd about a layer: that its blocks leave some tokens out, or that it has another order."""
         mine = [call for call in self.calls if call.layer == layer]
+        if mine and mine[0].standing is Standing.OTHER:
+            return (
+                "its rows are not the tokens in their place, as exchanging tokens shows: they are numbered",
+            )
         read, tokens = sum(call.q.shape[1] for call in mine), len(self.provenance.token_ids)
         if len(mine) < 2 or mine[0].kind is not Kind.ENCODER or read >= tokens:
             return ()

@@ -54,6 +54,7 @@ def certify(call: AttentionCall, head: int) -> Certificate:
         precision=call.precision,
         faults=faults,
         reason=reason,
+        positions=call.standing,
     )
 
 

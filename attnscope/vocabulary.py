@@ -29,6 +29,24 @@ class Route(StrEnum):
         return self.value.split()[0]
 
 
+class Standing(StrEnum):
+    """Whether position i of a layer was seen to stand for token i, the best first.
+
+    `own`: a query or key changes with its own token alone; `mixed`: with its own and with others, as behind
+    a convolution; `unknown`: that was not found out; `other`: with other tokens and not with its own.
+    """
+
+    OWN = "own"
+    MIXED = "mixed"
+    UNKNOWN = "unknown"
+    OTHER = "other"
+
+    @property
+    def rank(self) -> int:
+        """0 for the best."""
+        return list(Standing).index(self)
+
+
 class Special(StrEnum):
     """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
 

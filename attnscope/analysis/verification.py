@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
+from attnscope.capture.describe import sides_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.routes import traced_instead
 from attnscope.capture.run import run_watched
 from attnscope.capture.selection import Labels
+from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
@@ -46,12 +48,15 @@ def verify_model(
     tower_of = {site.path: tower for tower in found for site in tower.sites}
     checks: list[LayerCheck] = []
 
+    every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
+    standings = standings_of(model, inputs, every, None, sides_of(model, inputs, tokens, target))
+
     def keep(call: AttentionCall) -> None:
+        call = standings.settled(call)
         certificates = tuple(certify(call, head) for head in range(call.heads))
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 
-    every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
     with final_hidden_states(model) as after, running(every) as ran:
         watched = run_watched(model, inputs, every, keep, labels)
         outputs = compared({**before, **untouched}, {**after, **watched})

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
@@ -23,6 +24,7 @@ from attnscope.capture.joined import JoinedCall
 from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_of, wanted_layers
 from attnscope.capture.selection import Labels, Selection
+from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.generation import Settings, Written, write
@@ -62,14 +64,30 @@ def record_written(
     tokens = labels.tokens or tokens_of(inputs, texts=labels.texts)
     read = tokens_by_id(list(written.read)) if spell is None else spell(written)
     sides = sides_of(model, inputs, tokens, read)
+    found = standings_of(model, _at_once(model, inputs, written), rung.watched, wanted, sides)
     for i, call in enumerate(calls):
         queries, keys = sides.of(call.kind, call.q.shape[1], call.k.shape[1], call.tower)
-        calls[i] = replace(call, query_tokens=queries, key_tokens=keys)
+        calls[i] = found.settled(replace(call, query_tokens=queries, key_tokens=keys))
     origin = as_read(model, rung.tower, calls, tokens, labels.source)
     if not getattr(model.config, "is_encoder_decoder", False):
         origin = replace(origin, token_ids=written.read)
     place = "" if rung.tower.alone else rung.tower.name
     return Capture(tuple(calls), len(rung.tower.layers), origin, place), written
+
+
+def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> dict[str, Any]:
+    """What the model is called with to read all that it has read while it wrote, in one run."""
+    ids = torch.tensor([written.read], device=next(model.parameters()).device)
+    if getattr(model.config, "is_encoder_decoder", False):
+        return {**inputs, "decoder_input_ids": ids}
+    given = inputs["input_ids"].shape
+    grown = {
+        name: value.new_ones(ids.shape)
+        for name, value in inputs.items()
+        if name == "attention_mask" and value.shape == given
+    }
+    others = {name: value for name, value in inputs.items() if getattr(value, "shape", None) != given}
+    return {**others, **grown, "input_ids": ids}
 
 
 def _check_reads_what_is_written(model: nn.Module, inputs: Mapping[str, Any], selection: Selection) -> None:

@@ -12,6 +12,7 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.recorder import Keep, Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.selection import Labels, Selection
+from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
 
@@ -49,6 +50,8 @@ def record(
             break
     else:
         raise nothing_seen(model, rung.tower, missing)
+    found = standings_of(model, inputs, rung.watched, wanted, sides, row)
+    calls = [found.settled(call) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
     place = "" if rung.tower.alone else rung.tower.name

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from attnscope.vocabulary import Kind, Route
+from attnscope.vocabulary import Kind, Route, Standing
 
 __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 
@@ -89,7 +89,8 @@ class Certificate:
 
     `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
     over the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what
-    the tolerance was derived from. Faults come smallest power first.
+    the tolerance was derived from. Faults come smallest power first. `positions` says whether each query and
+    key was seen to stand for the token at its place.
     """
 
     verdict: Verdict
@@ -100,6 +101,7 @@ class Certificate:
     precision: str
     faults: tuple[Fault, ...]
     reason: str = ""
+    positions: Standing = Standing.UNKNOWN
 
     @property
     def power(self) -> float:

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from attnscope.render.kit.numbers import counted, short
 from attnscope.results import Certificate, Verdict
+from attnscope.vocabulary import Standing
 
 GLYPHS = {
     Verdict.CERTIFIED: "✓",
@@ -22,6 +23,13 @@ STYLES = {
     Verdict.FAILED: "bold red",
 }
 
+_PLACES = {
+    Standing.OWN: "tokens in place",
+    Standing.MIXED: "tokens in place, mixed with others before",
+    Standing.UNKNOWN: "",
+    Standing.OTHER: "rows are not the tokens in their place: numbered",
+}
+
 
 def verdict_words(verdict: Verdict) -> str:
     """`✓ certified`; a failure is written in capitals."""
@@ -30,10 +38,10 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def certificate_line(certificate: Certificate) -> Text:
-    """One line without a line break: verdict, errors against tolerances, faults tried, what is open."""
+    """One line without a line break: verdict, what is open, errors against tolerances, faults, positions."""
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
-    rest = [phrase for phrase in (_reason(certificate), _errors(certificate), _faults(certificate)) if phrase]
-    return Text.assemble(line, " · ", " · ".join(rest))
+    told = (_reason(certificate), _errors(certificate), _faults(certificate), _PLACES[certificate.positions])
+    return Text.assemble(line, " · ", " · ".join(phrase for phrase in told if phrase))
 
 
 def certificate_words(certificate: Certificate) -> str:

@@ -18,6 +18,7 @@ def certificate(told: Certificate) -> dict[str, Value]:
         "verdict": told.verdict.value,
         "reason": told.reason,
         "precision": told.precision,
+        "positions": told.positions.value,
         **{name: getattr(told, name) for name in errors},
         "unseen": list(told.unseen),
         "faults": [asdict(fault) for fault in told.faults],

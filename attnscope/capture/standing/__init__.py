@@ -1,0 +1,1 @@
+"""Which token a position of a layer stands for: exchange tokens, and look at what changes."""

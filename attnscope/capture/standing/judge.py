@@ -1,0 +1,124 @@
+"""Whether position i of a layer stands for token i, as a run with some of the tokens exchanged tells.
+
+    standings = standings_of(model, inputs, rung.watched, layers, sides)
+    call = standings.settled(call)
+
+A layer hands its kernel a row of queries and a row of keys, and nothing says that the i-th of them is made
+of token i: code may sort its tokens first. So tokens are exchanged for others, a set of them at a time; with
+all attention muted, the queries and keys that change must be those of the exchanged tokens. It is what
+`attnscope.model.media.patches` does with the pixels of a picture.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attnscope.attention import AttentionCall
+from attnscope.capture.describe import Sides, numbered
+from attnscope.capture.standing.exchange import Exchanged, exchanged, runs
+from attnscope.capture.standing.muted import Seen, queries_and_keys
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import Site
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Standing
+
+_MOVED = 1e-3  # change of a query or key, relative to it, above which it is no rounding
+_REFUSALS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    InputError,
+)  # what a model may raise for a text that it cannot read: then nothing is known
+_UNKNOWN = Standing.UNKNOWN, Standing.UNKNOWN
+
+
+@dataclass(frozen=True, eq=False)
+class Standings:
+    """What was found of the queries and of the keys of every attention, by the module's path and its call."""
+
+    found: Mapping[tuple[str, int], tuple[Standing, Standing]]
+
+    def settled(self, call: AttentionCall) -> AttentionCall:
+        """The call with what is known of its positions, numbered where they are not the tokens they seem."""
+        queries, keys = self.found.get((call.module, call.call), _UNKNOWN)
+        if queries is Standing.OTHER:
+            call = replace(call, query_tokens=numbered(len(call.query_tokens)))
+        if keys is Standing.OTHER:
+            call = replace(call, key_tokens=numbered(len(call.key_tokens)))
+        return replace(call, standing=max(queries, keys, key=lambda each: each.rank))
+
+
+def standings_of(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    watched: Sequence[Site],
+    layers: Iterable[int] | None,
+    sides: Sides,
+    row: int = 0,
+) -> Standings:
+    """What can be told of the positions of the `watched` modules that serve one of `layers` (None: all).
+
+    The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
+    cannot be repeated. Nothing is known where it does not run on a changed text, and of positions that
+    are not called by the tokens of one text.
+    """
+    serving = None if layers is None else set(layers)
+    wanted = {site.module: site for site in watched if serving is None or serving & {*site.layers}}
+    texts = {"input_ids": sides.source, "decoder_input_ids": sides.target}
+    changed = exchanged(inputs, texts, model.config, row)
+    if not changed or not wanted:
+        return Standings({})
+    try:
+        pieces = [queries_and_keys(model, each, watched, wanted) for each in runs(inputs, changed, row)]
+    except _REFUSALS:
+        return Standings({})
+    found = {}
+    for place, pair in _joined(pieces).items():
+        site, number = wanted[place[0]], place[1]
+        tokens = sides.of(site.kind, pair[0].shape[2], pair[1].shape[2], site.tower)
+        expected = [_expected(side, changed.values()) for side in tokens]
+        found[site.path, number] = standing(pair[0], expected[0]), standing(pair[1], expected[1])
+    return Standings(found)
+
+
+def _joined(pieces: Sequence[Seen]) -> Seen:
+    """What was seen in all of the runs, one behind the other."""
+    first, *others = pieces
+    return {
+        place: (
+            torch.cat([piece[place][0] for piece in pieces]),
+            torch.cat([piece[place][1] for piece in pieces]),
+        )
+        for place in first
+        if all(place in other for other in others)
+    }
+
+
+def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set position"] | None:
+    """Which positions should change with each set, where they are called by the tokens of one text."""
+    return next((each.sets for each in changed if each.tokens is tokens), None)
+
+
+def standing(
+    rows: Float[Tensor, "run head position dim"], expected: Bool[Tensor, "set position"] | None
+) -> Standing:
+    """What queries (or keys) tell: of the text as it is, then with each set of tokens exchanged."""
+    if expected is None or rows.shape[0] != len(expected) + 1 or not expected.any():
+        return Standing.UNKNOWN
+    if not rows.isfinite().all():
+        return Standing.UNKNOWN
+    size = rows[0].abs().amax((0, 2)).clamp_min(torch.finfo(torch.float32).tiny)
+    moved = ((rows[1:] - rows[:1]).abs().amax((1, 3)) / size > _MOVED).cpu()
+    if torch.equal(moved, expected):
+        return Standing.OWN
+    if not (expected & ~moved).any():
+        return Standing.MIXED
+    return Standing.OTHER if (moved & ~expected).any() else Standing.UNKNOWN

@@ -1,0 +1,107 @@
+"""A run in which every attention answers zeros: then a position depends on other tokens by no attention."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.takeover import STAND_INS, KernelInputs
+from attnscope.capture.trace.operations import operation
+from attnscope.capture.trace.tracer import TracedAttention, traced
+from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.results import Route
+
+Seen = dict[tuple[nn.Module, int], tuple[Tensor, Tensor]]
+_ATTENDS = ("softmax", "scaled_dot_product_attention")
+
+
+class _Enough(Exception):
+    """Raised inside the forward pass once every layer that was asked for has been seen."""
+
+
+def queries_and_keys(
+    model: nn.Module, inputs: Mapping[str, Any], watched: Sequence[Site], wanted: Mapping[nn.Module, Site]
+) -> Seen:
+    """What the wanted modules hand over as `batch head position dim`, by module and call, in a muted run."""
+    seen: Seen = {}
+    with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen):
+        model(**inputs)
+    return seen
+
+
+@contextmanager
+def _muted(
+    model: nn.Module, watched: Sequence[Site], wanted: Mapping[nn.Module, Site], seen: Seen
+) -> Iterator[None]:
+    """While open, all attention answers zeros, and the wanted modules leave their query and key in `seen`."""
+    calls: Counter[nn.Module] = Counter()
+    forwards: Counter[nn.Module] = Counter()
+
+    def keep(module: nn.Module, query: Tensor, key: Tensor) -> None:
+        if module in wanted:
+            seen[module, calls[module]] = query.detach().float().clone(), key.detach().float().clone()
+        calls[module] += 1
+
+    def of_kernel(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        output, weights = given.answer()
+        keep(given.module, given.query, given.key)
+        return torch.zeros_like(output), weights
+
+    def of_trace(one: TracedAttention) -> None:
+        keep(one.module, one.query, one.key)
+
+    def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
+        forwards[module] += 1
+        if all(forwards[each] >= len(site.layers) for each, site in wanted.items()):
+            raise _Enough
+
+    route_of = {site.module: site.route for site in (*find_sites(model), *watched)}
+    by_route = {route: [each for each, its in route_of.items() if its is route] for route in Route}
+    with ExitStack() as stack:
+        for route, stand_in in STAND_INS.items():
+            if by_route[route]:
+                stack.enter_context(stand_in(by_route[route], of_kernel))
+        if by_route[Route.TRACED]:
+            stack.enter_context(_silence(by_route[Route.TRACED]))
+            stack.enter_context(traced(by_route[Route.TRACED], of_trace))
+        for module in wanted:
+            stack.callback(module.register_forward_hook(leave).remove)
+        yield
+
+
+@contextmanager
+def _silence(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """While open, softmaxes inside of `modules` answer zeros: weights that move nothing."""
+    silence = _Silence()
+    with ExitStack() as stack:
+        for module in modules:
+            stack.callback(module.register_forward_pre_hook(silence.enter).remove)
+            stack.callback(module.register_forward_hook(silence.leave, always_call=True).remove)
+        stack.enter_context(silence)
+        yield
+
+
+class _Silence(TorchFunctionMode):
+    """Puts zeros in the place of a softmax's result while it is `inside` of a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+
+    def enter(self, _module: nn.Module, _inputs: Any) -> None:
+        self.inside += 1
+
+    def leave(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
+        self.inside -= 1
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        attends = self.inside and isinstance(result, Tensor) and operation(function) in _ATTENDS
+        return torch.zeros_like(result) if attends else result

@@ -1,0 +1,191 @@
+"""That position i of a layer stands for token i is found out by changing tokens, and said."""
+
+import types
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import pytest
+import torch
+import transformers as hf
+from bypassing import bypassing
+from families import CONFIGS, sharp
+from torch import Tensor, nn
+
+from attnscope.capture import Selection, record
+from attnscope.capture.standing.exchange import sets_for
+from attnscope.capture.standing.judge import standing
+from attnscope.results import Kind
+from attnscope.verify import certify
+from attnscope.vocabulary import Standing
+
+OWN, MIXED, UNKNOWN, OTHER = Standing.OWN, Standing.MIXED, Standing.UNKNOWN, Standing.OTHER
+SMALL = {"vocab_size": 97, "hidden_size": 24, "num_attention_heads": 4, "num_hidden_layers": 3}
+
+
+def ids(length: int = 11, batch: int = 1, seed: int = 5) -> Tensor:
+    return torch.randint(7, 90, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+def bert(**changes: Any) -> hf.BertModel:
+    torch.manual_seed(2)
+    config = hf.BertConfig(**SMALL, intermediate_size=30, **changes)
+    return hf.BertModel._from_config(config, attn_implementation="eager").eval()
+
+
+def reads_in_order(module: nn.Module, order: Callable[[int], list[int]]) -> None:
+    """Makes an attention module read its tokens in another order, and put its answers back in place."""
+    forward = module.forward
+
+    def permuted(self: nn.Module, hidden_states: Tensor, *others: Any, **named: Any) -> Any:
+        there = torch.tensor(order(hidden_states.shape[1]))
+        output, *rest = forward(hidden_states[:, there], *others, **named)
+        return (output[:, there.argsort()], *rest)
+
+    module.forward = types.MethodType(permuted, module)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 20, 93])
+def test_every_token_is_in_half_of_the_sets_and_no_two_in_the_same(count: int) -> None:
+    sets = sets_for(count)
+    assert sets.sum(0).tolist() == [len(sets) // 2] * count
+    codes = [tuple(column.tolist()) for column in sets.T]
+    assert len(set(codes)) == count
+    for one, other in combinations(codes[:12], 2):  # what reads two tokens is in more sets than any one is
+        assert sum(a or b for a, b in zip(one, other, strict=True)) > len(sets) // 2
+
+
+@pytest.mark.parametrize("family", [name for name in CONFIGS if name != "t5"])
+def test_in_ordinary_models_every_position_is_its_token(family: str) -> None:
+    captured = record(sharp(family), {"input_ids": ids()})
+    assert {call.standing for call in captured.calls} == {OWN}
+    assert certify(captured.calls[-1], 0).positions is OWN
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda n: list(range(n))[::-1],
+        lambda n: [*range(1, n), 0],
+        lambda n: [1, 0, *range(2, n)],
+        lambda n: [*range(n - 2), n - 1, n - 2],
+    ],
+    ids=["reversed", "rolled", "first two exchanged", "last two exchanged"],
+)
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+def test_a_layer_that_reads_its_tokens_in_another_order_is_numbered(order: Any, kernel: str) -> None:
+    model = bert()
+    model.config._attn_implementation = kernel
+    reads_in_order(model.encoder.layer[1].attention.self, order)
+    captured = record(model, {"input_ids": ids()})
+    assert [call.standing for call in captured.calls] == [OWN, OTHER, OWN]
+    plain, moved, _ = captured.calls
+    assert plain.query_tokens.labels == tuple(str(each) for each in ids()[0].tolist())
+    assert moved.query_tokens.labels == moved.key_tokens.labels == tuple(map(str, range(11)))
+    assert certify(moved, 2).positions is OTHER
+    assert "they are numbered" in captured.notes(1)[0]
+    assert captured.notes(0) == captured.notes(2) == ()
+
+
+def test_tokens_sorted_before_the_first_layer_are_found_in_every_layer() -> None:
+    model = bert()
+    embeddings = model.embeddings.forward
+
+    def sorted_by_size(self: nn.Module, *given: Any, **named: Any) -> Tensor:
+        made = embeddings(*given, **named)
+        return made[:, made[0].norm(dim=-1).argsort()]
+
+    model.embeddings.forward = types.MethodType(sorted_by_size, model.embeddings)
+    captured = record(model, {"input_ids": ids()}, Selection(layers=[2]))
+    assert captured.calls[0].standing is not OWN
+
+
+def test_a_position_that_also_reads_its_neighbour_is_called_mixed() -> None:
+    model = bert()
+    embeddings = model.embeddings.forward
+
+    def smeared(self: nn.Module, *given: Any, **named: Any) -> Tensor:
+        made = embeddings(*given, **named)
+        return made + 0.5 * made.roll(1, dims=1)
+
+    model.embeddings.forward = types.MethodType(smeared, model.embeddings)
+    captured = record(model, {"input_ids": ids()})
+    assert [call.standing for call in captured.calls] == [MIXED] * 3
+    assert captured.calls[0].query_tokens.labels[0] == str(int(ids()[0, 0]))
+
+
+@pytest.mark.parametrize("name", ["bloom", "deberta", "mpnet", "gptj"])
+def test_models_that_are_traced_are_told_too(name: str) -> None:
+    model, inputs = bypassing(name)
+    captured = record(model, inputs)
+    assert {call.standing for call in captured.calls} == {OWN}
+
+
+def test_a_row_of_a_padded_batch_is_told_by_itself() -> None:
+    mask = torch.ones(3, 9, dtype=torch.long)
+    mask[1, -3:] = 0
+    captured = record(bert(), {"input_ids": ids(9, 3), "attention_mask": mask}, Selection(row=1))
+    assert {call.standing for call in captured.calls} == {OWN}
+
+
+@pytest.mark.parametrize("length", [101, 400, 1100])
+def test_of_a_long_text_halves_tell_an_order_that_is_not_that_of_the_text(length: int) -> None:
+    model = bert(max_position_embeddings=1200)
+    reads_in_order(model.encoder.layer[0].attention.self, lambda n: list(range(n))[::-1])
+    captured = record(model, {"input_ids": ids(length)}, Selection(layers=[0, 1], heads=[0]))
+    assert [call.standing for call in captured.calls] == [OTHER, OWN]
+
+
+def test_nothing_is_claimed_of_a_model_whose_queries_do_not_depend_on_the_text() -> None:
+    model = bert()
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) and module.num_embeddings == 97:
+            module.weight.data.zero_()
+    captured = record(model, {"input_ids": ids()})
+    assert {call.standing for call in captured.calls} == {UNKNOWN}
+
+
+def test_the_model_and_its_answer_are_as_they_were() -> None:
+    model, inputs = bert(), {"input_ids": ids()}
+    with torch.no_grad():
+        before = model(**inputs).last_hidden_state
+        record(model, inputs)
+        after = model(**inputs).last_hidden_state
+    assert torch.equal(before, after)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert torch.equal(inputs["input_ids"], ids())
+
+
+def test_rows_are_judged_by_what_moves_with_which_set() -> None:
+    sets = torch.tensor([[True, False, True], [False, True, True], [True, True, False]])
+    still = torch.ones(1, 2, 3, 5)
+
+    def moving(pattern: list[list[int]]) -> Tensor:
+        return torch.cat([still, still + torch.tensor(pattern)[:, None, :, None]])
+
+    assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]), sets) is OWN
+    assert standing(moving([[1, 1, 1], [0, 1, 1], [1, 1, 0]]), sets) is MIXED
+    assert standing(moving([[0, 1, 1], [1, 0, 1], [1, 1, 0]]), sets) is OTHER
+    assert standing(moving([[0, 0, 0], [0, 0, 0], [0, 0, 0]]), sets) is UNKNOWN
+    assert (
+        standing(moving([[0, 0, 1], [0, 1, 1], [1, 1, 0]]), sets) is UNKNOWN
+    )  # one that did not answer once
+    assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]) / 0, sets) is UNKNOWN
+    assert standing(moving([[1, 0, 1], [0, 1, 1]]), sets) is UNKNOWN  # fewer runs than sets
+    assert standing(still.expand(4, -1, -1, -1), None) is UNKNOWN
+
+
+def test_cross_attention_stands_between_the_two_texts() -> None:
+    torch.manual_seed(4)
+    config = hf.BartConfig(
+        vocab_size=97, d_model=24, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=6, encoder_ffn_dim=30, decoder_ffn_dim=30, max_position_embeddings=40,
+    )  # fmt: skip
+    model = hf.BartModel._from_config(config, attn_implementation="eager").eval()
+    inputs = {"input_ids": ids(9), "decoder_input_ids": ids(7, seed=8)}
+    assert {c.standing for c in record(model, inputs, Selection(kind=Kind.CROSS)).calls} == {OWN}
+    model.encoder.layernorm_embedding.register_forward_hook(lambda module, given, made: made.flip(1))
+    crossing = record(model, inputs, Selection(kind=Kind.CROSS)).calls
+    assert {call.standing for call in crossing} == {OTHER}
+    assert crossing[0].query_tokens.ids == tuple(ids(7, seed=8)[0].tolist())
+    assert crossing[0].key_tokens.labels == tuple(map(str, range(9)))
