@@ -1,6 +1,6 @@
 """A run in which every attention answers zeros: then a position depends on other tokens by no attention."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -42,21 +42,29 @@ def _muted(
     calls: Counter[nn.Module] = Counter()
     forwards: Counter[nn.Module] = Counter()
 
-    def keep(module: nn.Module, query: Tensor, key: Tensor) -> None:
+    handed: dict[nn.Module, list[tuple[object, Tensor, Tensor]]] = defaultdict(list)
+
+    def keep(source: object, module: nn.Module, query: Tensor, key: Tensor) -> None:
         if module in wanted:
-            seen[module, calls[module]] = query.detach().float().clone(), key.detach().float().clone()
-        calls[module] += 1
+            pair = query.detach().float().clone(), key.detach().float().clone()
+            handed[module].append((source, *pair))
 
     def of_kernel(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         output, weights = given.answer()
-        keep(given.module, given.query, given.key)
+        keep(given, given.module, given.query, given.key)
         return torch.zeros_like(output), weights
 
     def of_trace(one: TracedAttention) -> None:
-        keep(one.module, one.query, one.key)
+        keep(one, one.module, one.query, one.key)
+
+    def taken_back(one: TracedAttention) -> None:
+        handed[one.module] = [each for each in handed[one.module] if each[0] is not one]
 
     def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
         forwards[module] += 1
+        for _source, *pair in handed.pop(module, []):
+            seen[module, calls[module]] = pair[0], pair[1]
+            calls[module] += 1
         if all(forwards[each] >= len(site.layers) for each, site in wanted.items()):
             raise _Enough
 
@@ -68,7 +76,7 @@ def _muted(
                 stack.enter_context(stand_in(by_route[route], of_kernel))
         if by_route[Route.TRACED]:
             stack.enter_context(_silence(by_route[Route.TRACED]))
-            stack.enter_context(traced(by_route[Route.TRACED], of_trace))
+            stack.enter_context(traced(by_route[Route.TRACED], of_trace, taken_back=taken_back))
         for module in wanted:
             stack.callback(module.register_forward_hook(leave).remove)
         yield
