@@ -158,7 +158,7 @@ class Capture:
         mine = [call for call in self.calls if call.layer == layer]
         if mine and mine[0].standing is Standing.OTHER:
             return (
-                "its rows are not the tokens in their place, as exchanging tokens shows: they are numbered",
+                f"rows of L{layer} are not the tokens in their place, as exchanging tokens shows: numbered",
             )
         read, tokens = sum(call.q.shape[1] for call in mine), len(self.provenance.token_ids)
         if len(mine) < 2 or mine[0].kind is not Kind.ENCODER or read >= tokens:

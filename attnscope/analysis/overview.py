@@ -34,10 +34,11 @@ def measure_heads(
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
     links = [[strongest(each) for each in row] for row in weights]
+    labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
     return Overview(
         kind=calls[0].kind,
-        query_tokens=calls[0].query_tokens,
-        key_tokens=calls[0].key_tokens,
+        query_tokens=labelled.query_tokens,
+        key_tokens=labelled.key_tokens,
         scores=apply_measures(
             weights,
             measures,

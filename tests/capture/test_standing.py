@@ -12,6 +12,7 @@ from bypassing import bypassing
 from families import CONFIGS, sharp
 from torch import Tensor, nn
 
+from attnscope.analysis import measure_heads
 from attnscope.capture import Selection, record
 from attnscope.capture.standing.exchange import sets_for
 from attnscope.capture.standing.judge import standing
@@ -83,8 +84,9 @@ def test_a_layer_that_reads_its_tokens_in_another_order_is_numbered(order: Any, 
     assert plain.query_tokens.labels == tuple(str(each) for each in ids()[0].tolist())
     assert moved.query_tokens.labels == moved.key_tokens.labels == tuple(map(str, range(11)))
     assert certify(moved, 2).positions is OTHER
-    assert "they are numbered" in captured.notes(1)[0]
+    assert "rows of L1 are not the tokens in their place" in captured.notes(1)[0]
     assert captured.notes(0) == captured.notes(2) == ()
+    assert measure_heads(captured).query_tokens.labels == tuple(map(str, range(11)))
 
 
 def test_tokens_sorted_before_the_first_layer_are_found_in_every_layer() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import made_results as made
 import numpy as np
@@ -22,6 +23,7 @@ from attnscope.render.screen import (
     verification,
 )
 from attnscope.results import Verdict
+from attnscope.vocabulary import Standing
 
 LONG = [f"w{i}" for i in range(70)]
 GOLDEN = {
@@ -168,6 +170,20 @@ def test_a_verdict_is_told_by_word_and_glyph_and_not_by_colour_alone(verdict: Ve
     assert not line.plain[0].isalnum()
     assert "\n" not in line.plain
     assert_golden(f"certificate_{verdict.value}", printed(line))
+
+
+@pytest.mark.parametrize(
+    ("standing", "told"),
+    [
+        (Standing.OWN, " · tokens in place"),
+        (Standing.MIXED, " · tokens in place, mixed with others before"),
+        (Standing.OTHER, " · rows are not the tokens in their place: numbered"),
+    ],
+)
+def test_a_certificate_says_whose_rows_they_are(standing: Standing, told: str) -> None:
+    certificate = made.certificate(Verdict.CERTIFIED)
+    plain = certificate_line(certificate).plain
+    assert certificate_line(replace(certificate, positions=standing)).plain == plain + told
 
 
 def test_a_failed_certificate_looks_failed() -> None:
