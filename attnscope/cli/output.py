@@ -83,7 +83,7 @@ class Output:
         if self.verbose:
             self.notice(text)
 
-    def _warned(self, message: Warning | str, category: type[Warning], *_: object) -> None:
+    def _warned(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         """What a library warns of is about its own use: told under -v, in place of lines between ours."""
         text = one_line(message) if isinstance(message, Warning) else message
         self.detail(f"{category.__name__}: {text}")
