@@ -109,6 +109,7 @@ def test_a_head_and_a_pooler_that_are_not_needed_are_no_noise(
     folder = tiny_bert(tmp_path / "m", head)
     adding(folder, "bert.embeddings.position_ids", "cls.seq_relationship.weight", "classifier.0.weight")
     adding(folder, "bert.pooler.dense.weight", shape=(WIDTH, WIDTH))
+    adding(folder, "bert.encoder.lm_head.weight")  # as of a language model that is a part of another
     assert loaded(folder).unread == ()
     assert loaded(folder, layers=2).unread == ()
     assert load_with_head(opened(folder)).unread == ()
