@@ -102,6 +102,13 @@ def test_a_mask_that_was_traced_is_kept_where_it_forbids_something_to_the_entry(
     assert torch.equal(traced(2, allowed=allowed).allowed, allowed[2].expand(1, QUERIES, KEYS))
 
 
+def test_of_two_entries_that_were_traced_each_has_its_own_mask():
+    allowed = torch.ones(2, 1, 1, KEYS, dtype=torch.bool)
+    allowed[0, ..., 1] = allowed[1, ..., 2] = False
+    for entry in (0, 1):
+        assert torch.equal(traced(entry, allowed=allowed).allowed, allowed[entry].expand(1, QUERIES, KEYS))
+
+
 def test_a_remainder_and_weights_that_were_changed_go_along():
     rest, met = drawn(1, HEADS, QUERIES, KEYS), drawn(BATCH, HEADS, QUERIES, KEYS, seed=6)
     call = traced(1, heads=[-1], remainder=rest, reweighted=met, blended=True)

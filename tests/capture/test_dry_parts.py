@@ -87,6 +87,16 @@ def test_what_the_fused_kernel_is_given_says_it_all_with_or_without_blocks() -> 
     ]
 
 
+def test_a_product_that_adds_something_is_told_by_its_last_two_operands() -> None:
+    products, query, key = Products(), empty(HEADS, QUERIES, DIM), empty(HEADS, DIM, KEYS)
+    bias, value = empty(HEADS, QUERIES, KEYS), empty(HEADS, KEYS, VALUE_DIM)
+    scores = torch.baddbmm(bias, query, key)
+    products.after(torch.baddbmm, (bias, query, key), {}, scores)
+    products.after(torch.softmax, (scores, -1), {}, scores)
+    (told,) = products.after(torch.bmm, (scores, value), {}, scores @ value)
+    assert told == Shapes(1, HEADS, HEADS, QUERIES, KEYS, DIM, VALUE_DIM)
+
+
 def test_products_without_a_softmax_or_of_other_sizes_are_no_attention() -> None:
     products = Products(HEADS)
     query, key = empty(BLOCKS, HEADS, QUERIES, DIM), empty(BLOCKS, HEADS, DIM, KEYS)
@@ -127,6 +137,7 @@ def test_a_window_wider_than_any_text_is_none_and_so_is_a_rule_that_allows_nothi
 
 def test_a_window_that_depends_on_the_query_is_none() -> None:
     assert window_of(lambda _b, _h, query, key: query // 8 == key // 8) is None
+    assert window_of(lambda _b, _h, query, key: query - key < 4 + query % 2) is None
 
 
 def test_what_is_no_mask_or_has_no_rule_is_not_noted() -> None:
