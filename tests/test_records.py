@@ -9,6 +9,7 @@ import pytest
 import attnscope.capture
 
 BY_VALUE = {"Selection", "Sides", "Layout", "DryCall", "Shapes"}  # numbers, names and tokens
+KEPT_UP = {"Trail"}  # of what becomes of an answer, noted as it happens
 
 
 def records() -> list[type]:
@@ -27,6 +28,9 @@ def records() -> list[type]:
 @pytest.mark.parametrize("record", records(), ids=lambda record: record.__name__)
 def test_a_record_cannot_be_changed_once_it_is_made(record):
     made, field = object.__new__(record), dataclasses.fields(record)[0].name
+    if record.__name__ in KEPT_UP:
+        setattr(made, field, None)
+        return
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(made, field, None)
 
