@@ -9,7 +9,7 @@ import pytest
 import attnscope.capture
 
 BY_VALUE = {"Selection", "Sides", "Layout", "DryCall", "Shapes"}  # numbers, names and tokens
-KEPT_UP = {"Trail"}  # of what becomes of an answer, noted as it happens
+KEPT_UP = {"Trail", "_Seen"}  # what becomes of an answer, what is seen of a run: noted as it happens
 
 
 def records() -> list[type]:
