@@ -46,7 +46,7 @@ def reads_in_order(module: nn.Module, order: Callable[[int], list[int]]) -> None
     module.forward = types.MethodType(permuted, module)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 20, 93])
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 20, 51])
 def test_every_token_is_in_half_of_the_sets_and_no_two_in_the_same(count: int) -> None:
     sets = sets_for(count)
     assert sets.sum(0).tolist() == [len(sets) // 2] * count
@@ -130,7 +130,7 @@ def test_a_row_of_a_padded_batch_is_told_by_itself() -> None:
     assert {call.standing for call in captured.calls} == {OWN}
 
 
-@pytest.mark.parametrize("length", [101, 400, 1100])
+@pytest.mark.parametrize("length", [61, 170, 1100])
 def test_of_a_long_text_halves_tell_an_order_that_is_not_that_of_the_text(length: int) -> None:
     model = bert(max_position_embeddings=1200)
     reads_in_order(model.encoder.layer[0].attention.self, lambda n: list(range(n))[::-1])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attnscope.tokens import Tokens
 
-_AT_ONCE = 1024  # tokens in all sets together; of a longer text fewer sets are tried, halves drawn at random
+_AT_ONCE = 512  # tokens in all sets together; of a longer text fewer sets are tried, halves drawn at random
 _ORDINARY = {"bos", "eos", "sep", "cls", "mask", "unk", "decoder_start", "forced_bos", "forced_eos"}
 _ENDS = ("_token_id", "_token_index")
 
