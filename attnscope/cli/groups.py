@@ -3,13 +3,13 @@
 Each is the session's own request with an option for every field, so that it is checked there.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.cli.panels import SHOWN
+from attnscope.cli.streams import read_input
 from attnscope.errors import InputError
 from attnscope.session import request
 
@@ -197,8 +197,7 @@ def given(text: str | None) -> str | None:
 
 
 def _standard_input() -> str:
-    raw = sys.stdin.buffer.read() if sys.stdin else b""
-    return raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    return read_input().decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 def decoded(text: str) -> str:

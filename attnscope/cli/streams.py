@@ -1,4 +1,4 @@
-"""Standard output and standard error, which may be closed, full, or read by nobody.
+"""The standard streams, which may be closed, full, read by nobody or not to be read.
 
 What cannot be written to standard output is an error. A notice that nobody can read ends nothing: what cannot
 be written to standard error is lost.
@@ -58,8 +58,16 @@ class Results(Narration):
         raise InputError(f"cannot write the output: {error.strerror}") from error
 
 
+def read_input(most: int = -1) -> bytes:
+    """What stands on standard input, so many bytes of it at most; nothing where that is closed."""
+    try:
+        return bytes(sys.stdin.buffer.read(most)) if sys.stdin else b""
+    except OSError as error:
+        raise InputError(f"cannot read standard input: {error.strerror}") from error
+
+
 def guard() -> None:
-    """Put both in place of Python's own; what is closed is opened upon nothing."""
+    """Put output and error in place of Python's own; what is closed is opened upon nothing."""
     _occupy()
     sys.stdout = _guarded(sys.stdout, 1, Results)
     sys.stderr = _guarded(sys.stderr, 2, Narration)

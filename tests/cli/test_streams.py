@@ -101,3 +101,14 @@ def test_a_current_folder_that_was_deleted_is_one_line(tmp_path: Path) -> None:
         assert done.stderr == (
             "attnscope: cannot work in the current folder: No such file or directory: go to another one\n"
         )
+
+
+def test_an_input_that_cannot_be_read_is_one_line() -> None:
+    for arguments in (["heads", "-", "-m", "demo"], ["sdpa", "-"]):
+        with open(os.devnull, "w") as unreadable:
+            done = subprocess.run(
+                [sys.executable, "-m", "attnscope", *arguments],
+                stdin=unreadable, capture_output=True, text=True, env=ENVIRONMENT, check=False,
+            )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "attnscope: cannot read standard input: Bad file descriptor\n"

@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.cli.arrays.typed import given
+from attnscope.cli.streams import read_input
 from attnscope.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def read_arrays(
     if packed:
         found: Any = _archive(path)
     elif name == "standard input":
-        found = _json(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", name)
+        found = _json(read_input(LARGEST + 1), name)
     elif path.suffix.lower() == ".json":
         found = _json(_content(path), name)
     else:
