@@ -16,10 +16,11 @@ from .invocation import Invocation, Outcome, Stream
 DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
 REFUSED = {2, 3, 4, 5, 130}
 PREFIX, NOTE = "attnscope: ", "note: "
-NOT_OURS = ("libgomp: ",)  # on a variable of its own that is no number, before any code of ours can run
+# said before any code of ours can run, of a variable of their own that says nothing they know
+NOT_OURS = ("libgomp: ", "Invalid -W option ignored: ")
 NOT_OUR_FOLDERS = ("torchinductor_",)  # torch's own cache, which it keeps from one run to the next
 RAW = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

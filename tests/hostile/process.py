@@ -17,7 +17,7 @@ from .child import become, entry_point
 from .invocation import Invocation, Outcome
 from .place import Place, paths_in
 
-SECONDS, PATIENCE, BYTES = 60, 240, 5 << 30  # of processor time, of waiting, of memory: no more than these
+SECONDS, PATIENCE, BYTES = 60, 60, 5 << 30  # of processor time, of doing nothing, of memory: no more
 
 
 def warm_up(place: Place, first: Iterable[Invocation] = ()) -> None:
@@ -86,7 +86,7 @@ def run(invocation: Invocation, place: Place, loaded: Path | None = None) -> Out
 
 def _watch(child: int, interrupt: float | None) -> tuple[int, str]:
     """The wait status, and the limit that the child was stopped by."""
-    start, checked = time.monotonic(), 0.0
+    start, checked, meter = time.monotonic(), 0.0, Meter(child)
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -97,24 +97,34 @@ def _watch(child: int, interrupt: float | None) -> tuple[int, str]:
             interrupt = None
         if now - checked > 0.1:
             checked = now
-            if limit := _beyond(child, now):
+            if limit := meter.beyond(now):
                 return _end(child), limit
         time.sleep(0.003 if now < 2 else 0.02)
 
 
-def _beyond(child: int, waited: float) -> str:
-    try:
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+class Meter:
+    """What a process has used so far, and since when nothing; that the machine is busy is no fault of it."""
+
+    def __init__(self, process: int) -> None:
+        self._file = Path(f"/proc/{process}/stat")
+        self._used, self._since = 0.0, 0.0
+
+    def beyond(self, now: float) -> str:
+        """The limit that it is beyond, `now` seconds after its start; empty where it is beyond none."""
+        try:
+            fields = self._file.read_text().rpartition(")")[2].split()
+        except OSError:
+            return ""
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        if used > self._used + 0.05:
+            self._used, self._since = used, now
+        if used > SECONDS:
+            return f"{SECONDS} s of processor time"
+        if now - self._since > PATIENCE:
+            return f"{PATIENCE} s of doing nothing"
+        if int(fields[21]) * os.sysconf("SC_PAGE_SIZE") > BYTES:
+            return f"{BYTES >> 30} GiB of memory"
         return ""
-    used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    if used > SECONDS:
-        return f"{SECONDS} s of processor time"
-    if waited > PATIENCE:
-        return f"{PATIENCE} s of waiting"
-    if int(fields[21]) * os.sysconf("SC_PAGE_SIZE") > BYTES:
-        return f"{BYTES >> 30} GiB of memory"
-    return ""
 
 
 def _end(child: int) -> int:

@@ -31,7 +31,6 @@ WARM: dict[str, tuple[str | None, ...]] = {
     "PYTHONIOENCODING": (
         "ascii",
         "latin-1",
-        "utf-16",
         "utf-8:strict",
         "ascii:strict",
         ":ignore",
@@ -70,7 +69,7 @@ COLD: dict[str, tuple[str | None, ...]] = {
     "PYTHONOPTIMIZE": ("2",),
     "PYTHONDONTWRITEBYTECODE": ("1",),
     "PYTORCH_ENABLE_MPS_FALLBACK": ("x",),
-    "TORCH_LOGS": ("nope", "+dynamo"),
+    "TORCH_LOGS": ("nope",),
     "TORCHDYNAMO_DISABLE": ("x",),
     "TOKENIZERS_PARALLELISM": ("nope", "true"),
     "XDG_CACHE_HOME": ("/dev/null", ""),
