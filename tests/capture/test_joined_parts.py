@@ -156,6 +156,15 @@ def test_the_last_step_can_be_taken_back_with_its_keys():
     assert found.weights[1].shape == (5, 5)
 
 
+def test_what_one_step_is_uncertain_about_the_text_is_too():
+    text, told = whole(), ("", "the first", "the second")
+    put = JoinedCall(step(text, 0, 4))
+    for said, (begin, end) in zip(told, STEPS, strict=True):
+        put.add(replace(step(text, begin, end), reservation=said))
+    assert put.call().reservation == "the first"
+    assert joined(text).call().reservation == ""
+
+
 def test_the_most_that_could_not_be_read_in_one_step_is_what_could_not_be_read():
     text = whole()
     put = JoinedCall(step(text, 0, 4))
@@ -239,11 +248,11 @@ def test_keys_that_were_dropped_before_they_were_seen_are_refused():
 
 
 @pytest.mark.parametrize("which", ["k", "v"])
-@pytest.mark.parametrize(("roundings", "refused"), [(31, False), (33, True)])
+@pytest.mark.parametrize(("roundings", "refused"), [(32, False), (32.5, True)])
 def test_keys_and_values_of_the_cache_may_change_by_rounding_alone(which, roundings, refused):
     text = whole()
     large = getattr(text, which).double().clone()
-    large[1, 0, 0] = -64.0  # the largest so far
+    large[1, 0, 0], large[0, 3, 2] = -64.0, 0  # the largest so far, and one whose change is exact
     text = replace(text, **{which: large})
     put = joined(text, last=1)
     later = step(text, 4, 5)
