@@ -246,10 +246,15 @@ def _joined(trail: Trail, call: _Call) -> Tensor | None:
 
 
 def _in_order(features: Tensor | None) -> bool:
-    """Whether heads and dimensions stand in the answer's order, along whatever axes."""
+    """Whether heads and dimensions stand in the answer's order, along whatever axes.
+
+    Of a matrix only the columns tell: its rows may be tokens times groups of heads, which a model that
+    routes its tokens to experts (JetMoE) sorts by expert.
+    """
     if features is None:
         return True
-    for axis in varying(features):
+    telling = varying(features) & ({1} if features.ndim == 2 else set(range(features.ndim)))
+    for axis in telling:
         steps = features.shape[axis] - 1
         here, there = features.narrow(axis, 0, steps), features.narrow(axis, 1, steps)
         if ((here > there) & (here >= 0) & (there >= 0)).any():
