@@ -145,6 +145,13 @@ def test_no_head_lies_outside_the_limits(name, keys):
         assert least - 1e-6 <= MEASURES[name](whole(head)) <= most + 1e-6
 
 
+def test_what_compares_places_is_positional_and_nothing_else():
+    positional = {name for name, measure in MEASURES.items() if measure.positional}
+    assert positional == {"distance", "self", "previous", "next"}
+    described = MeasureDescription(name="own", unit="weight", meaning="Some weight.")
+    assert not Measure(described, lambda tile: tile.weights.sum(-1)).positional
+
+
 def test_the_limits_are_those_that_some_row_reaches():
     limits = {"entropy": (0, math.log(5)), "distance": (0, 4)}
     for name, measure in MEASURES.items():

@@ -56,31 +56,47 @@ def main() -> None:
         "TOKENIZERS_PARALLELISM": "false",
     }.items():
         os.environ[name] = value
-    from tests.mutation.trial import Trial, copied, with_tests
+    from tests.mutation.reach import Reach
+    from tests.mutation.trial import Imported, Spliced, copied, with_tests
 
-    fates = known(options.log)
-    planned = plan(options, fates)
+    planned = plan(options, known(options.log))
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        root = copied(CHECKOUT, Path(folder))
+        log, kept = options.log or root / "outcomes.jsonl", root / "reach.json"
 
-    def work(session: Any) -> None:
-        trial = Trial(Path.cwd(), options.module, session, options.budget)
-        say(f"{len(planned)} mutants, {len(trial.reach.seconds)} tests")
-        for test in trial.reach.failed:
-            say(f"left out, since it fails without a change: {test}")
-        for module, mutant in planned:
+        def spliced(session: Any) -> None:
+            trial = Spliced(root, options.module, session, options.budget)
+            kept.write_text(trial.reach.to_json())
+            say(f"{len(planned)} mutants, {len(trial.reach.seconds)} tests")
+            for test in trial.reach.failed:
+                say(f"left out, since it fails without a change: {test}")
+            for module, mutant in planned:
+                attempt(trial, module, mutant, log)
+
+        def say(line: str) -> None:
+            print(line, file=screen, flush=True)
+
+        def attempt(trial: Any, module: str, mutant: Mutant, log: Path) -> None:
             start = time.monotonic()
             outcome = trial.outcome(module, mutant)
-            fates[module, *mutant.key] = outcome.fate
-            place = f"{module}:{mutant.line} {mutant.function}: {mutant.change}"
-            say(f"{outcome.fate:9} {time.monotonic() - start:6.1f}s  {place}  {outcome.test}")
-            keep(options.log, module, mutant, outcome)
+            if outcome is not None:
+                place = f"{module}:{mutant.line} {mutant.function}: {mutant.change}"
+                say(f"{outcome.fate:9} {time.monotonic() - start:6.1f}s  {place}  {outcome.test}")
+                keep(log, module, mutant, outcome)
 
-    def say(line: str) -> None:
-        print(line, file=screen, flush=True)
-
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder, os.fdopen(os.dup(1), "w") as screen:
-        with_tests(copied(CHECKOUT, Path(folder)), options.tests or TESTS, work)
-        os.chdir(CHECKOUT)
-    report(options.module, fates)
+        with os.fdopen(os.dup(1), "w") as screen:
+            if (child := os.fork()) == 0:
+                with_tests(root, options.tests or TESTS, spliced)
+                screen.flush()
+                os._exit(0)
+            if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+                raise SystemExit("the tests could not be asked")
+            done = known(log)
+            left = [each for each in plan(options, done) if done.get((each[0], *each[1].key)) is None]
+            trial = Imported(root, Reach.from_json(kept.read_text()), options.budget)
+            for module, mutant in left:
+                attempt(trial, module, mutant, log)
+        report(options.module, known(log))
 
 
 def plan(options: argparse.Namespace, fates: dict[Key, str]) -> list[tuple[str, Mutant]]:
@@ -97,11 +113,10 @@ def plan(options: argparse.Namespace, fates: dict[Key, str]) -> list[tuple[str, 
     return planned
 
 
-def keep(log: Path | None, module: str, mutant: Mutant, outcome: Any) -> None:
-    if log is not None:
-        told = {"module": module, "function": mutant.function, "change": mutant.change}
-        with log.open("a") as file:
-            file.write(json.dumps({**told, "fate": outcome.fate, "test": outcome.test}) + "\n")
+def keep(log: Path, module: str, mutant: Mutant, outcome: Any) -> None:
+    told = {"module": module, "function": mutant.function, "change": mutant.change}
+    with log.open("a") as file:
+        file.write(json.dumps({**told, "fate": outcome.fate, "test": outcome.test}) + "\n")
 
 
 def report(modules: list[str], fates: dict[Key, str]) -> None:
