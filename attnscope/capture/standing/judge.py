@@ -26,7 +26,7 @@ from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
-_MOVED = 1e-3  # change of a query or key, relative to it, above which it is no rounding
+_LEAST = 1e-5  # change of a query or key, relative to it, below which it is taken for rounding
 _REFUSALS = (
     RuntimeError,
     ValueError,
@@ -110,15 +110,29 @@ def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set
 def standing(
     rows: Float[Tensor, "run head position dim"], expected: Bool[Tensor, "set position"] | None
 ) -> Standing:
-    """What queries (or keys) tell: of the text as it is, then with each set of tokens exchanged."""
-    if expected is None or rows.shape[0] != len(expected) + 1 or not expected.any():
+    """What queries (or keys) tell: of the text as it is, with each set exchanged, and as it is again.
+
+    A single position that answers to nothing (as a sink may) can only be the one token that is left.
+    """
+    if expected is None or rows.shape[0] != len(expected) + 2 or not expected.any():
         return Standing.UNKNOWN
-    if not rows.isfinite().all():
+    moved = _moved(rows).cpu()
+    if not moved.any():
         return Standing.UNKNOWN
-    size = rows[0].abs().amax((0, 2)).clamp_min(torch.finfo(torch.float32).tiny)
-    moved = ((rows[1:] - rows[:1]).abs().amax((1, 3)) / size > _MOVED).cpu()
-    if torch.equal(moved, expected):
+    silent = expected.any(0) & ~moved.any(0)
+    if silent.sum() < 2 and torch.equal(moved, expected & ~silent):
         return Standing.OWN
     if not (expected & ~moved).any():
         return Standing.MIXED
     return Standing.OTHER if (moved & ~expected).any() else Standing.UNKNOWN
+
+
+def _moved(rows: Float[Tensor, "run head position dim"]) -> Bool[Tensor, "set position"]:
+    """Which positions changed by more than rounding: by more than those of the same text do at another place.
+
+    Nothing is said to have changed where a number is none.
+    """
+    size = rows[0].abs().float().amax((0, 2)).clamp_min(torch.finfo(torch.float32).tiny)
+    change = (rows[1:].float() - rows[0].float()).abs().amax((1, 3)) / size
+    least = max(_LEAST, 4 * torch.finfo(rows.dtype).eps, 10 * float(change[-1].max()))
+    return (change[:-1] > least) & bool(rows.isfinite().all())

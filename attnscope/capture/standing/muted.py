@@ -46,7 +46,7 @@ def _muted(
 
     def keep(source: object, module: nn.Module, query: Tensor, key: Tensor) -> None:
         if module in wanted:
-            pair = query.detach().float().clone(), key.detach().float().clone()
+            pair = query.detach().clone(), key.detach().clone()
             handed[module].append((source, *pair))
 
     def of_kernel(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
