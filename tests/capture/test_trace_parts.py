@@ -120,6 +120,12 @@ def test_an_einsum_of_another_kind_is_no_product_of_two_stacks(equation, shapes)
     assert multiplication("einsum", (equation, *(drawn(*shape) for shape in shapes)), {}) is None
 
 
+def test_an_einsum_of_one_operand_is_no_product_and_mixes_nothing():
+    for one in (drawn(2, 3), drawn(5, 3)):
+        assert multiplication("einsum", ("ij->ji", one), {}) is None
+        assert axes_mixed(("ij->ji", one), 0) is None
+
+
 def test_products_are_told_with_what_they_add_and_scale():
     one, other, bias = (
         drawn(BATCH, QUERIES, DIM),
@@ -166,6 +172,7 @@ def test_the_axis_of_a_softmax_is_counted_from_0_where_the_call_says_it():
         ("bhqk,hg->bqkg", 0, [(3, 4, 5, 7), (4, 4)], [0, 2, 3, 1], 3),
         ("...hqk,hg->...gqk", 0, [(3, 4, 5, 7), (4, 4)], [0, 1, 2, 3], 1),
         ("hg,...hqk->...gqk", 1, [(4, 4), (2, 3, 4, 5, 7)], [0, 1, 2, 3, 4], 2),
+        ("...hqk,...hg->...gqk", 0, [(3, 4, 5, 7), (4, 4)], [0, 1, 2, 3], 1),
     ],
 )
 def test_an_einsum_that_mixes_one_axis_by_a_square_matrix_tells_which(equation, side, shapes, order, axis):
@@ -238,6 +245,7 @@ def test_a_product_remembers_the_roots_of_its_last_two_operands():
     assert (made.given, made.learned) == (True, True)
     assert origin_of("add", (result, result), result, [made, bias]).products == made.products
     assert origin_of("linear", (result,), result, [made, right]).products == frozenset()
+    assert origin_of("matmul", (result,) * 2, result, [left, right]).products == made.products
     assert origin_of("matmul", (result,), result, [left]).products == frozenset()
 
 
@@ -363,6 +371,29 @@ def test_a_product_that_has_added_or_scaled_is_not_the_bare_product():
         assert part.factor == options.get("alpha", 1)
 
 
+def test_a_product_of_one_leading_axis_has_its_places_and_moves_alone():
+    made = multiplication("bmm", (drawn(BATCH, QUERIES, DIM), drawn(BATCH, DIM, KEYS)), {})
+    alone = product_scores(made, made.operands[0] @ made.operands[1], Origin(), (Origin(), Origin()))
+    places = alone.parts[0].product.places
+    assert [int(each[2, 4, 6]) for each in (places.lead, places.row, places.column)] == [2, 4, 6]
+    torch.testing.assert_close(evaluated(moved(alone, lambda tensor: tensor.mT)), evaluated(alone).mT)
+
+
+def test_two_factors_are_no_number():
+    tensor = drawn(2, 3)
+    scores = Scores(tensor.shape, (Part(tensor, 0, Origin()),))
+    torch.testing.assert_close(
+        evaluated(scaled(scores, torch.tensor([[2.0], [5.0]]))), tensor * torch.tensor([[2.0], [5.0]])
+    )
+
+
+def test_where_torch_counts_no_versions_there_is_none():
+    with torch.inference_mode():
+        assert version(torch.ones(1)) == 0
+    written = torch.ones(1)
+    assert version(written.add_(1).add_(1)) == 2
+
+
 def test_the_places_of_a_product_count_its_leading_index_rows_and_columns():
     places = places_of(torch.Size((2, 3)), 4, 5, torch.device("cpu"))
     for lead, row, column in ((0, 0, 0), (4, 3, 2), (5, 1, 4)):
@@ -416,6 +447,13 @@ def test_batch_and_heads_on_one_axis_are_told_by_shapes_of_before_or_by_the_head
     assert (layout.batch, layout.heads) == expected
 
 
+def test_batch_and_heads_on_one_axis_are_unfolded():
+    plain = drawn(3, 4, 5, 7)
+    layout = layout_of(torch.Size((12, 5, 7)), 1, 2, 4, [])
+    assert torch.equal(layout.arrange(plain.reshape(12, 5, 7)), plain)
+    assert torch.equal(layout.spread(plain), plain.reshape(12, 5, 7))
+
+
 def test_scores_without_a_leading_axis_are_of_one_head():
     assert layout_of(torch.Size((5, 7)), 0, 1, None, []) == Layout((0, 1), (), 1, 1)
     windows = layout_of(torch.Size((2, 6, 3, 5, 7)), 3, 4, 3, [])
@@ -433,6 +471,8 @@ def test_the_axis_of_the_queries_is_that_of_the_rows_and_roles_may_be_exchanged(
     assert query_axis(turned, 0) == (2, False)
     one_row = places_of(torch.Size((2,)), 1, 5, torch.device("cpu"))
     assert query_axis(one_row, 2) == (1, False)
+    windows = places.moved(lambda tensor: tensor.reshape(2, 2, 2, 5))
+    assert query_axis(windows, 3) is None
     folded = places.moved(lambda tensor: tensor.reshape(8, 5))
     assert query_axis(folded, 1) is None
 
@@ -480,13 +520,14 @@ def test_one_cell_that_is_off_makes_a_remainder_of_just_that(monkeypatch, cells,
     assert rest.abs().max() < 1e-6
 
 
-@pytest.mark.parametrize(("off", "kept"), [(0.9, True), (1.1, False)])
+@pytest.mark.parametrize(("off", "kept"), [(0.97, True), (1.01, False)])
 def test_what_is_rounding_is_told_by_the_size_of_what_adds_up(off, kept):
     query, key = torch.full((1, 1, 1, 4), 3.0), torch.full((1, 1, 2, 4), -5.0)
+    key[0, 0, 1] = -2.5
     bias, shift = torch.tensor([[[[7.0, -11.0]]]]), torch.tensor([[[[-13.0]]]])
     plain = {"query": query, "key": key, "scale": -0.5, "softcap": None, "shifts": (shift,)}
     parts, _ = logits_of(**plain, terms=(("bias", bias),))
-    exact = torch.tensor([[[[30.0 + 7 - 13, 30 - 11 - 13]]]], dtype=torch.float64)
+    exact = torch.tensor([[[[30.0 + 7 - 13, 15 - 11 - 13]]]], dtype=torch.float64)
     size = 6 * 10 * 0.5 + 11 + 13  # |q| |k| |scale|, the largest of each term
     exact[..., 1] += off * 2 * 2**-23 * (1 + size)
     epsilon_of_query = completed(parts, exact)
@@ -499,10 +540,45 @@ def test_a_pair_that_counts_as_forbidden_and_has_weight_is_in_the_remainder():
     heavy = completed(parts, logits)  # the model has forbidden nothing
     assert heavy.remainder is not None
     assert heavy.allowed is None
-    low = logits.masked_fill(~allowed, -1001.0)
+    low = logits.masked_fill(~allowed, -1000.0)
     assert completed(parts, low) is parts
     not_low_enough = logits.masked_fill(~allowed, -999.0)
     assert completed(parts, not_low_enough).remainder is not None
+
+
+def test_what_was_forbidden_stays_so_beside_a_remainder_and_a_score_at_the_bound_is_forbidden():
+    allowed = ~torch.eye(QUERIES, KEYS).bool()[None, None]
+    parts, logits = logits_of(allowed=allowed)
+    logits = logits.masked_fill(~allowed, -2000.0)
+    logits[0, 0, 0, 1] += 1
+    logits[0, 0, 0, 2] = -1e4
+    found = completed(parts, logits)
+    expected = allowed.expand(BATCH, HEADS, -1, -1).clone()
+    expected[0, 0, 0, 2] = False
+    assert torch.equal(found.allowed.expand(BATCH, HEADS, -1, -1), expected)
+    assert found.remainder[0, 0, 0, 1] == pytest.approx(1, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "entries", "heads"), [(100, 3, 3), (60, 2, 3), (45, 1, 4), (25, 1, 2), (5, 1, 1)]
+)
+def test_logits_are_gone_through_in_stretches_of_so_many_cells(monkeypatch, cells, entries, heads):
+    monkeypatch.setattr(check, "_CELLS_AT_ONCE", cells)
+    found = list(check._stretches(torch.empty(5, 3, 2, 5)))
+    assert found == [
+        (slice(entry, entry + entries), slice(head, head + heads))
+        for entry in range(0, 5, entries)
+        for head in range(0, 3, heads)
+    ]
+
+
+def test_a_stretch_of_what_is_shared_is_all_of_it():
+    where = slice(1, 2), slice(0, 1)
+    for shape, expected in (((2, 2), (1, 1)), ((1, 2), (1, 1)), ((2, 1), (1, 1)), ((3, 4), (1, 1))):
+        tensor = drawn(*shape, QUERIES, KEYS)
+        part = check._part(tensor, where)
+        assert part.shape[:2] == expected
+        assert torch.equal(part[0, 0], tensor[1 if shape[0] > 1 else 0, 0])
 
 
 def test_what_is_no_number_in_the_logits_is_never_forbidden():
