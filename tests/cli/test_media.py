@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,35 @@ def test_a_message_does_not_name_all_of_many_positions(attnscope: Any, saved: An
     result = attnscope(*given, "--query", "door")
     assert "19 0.38s, ..., 47 0.94s, 48 0.96s, 49 0.98s\n" in result.stderr
     assert "30 0.60s" not in result.stderr
+
+
+def test_a_second_picture_that_lacks_its_size_is_one_line(attnscope: Any, saved: Any, tmp_path: Path) -> None:
+    damaged, picture = tmp_path / "a.tiff", Image.new("RGB", (40, 60))
+    picture.save(damaged, save_all=True, append_images=[picture])
+    content, width = damaged.read_bytes(), b"\x00\x01\x04\x00\x01\x00\x00\x00"  # its tag, type and count
+    assert content.count(width) == 2
+    damaged.write_bytes((b"\xfa\xff" + width[2:]).join(content.rsplit(width, 1)))
+    result = attnscope("heads", "--image", str(damaged), "-m", saved("vit"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"attnscope: cannot read picture '{damaged}': ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_model_that_hears_and_writes_needs_its_tokenizer(
+    attnscope: Any, saved: Any, tone: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "without"
+    shutil.copytree(saved("whisper"), folder)
+    for file in folder.glob("*"):
+        if file.name not in (
+            "config.json",
+            "generation_config.json",
+            "model.safetensors",
+            "preprocessor_config.json",
+        ):
+            file.unlink()
+    for arguments in (["verify"], ["predict"], ["heads", "--kind", "encoder"], ["heads", "--target", "what"]):
+        result = attnscope(*arguments, "--audio", tone, "-m", str(folder))
+        assert (result.exit_code, result.stdout) == (3, ""), arguments
+        assert "cannot read the tokenizer" in result.stderr
+        assert len([line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]) == 1

@@ -75,6 +75,9 @@ class Unreadable:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        raise self._error
+
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):
             raise AttributeError(attribute)

@@ -27,7 +27,7 @@ def tokenizer_for(
     except ModelUnavailableError as error:
         takes = inspect.signature(model_class.forward).parameters
         if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
-            return None
+            return Unreadable(error) if "decoder_input_ids" in takes else None
         refusal = ModelUnavailableError(f"{error}; token numbers need none (--ids)")
         if not words:
             return Unreadable(refusal)

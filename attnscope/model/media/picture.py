@@ -17,9 +17,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from transformers import AutoImageProcessor
 
-from attnscope.errors import InputError, ModelUnavailableError, one_line
-
-_UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
+from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 
 
 def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
@@ -36,7 +34,9 @@ def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
             frames = getattr(opened, "n_frames", 1)
             upright = ImageOps.exif_transpose(opened)
             upright.load()
-    except _UNREADABLE as error:
+    except Exception as error:  # whatever the library makes of a file that is not what it says it is
+        if is_out_of_memory(error):
+            raise
         why = "no format that is known" if isinstance(error, UnidentifiedImageError) else one_line(error)
         raise InputError(f"cannot read picture '{path}': {why}") from error
     notices = [f"'{path.name}' has {frames} pictures in it: the first is read"] if frames > 1 else []
