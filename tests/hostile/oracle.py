@@ -17,7 +17,7 @@ DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
 REFUSED = {2, 3, 4, 5, 130}
 PREFIX, NOTE = "attnscope: ", "note: "
 # said before any code of ours can run, of a variable of their own that says nothing they know
-NOT_OURS = ("libgomp: ", "Invalid -W option ignored: ")
+NOT_OURS = ("libgomp: ", "Invalid -W option ignored: ", "Unknown option TRANSFORMERS_VERBOSITY=")
 NOT_OUR_FOLDERS = ("torchinductor_",)  # torch's own cache, which it keeps from one run to the next
 RAW = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -126,8 +126,10 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     """Standard error: notices, and one line of error where there is one."""
     if invocation.stderr is not Stream.KEPT:
         return
-    lines = [line for line in _text(outcome.stderr).split("\n") if line.strip()]
+    lines = [line for line in COLOUR.sub("", _text(outcome.stderr)).split("\n") if line.strip()]
     ours = [line for line in lines if line.startswith(PREFIX)]
+    if invocation.interrupt is not None and len(ours) == 2 and ours[1] == f"{PREFIX}interrupted":
+        ours = ours[1:]  # the moment came between the line of a refusal and the end
     others = [line for line in lines if not line.startswith((PREFIX, NOTE, *NOT_OURS))]
     if others and not invocation.verbose and not (outcome.code == 2 and not invocation.argv):
         yield Finding(

@@ -1,6 +1,5 @@
 """Where invocations run: the current folder, a home, room for temporary files, and the plain environment."""
 
-import contextlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -61,8 +60,9 @@ def remove(folder: Path) -> None:
     elif folder.exists():
         for path, folders, _ in os.walk(folder):
             for name in folders:
-                with contextlib.suppress(OSError):
-                    os.chmod(os.path.join(path, name), 0o700, follow_symlinks=False)
+                inner = os.path.join(path, name)
+                if not os.path.islink(inner):
+                    os.chmod(inner, 0o700)
         shutil.rmtree(folder, ignore_errors=True)
 
 
