@@ -66,7 +66,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
         (nn.functional.softmax, "softmax", False),
         (partial(torch.add), "", False),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", None) or str(value).partition(" at ")[0],
 )
 def test_a_call_has_one_name_however_it_is_spelled_and_may_write_over_its_first_argument(
     function, name, writes
