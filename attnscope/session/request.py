@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
+from attnscope.model.source.address import check_environment
 from attnscope.session import selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
 
@@ -34,6 +35,7 @@ class ModelRequest:
     adapter: str | None = None
 
     def __post_init__(self) -> None:
+        check_environment()  # before the library is imported, which would trip over it
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
         if self.attention not in KERNELS:

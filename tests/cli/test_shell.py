@@ -8,6 +8,8 @@ import select
 import subprocess
 import sys
 
+import pytest
+
 TEXT = "I was watching the [MASK] when it opened."
 ATTNSCOPE = [sys.executable, "-m", "attnscope"]
 ONE = [*ATTNSCOPE, "heads", TEXT, "-m", "demo", "--layer", "3", "--head", "11"]
@@ -83,3 +85,19 @@ def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:
         command, capture_output=True, env={**OFFLINE, "PYTHONIOENCODING": "ascii"}, check=True
     )
     assert json.loads(done.stdout.decode("utf-8"))["query_texts"] == ["hello café"]
+
+
+@pytest.mark.parametrize(
+    "command", ["heads", "tsne", "predict", "compare", "report", "verify", "model", "sdpa"]
+)
+def test_seconds_that_are_no_number_end_every_command_in_one_line(command: str) -> None:
+    asked = {
+        "model": ["demo"],
+        "sdpa": ["--example", "theatre"],
+        "compare": ["a", "b", "--word", "1", "-m", "demo"],
+    }
+    arguments = [*ATTNSCOPE, command, *asked.get(command, ["a door", "-m", "demo"])]
+    environment = {**OFFLINE, "HF_HUB_ETAG_TIMEOUT": ""}
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "attnscope: HF_HUB_ETAG_TIMEOUT is not a number of seconds: '': such as 10\n"

@@ -9,12 +9,13 @@ from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 def work_through_theatre(head: str | None, listener: Listener) -> Worked:
     """The theatre sentence through one head of the bundled model, captured and certified."""
+    request = ModelRequest("demo")
     from attnscope.session.entering import read_inputs
     from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
 
     wanted = Wanted(layer=LAYER, head=HEAD if head is None else head)
     inputs = Inputs(SENTENCE)
-    opened = open_model(ModelRequest("demo"), inputs, wanted, Purpose.ATTENTION, listener)
+    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
     reading = read_inputs(opened, inputs, listener)
     if opened.chosen is None or not opened.chosen.one:
         raise InputError("--head: the theatre needs one head")
