@@ -76,8 +76,9 @@ def standings_of(
     changed = exchanged(inputs, texts, model.config, row)
     if not changed or not wanted:
         return Standings({})
+    times = {module: _runs_of(site, serving) for module, site in wanted.items()}
     try:
-        pieces = [queries_and_keys(model, each, watched, wanted) for each in runs(inputs, changed, row)]
+        pieces = [queries_and_keys(model, each, watched, times) for each in runs(inputs, changed, row)]
     except _REFUSALS:
         return Standings({})
     found = {}
@@ -87,6 +88,11 @@ def standings_of(
         expected = [_expected(side, changed.values()) for side in tokens]
         found[site.path, number] = standing(pair[0], expected[0]), standing(pair[1], expected[1])
     return Standings(found)
+
+
+def _runs_of(site: Site, layers: set[int] | None) -> int:
+    """How often a module runs until it has served the last of these layers; once where it serves only one."""
+    return max(i + 1 for i, layer in enumerate(site.layers) if layers is None or layer in layers)
 
 
 def _joined(pieces: Sequence[Seen]) -> Seen:

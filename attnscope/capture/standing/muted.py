@@ -25,9 +25,12 @@ class _Enough(Exception):
 
 
 def queries_and_keys(
-    model: nn.Module, inputs: Mapping[str, Any], watched: Sequence[Site], wanted: Mapping[nn.Module, Site]
+    model: nn.Module, inputs: Mapping[str, Any], watched: Sequence[Site], wanted: Mapping[nn.Module, int]
 ) -> Seen:
-    """What the wanted modules hand over as `batch head position dim`, by module and call, in a muted run."""
+    """What modules hand over as `batch head position dim`, by module and call, in a muted run.
+
+    The run ends when each of the `wanted` modules has been run as often as is wanted of it.
+    """
     seen: Seen = {}
     with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen):
         model(**inputs)
@@ -36,7 +39,7 @@ def queries_and_keys(
 
 @contextmanager
 def _muted(
-    model: nn.Module, watched: Sequence[Site], wanted: Mapping[nn.Module, Site], seen: Seen
+    model: nn.Module, watched: Sequence[Site], wanted: Mapping[nn.Module, int], seen: Seen
 ) -> Iterator[None]:
     """While open, all attention answers zeros, and the wanted modules leave their query and key in `seen`."""
     calls: Counter[nn.Module] = Counter()
@@ -65,7 +68,7 @@ def _muted(
         for _source, *pair in handed.pop(module, []):
             seen[module, calls[module]] = pair[0], pair[1]
             calls[module] += 1
-        if all(forwards[each] >= len(site.layers) for each, site in wanted.items()):
+        if all(forwards[each] >= times for each, times in wanted.items()):
             raise _Enough
 
     route_of = {site.module: site.route for site in (*find_sites(model), *watched)}
