@@ -363,7 +363,7 @@ def test_stranger_input_is_exit_code_2_too(
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"num_attention_heads": 0}, "cannot read config.json"),
+        ({"num_attention_heads": 0}, "can be built from its config.json"),
         ({"dtype": "nope"}, "cannot read config.json"),
         ({"intermediate_size": 40}, "by its config"),
     ],
