@@ -178,7 +178,7 @@ def test_a_users_own_function_is_called_through_and_not_replaced(place, registri
     else:
         ALL_ATTENTION_FUNCTIONS["sdpa"] = own_kernel
     captured = record(model, ids())
-    assert own_kernel.asked == 3
+    assert own_kernel.asked == 2 * 3  # once to read, once to try whose rows they are
     assert torch.equal(captured.calls[2].weights[5], eager_weights(sharp("bert"), ids())[2][0, 5])
 
 
