@@ -86,8 +86,9 @@ MIXED: dict[str, tuple[Meet, Callable[[OwnAttention, Tensor], Tensor]]] = {
 def test_the_output_is_the_product_with_the_values_and_the_verdict_partial(name, tokens):
     meet, mixing = MIXED[name]
     calls, made = read(meet, tokens)
-    assert len(calls) == len(made) == 3
-    for call, output in zip(calls, made, strict=True):
+    assert len(calls) == 3
+    assert len(made) == 2 * 3  # once to read, once to try whose rows they are
+    for call, output in zip(calls, made[:3], strict=True):
         certificate = certify(call, 4)
         assert certificate.verdict is Verdict.PARTIAL, certificate
         assert "before they meet the values" in certificate.reason
@@ -128,7 +129,7 @@ def test_values_that_are_mixed_before_the_weights_meet_them_are_not_those_of_the
         lambda own, w, v: w @ (own.constant.expand(1, 6, -1, -1) @ v),
     ):
         calls, made = read(mixed, tokens)
-        for call, output in zip(calls, made, strict=True):
+        for call, output in zip(calls, made[:3], strict=True):
             certificate = certify(call, 4)
             assert certificate.verdict is Verdict.PARTIAL, certificate
             assert "values" in certificate.reason

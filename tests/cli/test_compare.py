@@ -220,7 +220,7 @@ def test_any_text_is_shown_as_text(attnscope, text: str, tmp_path: Path) -> None
         ((RIVER, MONEY, "--word", "bank", "-l", "0", "--layer-b", "1"), "compare one thing at a time"),
         ((RIVER, MONEY, "--word", "bank", "--model-b", "demo"), "compare one thing at a time"),
         (("-", "-", "--word", "bank"), "only one of the two texts can come from standard input"),
-        ((RIVER, MONEY), "Missing option '--word'"),
+        ((RIVER, MONEY), "missing option '--word'"),
         (
             (RIVER, MONEY, "--word", "water"),
             "the second text: no token 'water' in the input: tokens are 0 [CLS]",

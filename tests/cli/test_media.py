@@ -163,7 +163,7 @@ def test_what_is_said_over_the_time_of_the_sound(attnscope: Any, saved: Any, ton
         ("hubert", ("--audio", "{square}"), "cannot read sound"),
         ("hubert", ("what",), "reads no text: give it a file with --audio"),
         ("vit", ("--image", "{square}", "--audio", "{tone}"), "--image and --audio: give one of the two"),
-        ("vit", (), "give a text to read, or a file with --image or --audio"),
+        ("vit", (), "give a text to read, token numbers with --ids, or a file with --image or --audio"),
         ("vit", ("--image", "{square}", "--query", "r9c9"), "no token 'r9c9' in the input"),
         ("vit", ("--image", "{square}", "--words"), "leave --words and --special out"),
         ("vit", ("--image", "{square}", "--show", "q"), "leave --show q out"),
