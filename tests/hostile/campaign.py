@@ -5,7 +5,6 @@ repeated alone. Every 20th runs twice, every 200th the second time in a process 
 """
 
 import json
-import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -65,7 +64,6 @@ class Campaign:
     def close(self) -> None:
         if not self._kept:
             remove(self._root)
-            shutil.rmtree(self._root, ignore_errors=True)
 
     def _first(self) -> Iterator[Invocation]:
         """Invocations that import what most others need."""

@@ -1,5 +1,6 @@
 """Where invocations run: the current folder, a home, room for temporary files, and the plain environment."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -54,16 +55,50 @@ class Place:
 
 
 def remove(folder: Path) -> None:
-    """The folder gone, also where something in it may not be entered."""
+    """The folder gone, also where something in it may not be entered, or is somebody else's.
+
+    Each owner takes away what is his: an administrator who may become another user need not be one who may change
+    that user's files (a container that lacks CAP_FOWNER).
+    """
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():
-        for path, folders, _ in os.walk(folder):
-            for name in folders:
-                inner = os.path.join(path, name)
-                if not os.path.islink(inner):
-                    os.chmod(inner, 0o700)
-        shutil.rmtree(folder, ignore_errors=True)
+        for owner in _owners(folder) - {os.geteuid()}:
+            _as_user(owner, folder)
+        _empty(folder)
+        shutil.rmtree(folder)
+
+
+def _owners(folder: Path) -> set[int]:
+    return {folder.stat().st_uid} | {(folder / path).lstat().st_uid for path in paths_in(folder)}
+
+
+def _as_user(user: int, folder: Path) -> None:
+    """Empty the folder in a process of that user."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(OSError):
+            os.setgroups([])
+            os.setresuid(user, user, user)
+            _empty(folder)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _empty(folder: Path) -> None:
+    """Take away what this user may take away."""
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            inner = os.path.join(path, name)
+            if not os.path.islink(inner):
+                with contextlib.suppress(PermissionError):
+                    os.chmod(inner, 0o777)  # so that the next owner can go in
+    for entry in list(os.scandir(folder)):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(PermissionError):
+                os.unlink(entry.path)
 
 
 def paths_in(folder: Path) -> Iterable[str]:

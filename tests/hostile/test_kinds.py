@@ -1,6 +1,10 @@
 """Invocation N of a seed is always the same, and every kind makes what it says."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -52,3 +56,23 @@ def test_every_kind_has_its_share() -> None:
     assert sum(share for _, share in KINDS.values()) == 100
     for name, (_, share) in KINDS.items():
         assert abs(drawn.count(name) / 30 - share) < 3, name
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs another user's folders"
+)
+@pytest.mark.parametrize("lost", ["-fowner", "-fowner,-dac_override,-dac_read_search"])
+def test_what_another_user_left_is_cleared_by_an_administrator_who_may_not_change_it(
+    lost: str, tmp_path: Path
+) -> None:
+    inner = tmp_path / "work" / "current" / "sub" / "dir"
+    inner.mkdir(parents=True)
+    (inner / "made.png").write_bytes(b"x")
+    for path in (inner.parent.parent, inner.parent, inner, inner / "made.png"):
+        os.chown(path, 65534, 65534)
+    inner.chmod(0)
+    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+        folder.chmod(0o755)  # pytest keeps others out
+    code = f"from tests.hostile.place import remove; from pathlib import Path; remove(Path({str(tmp_path / 'work')!r}))"
+    subprocess.run(["setpriv", f"--bounding-set={lost}", sys.executable, "-c", code], check=True)
+    assert not (tmp_path / "work").exists()
