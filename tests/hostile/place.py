@@ -57,8 +57,8 @@ class Place:
 def remove(folder: Path) -> None:
     """The folder gone, also where something in it may not be entered, or is somebody else's.
 
-    Each owner takes away what is his: an administrator who may become another user need not be one who may change
-    that user's files (a container that lacks CAP_FOWNER).
+    Each owner takes away what is his: an administrator who may become another user need not be one who may
+    change that user's files (a container that lacks CAP_FOWNER).
     """
     if folder.is_symlink() or folder.is_file():
         folder.unlink()

@@ -73,6 +73,7 @@ def test_what_another_user_left_is_cleared_by_an_administrator_who_may_not_chang
     inner.chmod(0)
     for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
         folder.chmod(0o755)  # pytest keeps others out
-    code = f"from tests.hostile.place import remove; from pathlib import Path; remove(Path({str(tmp_path / 'work')!r}))"
-    subprocess.run(["setpriv", f"--bounding-set={lost}", sys.executable, "-c", code], check=True)
+    code = "import sys, pathlib, tests.hostile.place as place; place.remove(pathlib.Path(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path / "work")]
+    subprocess.run(["setpriv", f"--bounding-set={lost}", *command], check=True)
     assert not (tmp_path / "work").exists()
