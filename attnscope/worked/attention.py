@@ -13,6 +13,7 @@ from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
 from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
 from attnscope.worked.cells import product_cell, quotient_cell, softmax_cell, tanh_cell
 from attnscope.worked.proof import LOOP, TORCH, prove_additive, prove_dot
+from attnscope.worked.same import excused, same_products, same_without_tanh
 from attnscope.worked.shapes import named, squares
 
 FORMULAS = {
@@ -53,6 +54,8 @@ def work_out(
     else:
         made, stages, proof = _dot(found, allowed, scoring)
     _refuse_overflow(stages)
+    against, certificate = proof
+    certificate, same = excused(certificate, _same(found, allowed, scoring, certificate))
     steps += made + _answered(found, stages, allowed, scaled=scoring is Scoring.SCALED_DOT)
     if "wo" in found:
         steps.append(_back(steps[-1].matrix, found["wo"]))
@@ -68,9 +71,9 @@ def work_out(
         steps=tuple(steps),
         scoring=scoring,
         causal=causal,
-        notes=notes,
+        notes=notes + same,
         warnings=squares(matrices),
-        proofs=(proof,),
+        proofs=((against, certificate),),
     )
 
 
@@ -91,6 +94,20 @@ def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
         matrix = Matrix(letter.upper(), values, rows, weight.columns)
         steps.append(Step(letter, matrix, formula, cell=product_cell(x, weight, bias)))
     return steps
+
+
+def _same(
+    found: Mapping[str, Matrix],
+    allowed: Bool[Tensor, "query key"] | None,
+    scoring: Scoring,
+    certificate: Certificate,
+) -> dict[str, str]:
+    """The mistakes that are none here, with the reason; looked for only where one was not seen."""
+    if not certificate.unseen:
+        return {}
+    if scoring is Scoring.ADDITIVE:
+        return same_without_tanh(found)
+    return same_products(found, None if allowed is None else allowed.numpy())
 
 
 Made = tuple[list[Step], Stages, tuple[str, Certificate]]

@@ -65,7 +65,7 @@ def _height(lane: list[Block]) -> float:
 
 def _words(result: Worked) -> Words:
     heading = result.title + (f" · example {result.name}" if result.name else "")
-    if result.verdict not in (None, Verdict.CERTIFIED):
+    if result.verdict is Verdict.FAILED:  # any other is no failure: it stands in the foot, with its reason
         heading += f" · {verdict_words(result.verdict)}"
     foot = [f"{certificate_words(one)} · against {against}" for against, one in result.proofs]
     foot += [" · ".join(check_words(check) for check in result.checks)] if result.checks else []
