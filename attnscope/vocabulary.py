@@ -67,6 +67,19 @@ class Stage(StrEnum):
     OUTPUT = "output"
 
 
+class Scaling(StrEnum):
+    """What the darkest shade of a weight is: one that suits the weights, the largest, each row's own, or 1.
+
+    `log` is the largest too, in equal steps for equal ratios.
+    """
+
+    AUTO = "auto"
+    MAX = "max"
+    ROW = "row"
+    ONE = "1"
+    LOG = "log"
+
+
 KERNELS = (
     "eager",
     "sdpa",
