@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Output:
         """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed."""
         from attnscope.render.focus import WHOLE
 
-        focus = focus or WHOLE
+        focus = replace(focus or WHOLE, verbose=self.verbose)
         if delivery.targets:
             os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
             from attnscope.render.saving import save
@@ -132,8 +133,6 @@ def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention")
     """
     if delivery.targets or delivery.json:
         return delivery
-    from dataclasses import replace
-
     from attnscope.cli.groups import OWN_FOLDER
     from attnscope.render.saving import PICTURES, check_targets
 

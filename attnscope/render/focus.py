@@ -10,6 +10,7 @@ from attnscope.errors import InputError
 from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Projection, Result
 from attnscope.tokens import Tokens, printable
+from attnscope.vocabulary import Scaling
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,16 @@ class Focus:
     """By default the result as a whole, a head by its weights.
 
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
-    `decimals` is how many a number of a worked example has at most.
+    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates in full.
+    `scale` is how dark weights are drawn.
     """
 
     stage: Show = "weights"
     queries: tuple[int, ...] = ()
     key: int | None = None
     decimals: int = 4
+    verbose: bool = False
+    scale: Scaling = Scaling.AUTO
 
     @property
     def query(self) -> int | None:

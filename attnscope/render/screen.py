@@ -63,30 +63,30 @@ def _shown(result: Any, width: int, focus: Focus) -> Lines:
     raise TypeError(f"nothing is shown of {type(result).__name__}")
 
 
-def _introduced(head: HeadWeights, *body: RenderableType) -> Lines:
+def _introduced(head: HeadWeights, focus: Focus, *body: RenderableType) -> Lines:
     """What is shown of a head below its header and its certificate."""
-    return [header(head), certificate_line(head.certificate), "", *body]
+    return [header(head), certificate_line(head.certificate, focus.verbose), "", *body]
 
 
 def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
     if focus.query is None:
-        return _introduced(head_of(result), matrix(result, focus.stage, width))
-    return _introduced(head_of(result), query_bars(result, focus.query, width))
+        return _introduced(head_of(result), focus, matrix(result, focus.stage, width))
+    return _introduced(head_of(result), focus, query_bars(result, focus.query, width))
 
 
 def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
-        return _introduced(result.head, terms(result))
-    return _introduced(result.head, query_terms(result, focus.query, focus.key, width))
+        return _introduced(result.head, focus, terms(result))
+    return _introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
 
 
 def _map(result: Projection, width: int, focus: Focus) -> Lines:
-    return _introduced(result.head, projection(result, focus.queries, focus.key, width))
+    return _introduced(result.head, focus, projection(result, focus.queries, focus.key, width))
 
 
 def _report(result: Report, width: int, focus: Focus) -> Lines:
     predicted = [] if result.prediction is None else [prediction(result.prediction, width), ""]
-    return _introduced(result.head, *predicted, report_lines(result, width))
+    return _introduced(result.head, focus, *predicted, report_lines(result, width))
 
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
@@ -94,7 +94,7 @@ def _overview(result: Overview, width: int, focus: Focus) -> Lines:
 
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
-    return [comparison_header(result), "", comparison(result, width)]
+    return [comparison_header(result), "", comparison(result, width, focus.verbose)]
 
 
 def _prediction(result: Prediction, width: int, focus: Focus) -> Lines:
@@ -110,24 +110,25 @@ def _outline(result: Outline, width: int, focus: Focus) -> Lines:
 
 
 def _worked(result: Worked, width: int, focus: Focus) -> Lines:
-    return [worked(result, width, focus.decimals)]
+    return [worked(result, width, focus.decimals, focus.verbose)]
 
 
 def _scale_study(result: ScaleStudy, width: int, focus: Focus) -> Lines:
     return [scale_table(result, width)]
 
 
-def _laid_over(result: PictureAttention | SoundAttention, body: RenderableType) -> Lines:
+def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
     """One head over a picture or a sound, which has a line of its own above the certificate."""
-    return [header(result.head), medium_line(result), certificate_line(result.head.certificate), "", body]
+    proof = certificate_line(result.head.certificate, focus.verbose)
+    return [header(result.head), medium_line(result), proof, "", body]
 
 
 def _picture(result: PictureAttention, width: int, focus: Focus) -> Lines:
-    return _laid_over(result, picture_patches(result, width))
+    return _laid_over(result, focus, picture_patches(result, width))
 
 
 def _sound(result: SoundAttention, width: int, focus: Focus) -> Lines:
-    return _laid_over(result, sound_frames(result, width))
+    return _laid_over(result, focus, sound_frames(result, width))
 
 
 def _picture_heads(result: PictureHeads, width: int, focus: Focus) -> Lines:

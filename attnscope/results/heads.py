@@ -1,6 +1,6 @@
 """Attention heads on one input: one of them in full, or several at a glance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -66,6 +66,10 @@ class HeadWeights(Presented):
     def special_mass(self) -> SpecialMass | None:
         """How much of the weight lies on special tokens; None where there are none."""
         return self.told_mass or special_mass([self.weights], self.key_tokens)
+
+    def special_mass_of(self, queries: Sequence[int]) -> SpecialMass | None:
+        """The same of some queries alone: mean over those of them that have a key."""
+        return special_mass([self.weights[list(queries)]], self.key_tokens)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

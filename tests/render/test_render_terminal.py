@@ -11,8 +11,10 @@ from golden_text import assert_golden, printed
 from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 
+from attnscope.analysis.views.view import viewed
 from attnscope.render.head.bars import bar
 from attnscope.render.kit import palette
+from attnscope.render.kit.certificate import power_words
 from attnscope.render.screen import (
     SHOWS,
     certificate_line,
@@ -22,7 +24,7 @@ from attnscope.render.screen import (
     query_bars,
     verification,
 )
-from attnscope.results import Verdict
+from attnscope.results import Special, Verdict
 from attnscope.vocabulary import Standing
 
 LONG = [f"w{i}" for i in range(70)]
@@ -165,7 +167,7 @@ def test_a_bar_is_as_long_as_its_share_to_an_eighth_of_a_cell() -> None:
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_is_told_by_word_and_glyph_and_not_by_colour_alone(verdict: Verdict) -> None:
-    line = certificate_line(made.certificate(verdict))
+    line = certificate_line(made.certificate(verdict), full=True)
     assert verdict.value in line.plain.lower()
     assert not line.plain[0].isalnum()
     assert "\n" not in line.plain
@@ -182,8 +184,39 @@ def test_a_verdict_is_told_by_word_and_glyph_and_not_by_colour_alone(verdict: Ve
 )
 def test_a_certificate_says_whose_rows_they_are(standing: Standing, told: str) -> None:
     certificate = made.certificate(Verdict.CERTIFIED)
-    plain = certificate_line(certificate).plain
-    assert certificate_line(replace(certificate, positions=standing)).plain == plain + told
+    plain = certificate_line(certificate, full=True).plain
+    assert certificate_line(replace(certificate, positions=standing), full=True).plain == plain + told
+
+
+def test_what_is_certified_is_said_in_a_word_and_rows_that_are_not_the_tokens_beside_it() -> None:
+    certificate = made.certificate(Verdict.CERTIFIED)
+    assert certificate_line(certificate).plain == "✓ certified"
+    odd = replace(certificate, positions=Standing.OTHER)
+    assert certificate_line(odd).plain == "✓ certified · rows are not the tokens in their place: numbered"
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.CERTIFIED])
+def test_anything_else_than_certified_is_told_in_full(verdict: Verdict) -> None:
+    certificate = made.certificate(verdict)
+    assert certificate_line(certificate).plain == certificate_line(certificate, full=True).plain
+    assert " · " in certificate_line(certificate).plain
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        (0.3149, "0.31 x"),
+        (12.0, "12 x"),
+        (999.0, "999 x"),
+        (28_949.0, "29,000 x"),
+        (1e6, "1,000,000 x"),
+        (4.0e13, "over 1,000,000 x"),
+        (np.inf, "over 1,000,000 x"),
+        (np.nan, "nan x"),
+    ],
+)
+def test_a_power_is_a_number_that_people_read(power: float, said: str) -> None:
+    assert power_words(power) == said
 
 
 def test_a_failed_certificate_looks_failed() -> None:
@@ -207,6 +240,29 @@ def test_mass_on_special_tokens_is_told_under_the_weights() -> None:
     result = made.head(made.DOOR)
     share = result.weights[:, [0, 12]].sum(1).mean()
     assert f"special tokens hold {100 * share:.1f} % of the weight" in printed(matrix(result, "weights", 80))
+
+
+@pytest.mark.parametrize("query", [0, 5, 12])
+def test_under_one_query_stands_what_that_query_gives_to_special_tokens(query: int) -> None:
+    result = made.head(made.DOOR)
+    share, mean = result.weights[query, [0, 12]].sum(), result.weights[:, [0, 12]].sum(1).mean()
+    assert abs(share - mean) > 1e-3, "a query like the mean would tell nothing"
+    told = " ".join(printed(query_bars(result, query, 80)).split())
+    assert (
+        f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
+        in told
+    )
+
+
+def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
+    head = made.head(made.DOOR)
+    result = viewed(head, special=Special.HIDE)
+    share = head.weights[list(result.query_groups[3])][:, [0, 12]].sum(1).mean()
+    told = " ".join(printed(query_bars(result, 3, 80)).split())
+    assert (
+        f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
+        in told
+    )
 
 
 def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:

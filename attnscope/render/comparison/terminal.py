@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 from rich.console import Group, RenderableType
-from rich.style import Style
+from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.comparison.rows import both_rows
@@ -27,7 +27,7 @@ from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.certificate import GLYPHS, STYLES, certificate_line
 from attnscope.render.kit.header import reading
 from attnscope.render.kit.labels import left, right
-from attnscope.results import Between, Comparison
+from attnscope.results import Between, Comparison, Verdict
 
 
 def comparison_header(result: Comparison) -> RenderableType:
@@ -43,7 +43,7 @@ def comparison_header(result: Comparison) -> RenderableType:
     return Group(*lines)
 
 
-def comparison(result: Comparison, width: int) -> RenderableType:
+def comparison(result: Comparison, width: int, verbose: bool = False) -> RenderableType:
     """The table of layers or heads, what it means, both rows of weights, and the certificates."""
     parts: list[RenderableType] = [
         *_table(result),
@@ -51,7 +51,7 @@ def comparison(result: Comparison, width: int) -> RenderableType:
         "",
     ]
     parts += [Text(shown_words(result), style="bold"), *both_rows(result, width), ""]
-    return Group(*parts, *_certificates(result))
+    return Group(*parts, *_certificates(result, verbose))
 
 
 def _table(result: Comparison) -> list[Text]:
@@ -79,9 +79,9 @@ def _by_layer(result: Comparison) -> list[Text]:
     return lines
 
 
-def _cosines(result: Comparison, i: int) -> list[tuple[str, Style] | str]:
+def _cosines(result: Comparison, i: int) -> list[tuple[str, StyleType] | str]:
     """The coloured cells of layer number `i`."""
-    cells: list[tuple[str, Style] | str] = []
+    cells: list[tuple[str, StyleType] | str] = []
     for each in result.similarities:
         value = float(each.together[i])
         cells.append(" " * (_cell(each.vector) - 7))
@@ -128,13 +128,14 @@ def _by_head(result: Comparison) -> list[Text]:
     return lines
 
 
-def _certificates(result: Comparison) -> list[Text]:
-    """Every head that a number was taken from by verdict, then the two that are shown in full."""
+def _certificates(result: Comparison, verbose: bool) -> list[Text]:
+    """Every head that a number was taken from by verdict, then the two that are shown, unless that is all."""
     lines = [
         Text(f"{GLYPHS[verdict]} {told}", style=STYLES[verdict]) for verdict, told in verdict_counts(result)
     ]
     for name, side in zip("AB", result.sides, strict=True):
-        lines.append(
-            Text.assemble((f"{name} {side.head.name} ", "bold"), certificate_line(side.head.certificate))
-        )
+        proof = side.head.certificate
+        if verbose or proof.verdict is not Verdict.CERTIFIED:
+            named = (f"{name} {side.head.name} ", "bold")
+            lines.append(Text.assemble(named, certificate_line(proof, verbose)))
     return lines

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
+from attnscope.render.kit.palette import BAR
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.weights_words import head_of, special_words, sums_words, view_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights
@@ -19,7 +19,6 @@ MOST_KEYS = 25
 _MOST_LABEL = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
-_BAR = Style(color="blue")
 
 
 def query_bars(result: HeadWeights | HeadView, query_position: int, width: int) -> RenderableType:
@@ -97,7 +96,7 @@ def _row(fields: _Fields, i: int, full: float, width: int) -> Text:
     scaled = right(fields.scores[i], fields.score) if fields.scores else ""
     numbers = f"  {weight_text(fields.weights[i], 3):>6}{scaled}  "
     room = max(width - cell_len(name + numbers), 8)
-    return line(name, numbers, (bar(fields.weights[i] / full, room), _BAR))
+    return line(name, numbers, (bar(fields.weights[i] / full, room), BAR))
 
 
 def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int]) -> list[Text]:
@@ -112,5 +111,7 @@ def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int]) -> l
         remarks.append(sums_words(result))
     elif result.sink is not None:
         remarks.append(f"the sink takes {weight_text(float(1 - result.weights[query, ranked].sum()))}")
-    told = (special_words(head_of(result).special_mass), " · ".join(view_words(result)))
+    pieces = result.query_groups[query] if isinstance(result, HeadView) else (query,)
+    special = special_words(head_of(result).special_mass_of(pieces), "the weight of this query")
+    told = (special, " · ".join(view_words(result)))
     return [Text(line, style=DIM) for line in (" · ".join(remarks), *told) if line]

@@ -1,4 +1,4 @@
-"""A certificate in one line: the verdict as glyph, word and colour, then the numbers it rests on."""
+"""A certificate in one line: the verdict as glyph, word and colour, and in full the numbers it rests on."""
 
 import math
 
@@ -23,6 +23,8 @@ STYLES = {
     Verdict.FAILED: "bold red",
 }
 
+_MOST_POWER = 1_000_000  # beyond this a larger number tells nobody anything
+
 _PLACES = {
     Standing.OWN: "tokens in place",
     Standing.MIXED: "tokens in place, mixed with others before",
@@ -37,21 +39,32 @@ def verdict_words(verdict: Verdict) -> str:
     return f"{GLYPHS[verdict]} {word}"
 
 
-def certificate_line(certificate: Certificate) -> Text:
-    """One line without a line break: verdict, what is open, errors against tolerances, faults, positions."""
+def certificate_line(certificate: Certificate, full: bool = False) -> Text:
+    """One line without a line break: the verdict, and `full` or where it is not certified what it rests on.
+
+    That is: what is open, errors against tolerances, faults, positions. Rows that are not the tokens in
+    their place are always told.
+    """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
-    told = (_reason(certificate), _errors(certificate), _faults(certificate), _PLACES[certificate.positions])
-    return Text.assemble(line, " · ", " · ".join(phrase for phrase in told if phrase))
+    places = _PLACES[certificate.positions]
+    told: tuple[str, ...] = (_reason(certificate), _errors(certificate), _faults(certificate), places)
+    if certificate.verdict is Verdict.CERTIFIED and not full:
+        told = (places,) if certificate.positions is Standing.OTHER else ()
+    return Text.assemble(line, *(f" · {phrase}" for phrase in told if phrase))
 
 
 def certificate_words(certificate: Certificate) -> str:
-    """The same line as plain text, for a picture or a file."""
-    return certificate_line(certificate).plain
+    """The same line in full as plain text, for a picture or a file."""
+    return certificate_line(certificate, full=True).plain
 
 
 def power_words(power: float) -> str:
-    """Power as a factor of the tolerance: `120 x`, `1.2e3 x`."""
-    return f"{short(power)} x"
+    """Power as a factor of the tolerance in two digits: `0.2 x`, `120 x`, `29,000 x`, `over 1,000,000 x`."""
+    if power > _MOST_POWER:
+        return f"over {_MOST_POWER:,} x"
+    if not power >= 1000:
+        return f"{short(power)} x"
+    return f"{int(float(f'{power:.1e}')):,} x"
 
 
 def _reason(certificate: Certificate) -> str:

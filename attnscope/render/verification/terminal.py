@@ -115,7 +115,7 @@ def _worst(result: Verification) -> list[Text]:
     layer, head, certificate = max(heads, key=lambda place: _badness(place[2]))
     block = f" block {layer.block}" if sum(len(each) > 1 for each in _layers(result)) else ""
     name = f"L{layer.layer} H{head}{block} ({_names(result.layers)[layer.tower, layer.kind.value]})"
-    return [Text.assemble("worst head: ", (name, "bold"), " ", certificate_line(certificate))]
+    return [Text.assemble("worst head: ", (name, "bold"), " ", certificate_line(certificate, full=True))]
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:

@@ -15,14 +15,15 @@ from attnscope.results.worked import Check, Pair, Step, Worked
 from attnscope.tokens import printable
 
 
-def worked(result: Worked, width: int, decimals: int = 4) -> RenderableType:
+def worked(result: Worked, width: int, decimals: int = 4, verbose: bool = False) -> RenderableType:
     """Heading, steps, proofs and notes for `width` terminal cells, with up to `decimals` per number."""
     parts: list[RenderableType] = [*_heading(result)]
     for step in result.steps:
         parts += [Text(), step_line(step), *grid(step, width, decimals)]
         if spelled := spelled_out(step, decimals):
             parts.append(Text(INDENT + printable(spelled), style=DIM))
-    if closing := [*pair_lines(result.pairs, decimals), *proof_lines(result), *check_lines(result.checks)]:
+    proofs = proof_lines(result, verbose)
+    if closing := [*pair_lines(result.pairs, decimals), *proofs, *check_lines(result.checks)]:
         parts += [Text(), *closing]
     if result.notes:
         parts += [Text(), *(Text(printable(f"note: {note}"), style=DIM) for note in result.notes)]
@@ -80,10 +81,10 @@ def pair_lines(pairs: tuple[Pair, ...], decimals: int) -> list[Text]:
     ]
 
 
-def proof_lines(result: Worked) -> list[Text]:
+def proof_lines(result: Worked, full: bool = False) -> list[Text]:
     """The certificates, with what the numbers were held against."""
     return [
-        Text.assemble(certificate_line(certificate), (f" · against {against}", DIM))
+        Text.assemble(certificate_line(certificate, full), (f" · against {against}", DIM))
         for against, certificate in result.proofs
     ]
 
