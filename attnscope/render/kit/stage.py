@@ -1,14 +1,17 @@
 """One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.results import HeadView, HeadWeights
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Scaling
 
 Show = Literal["weights", "scores", "scaled", "q", "k", "v", "output"]
 SHOWS: tuple[Show, ...] = get_args(Show)
@@ -32,7 +35,8 @@ class Panel:
     """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
 
     `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
-    `unanswered` is said. `limit` stands for the extent where several panels share one.
+    `unanswered` is said. `limit` stands for the extent where several panels share one, `scaling` is the
+    scale of weights that is asked for.
     """
 
     show: Show
@@ -44,6 +48,7 @@ class Panel:
     answered: Bool[np.ndarray, " row"]
     unanswered: str = NO_KEY
     limit: float | None = None
+    scaling: Scaling = Scaling.AUTO
 
     @property
     def title(self) -> str:
@@ -60,19 +65,24 @@ class Panel:
             return self.limit
         return 1.0 if self.show == "weights" else largest_magnitude(self.values[self.visible])
 
+    @cached_property
+    def scale(self) -> Scale:
+        """How dark each weight is; of no other stage."""
+        return scale_of(self.values, self.visible, self.scaling)
+
     @property
     def masked(self) -> bool:
         """Whether a pair of tokens is masked while its query may look elsewhere."""
         return bool((~self.visible & self.answered[:, None]).any())
 
 
-def panel(result: HeadWeights | HeadView, show: Show) -> Panel:
+def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.AUTO) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
     A view has weights and nothing else.
     """
     if isinstance(result, HeadView):
-        return _viewed(result)
+        return _viewed(result, scaling)
     values: Float[np.ndarray, "row column"] = getattr(result, show)
     pairs = show in ("weights", "scores", "scaled")
     by_query = show not in ("k", "v")
@@ -87,10 +97,11 @@ def panel(result: HeadWeights | HeadView, show: Show) -> Panel:
         values=values,
         visible=visible,
         answered=answered,
+        scaling=scaling,
     )
 
 
-def _viewed(view: HeadView) -> Panel:
+def _viewed(view: HeadView, scaling: Scaling) -> Panel:
     return Panel(
         show="weights",
         row_word="query",
@@ -100,4 +111,5 @@ def _viewed(view: HeadView) -> Panel:
         visible=view.allowed & view.answered[:, None],
         answered=view.answered,
         unanswered=NOTHING_LEFT if view.emptied else NO_KEY,
+        scaling=scaling,
     )
