@@ -5,16 +5,19 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from attnscope.cli.arrays.pasted import is_pasted, pasted_rows
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.results.worked import Given
 
-_HOW = 'type rows as "1,0; 0,1", or name a .csv, .json or .npy file'
+_HOW = 'type rows as "1,0; 0,1" or "[[1,0],[0,1]]", or name a .csv, .json or .npy file'
 
 
 def typed(text: str, what: str) -> "Given":
-    """`1,0,1; 0,1,0`: rows between semicolons, cells between commas or blanks."""
+    """`1,0,1; 0,1,0`: rows between semicolons, cells between commas or blanks; or an array that is pasted."""
+    if is_pasted(text):
+        return given(pasted_rows(text, what), what, hint=f": {_HOW}")
     if not text.strip(" ;\n"):
         raise InputError(f"{what} is empty: {_HOW}")
     rows = [row.strip() for row in re.split("[;\n]", text.strip(" ;\n"))]

@@ -7,19 +7,27 @@ from attnscope.render.kit.numbers import in_words, largest_magnitude
 from attnscope.results.worked import Cell, Step
 
 MOST_TERMS = 6
-_LARGE = 1e6
+_LARGE, _WHOLE = 1e6, 1e12
 
 
 def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
-    """Every value as text, an object array of the same shape, all in one notation.
+    """Every value as text, an object array of the same shape, all with as many decimals.
 
-    Numbers that need fewer than `decimals` get fewer; very large and very small ones an exponent.
+    Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
+    exponent says the same as briefly as it can: `1e8`, `-1e9`; a whole number that it would round stays whole.
     """
-    extent = largest_magnitude(values)
-    if extent >= _LARGE or 0 < extent < 10.0 ** -max(decimals - 1, 2):
-        return in_words(lambda value: _finite(value, f"{value:.{max(decimals - 1, 1)}e}"), values)
-    places = next((p for p in range(decimals) if _exact(values, p)), decimals)
-    return in_words(lambda value: _finite(value, _unsigned_zero(f"{value:.{places}f}")), values)
+    large = np.abs(values) >= _LARGE
+    ordinary = values[~large]
+    if 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2):
+        return in_words(lambda value: _unlimited(value) or _with_exponent(value, decimals), values)
+    places = next((p for p in range(decimals) if _exact(ordinary, p)), decimals)
+
+    def word(value: float) -> str:
+        if abs(value) >= _LARGE:
+            return _with_exponent(value, decimals)
+        return _unsigned_zero(f"{value:.{places}f}")
+
+    return in_words(lambda value: _unlimited(value) or word(value), values)
 
 
 def _exact(values: Float[np.ndarray, "..."], places: int) -> bool:
@@ -28,8 +36,18 @@ def _exact(values: Float[np.ndarray, "..."], places: int) -> bool:
     return bool(np.allclose(finite, np.round(finite, places), rtol=0, atol=1e-11))
 
 
-def _finite(value: float, text: str) -> str:
-    return text if np.isfinite(value) else "none" if np.isnan(value) else "−∞"
+def _with_exponent(value: float, decimals: int) -> str:
+    """`1e8`, `2.5e-5`; `1234567` where the few decimals of an exponent would round a whole number."""
+    text = f"{value:.{max(decimals - 1, 1)}e}"
+    if value == round(value) != float(text) and abs(value) < _WHOLE:
+        return f"{value:.0f}"
+    mantissa, exponent = text.split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}" if value else "0"
+
+
+def _unlimited(value: float) -> str:
+    """What is no finite number, in words; empty for all others."""
+    return "" if np.isfinite(value) else "none" if np.isnan(value) else "−∞"
 
 
 def _unsigned_zero(text: str) -> str:
