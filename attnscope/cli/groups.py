@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import PICTURES, SHOWN
 from attnscope.cli.streams import read_input
 from attnscope.errors import InputError
+from attnscope.render.look import DPI, USUAL, Look
 from attnscope.session import request
 
 if TYPE_CHECKING:
@@ -148,12 +149,33 @@ class MapOptions:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Where a result goes: files, and one JSON document in place of the screen."""
+    """Where a result goes: files, pictures dressed as they shall be, and JSON in place of the screen."""
 
     PANEL = SHOWN
+    PANELS = dict.fromkeys(("title", "size", "dpi", "bare", "caption"), PICTURES)
 
     out: options.Out = None
     json: options.Json = False
+    title: options.Title = None
+    size: options.Size = None
+    dpi: options.Dpi = DPI
+    bare: options.Bare = False
+    caption: options.Caption = "short"
+
+    def __post_init__(self) -> None:
+        if self.look == USUAL:
+            return
+        from attnscope.render.saving import PICTURES as DRAWN
+
+        if not any(place.suffix.lower() in DRAWN for place in self.places):
+            asked = "--title, --size, --dpi, --bare and --caption are about a picture"
+            raise InputError(f"{asked}: name one with -o ({', '.join(DRAWN)})")
+
+    @property
+    def look(self) -> Look:
+        """How pictures are dressed; `InputError` for what cannot be."""
+        title = None if self.title is None else decoded(self.title)
+        return Look(title, self.size, self.dpi, self.bare, self.caption)
 
     @property
     def targets(self) -> list[Path]:
@@ -163,13 +185,6 @@ class Delivery:
     def places(self) -> list[Path]:
         """Where something will be written, as far as it is known before any work."""
         return self.targets
-
-
-@dataclass(frozen=True)
-class NumbersDelivery(Delivery):
-    """The same for a result that has no picture."""
-
-    out: options.Numbers = None
 
 
 @dataclass(frozen=True)

@@ -213,13 +213,34 @@ Out = Annotated[
         help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be repeated.",
     ),
 ]
-Numbers = Annotated[
-    list[Path] | None,
+Title = Annotated[
+    str | None,
+    typer.Option("--title", metavar="TEXT|none", help="What stands above a picture in place of its heading."),
+]
+Size = Annotated[
+    str | None,
     typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Write the numbers (.npz, .csv, .json); may be repeated.",
+        "--size",
+        metavar="WxH",
+        help="Width and height of a picture in inches, such as 3.3x2.5. Default: what its labels need.",
+    ),
+]
+Dpi = Annotated[int, typer.Option("--dpi", metavar="N", help="Dots per inch of a PNG.")]
+Bare = Annotated[
+    bool,
+    typer.Option(
+        "--bare",
+        help="Of a picture the axes alone: no heading, no text, no caption. What is proved stands in the "
+        "file's metadata.",
+        show_default=False,
+    ),
+]
+Caption = Annotated[
+    str,
+    typer.Option(
+        "--caption",
+        metavar="short|full|none",
+        help="What stands below a picture; full has the certificate, the weights' hash and all versions.",
     ),
 ]
 Picture = Annotated[
@@ -331,6 +352,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     call.__doc__, call.__name__ = command.__doc__, command.__name__
     panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}
     call.panels = {  # type: ignore[attr-defined]  # read by `panels.Panelled`
-        each: panels.get(name, SHOWN) for name in taken for each in (groups.get(name) or (name,))
+        each: getattr(taken[name].annotation, "PANELS", {}).get(each, panels.get(name, SHOWN))
+        for name in taken
+        for each in (groups.get(name) or (name,))
     }
     return call

@@ -56,7 +56,7 @@ class Output:
             from attnscope.render.saving import save
 
             for target in delivery.targets:
-                save(result, target, focus, self.notice)
+                save(result, target, focus, delivery.look, self.notice)
         if delivery.json:
             from attnscope.render import files
 
@@ -121,9 +121,10 @@ def check_delivery(delivery: "Delivery", kind: str) -> None:
     """Refuse a file that this kind of result has no form for, or that cannot be written, before any work."""
     if delivery.places:
         from attnscope import results
-        from attnscope.render.saving import check_targets, suffixes
+        from attnscope.render.saving import check_panels, check_targets, suffixes
 
         check_targets(delivery.places, suffixes(getattr(results, kind)))
+        check_panels(delivery.places, kind)
 
 
 def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention") -> "PictureDelivery":

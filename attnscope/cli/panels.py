@@ -5,6 +5,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 SHOWN = "What is shown, and how"  # of the options that a command has for itself
+PICTURES = "Pictures"
 BESIDES = "Besides"
 
 

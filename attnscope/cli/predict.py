@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli.groups import NumbersDelivery, Read, Request
+from attnscope.cli.groups import Delivery, Read, Request
 from attnscope.cli.output import Output, check_delivery
 
 Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
@@ -14,7 +14,7 @@ def predict(
     read: Read,
     top: Top = 5,
     *,
-    delivery: NumbersDelivery,
+    delivery: Delivery,
     request: Request,
     output: Output,
 ) -> None:

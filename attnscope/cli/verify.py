@@ -1,10 +1,10 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
-from attnscope.cli.groups import NumbersDelivery, Read, Request
+from attnscope.cli.groups import Delivery, Read, Request
 from attnscope.cli.output import Output, check_delivery
 
 
-def verify(read: Read, delivery: NumbersDelivery, *, request: Request, output: Output) -> None:
+def verify(read: Read, delivery: Delivery, *, request: Request, output: Output) -> None:
     """Certify every layer and head of a model, and its results.
 
     The final hidden states and logits are held against a run that was not touched. Exit code 5 when

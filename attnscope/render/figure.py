@@ -15,14 +15,17 @@ from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
+from attnscope.render.kit.certificate import verdict_words
 from attnscope.render.kit.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
+from attnscope.render.look import USUAL, Look, dressed
 from attnscope.render.map.figure import map_figure
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
-from attnscope.render.report.page import report_figure, report_pages
+from attnscope.render.report.page import report_figure
+from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
@@ -39,20 +42,37 @@ from attnscope.results import (
     ScaleStudy,
     SoundAttention,
     SoundHeads,
+    Verdict,
     Worked,
 )
 
 
-def figure_of(result: Result, focus: Focus = WHOLE) -> Figure:
+def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figure:
     """The picture of a result on one page; `InputError` for a result that has none."""
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
-    return _drawn(result, focus)
+    with dressed(look, verdict_remark(result)):
+        return _drawn(result, focus)
 
 
-def pages(result: Result, focus: Focus = WHOLE) -> list[Figure]:
+def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
     """The pages of a result's PDF: a panel a page of a report, else its one picture."""
-    return report_pages(result) if isinstance(result, Report) else [figure_of(result, focus)]
+    if not isinstance(result, Report):
+        return [figure_of(result, focus, look)]
+    with dressed(look):
+        return report_pages(result)
+
+
+def panels(result: Report, look: Look = USUAL) -> dict[str, Figure]:
+    """The panels of a report, each as a page of its own, by their names."""
+    with dressed(look):
+        return report_panels(result)
+
+
+def verdict_remark(result: Result) -> str:
+    """What no title may leave out: a verdict that is not the best. A report has it beside its title."""
+    verdict = None if isinstance(result, Report) else result.verdict
+    return "" if verdict in (None, Verdict.CERTIFIED) else verdict_words(verdict)
 
 
 @singledispatch
@@ -103,4 +123,5 @@ __all__ = [
     "missing_glyphs",
     "overview_figure",
     "pages",
+    "panels",
 ]

@@ -8,15 +8,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.look import USUAL, Look
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import Result
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
+PANEL = "{panel}"  # in the name of a file, for what each panel of a report is called
 
 
 def picture_suffixes(kind: type) -> tuple[str, ...]:
@@ -37,6 +43,13 @@ def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
         if target.suffix.lower() not in suffixes:
             raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
         _check_place(target)
+
+
+def check_panels(targets: Sequence[Path], kind: str) -> None:
+    """Refuse a file for each panel of what has none, or for numbers."""
+    for target in targets:
+        if PANEL in target.name and (kind != "Report" or target.suffix.lower() not in PICTURES):
+            raise InputError(f"cannot write '{target}': only the picture of a report has panels")
 
 
 def _check_place(target: Path) -> None:
@@ -90,30 +103,63 @@ def silent(notice: str) -> None:
     """Where nobody listens to notices."""
 
 
-def content(result: Result, suffix: str, focus: Focus = WHOLE, notice: Notice = silent) -> bytes:
-    """The file of a result: a picture of what `focus` says, or all of its numbers.
+def content(
+    result: Result, suffix: str, focus: Focus = WHOLE, look: Look = USUAL, notice: Notice = silent
+) -> bytes:
+    """The file of a result: a picture of what `focus` says, dressed as `look` says, or all of its numbers.
 
-    `notice` hears of what no installed font can draw.
+    `notice` hears of what no installed font can draw, and of a verdict that the picture does not tell.
     """
     if suffix in PICTURES:
-        return _picture(result, suffix, focus, notice)
+        from attnscope.render import figure
+
+        # one page but of a PDF, which may have several
+        drawn = figure.pages if suffix == ".pdf" else _one_page
+        return _picture(result, drawn(result, focus, look), suffix, look, notice)
     from attnscope.render import files
 
     return files.numbers(result, suffix)
 
 
-def _picture(result: Result, suffix: str, focus: Focus, notice: Notice) -> bytes:
+def _one_page(result: Result, focus: Focus, look: Look) -> "list[Figure]":
     from attnscope.render import figure
 
-    # one page but of a PDF, which may have several
-    drawn = figure.pages(result, focus) if suffix == ".pdf" else [figure.figure_of(result, focus)]
-    if missing := next(filter(None, map(figure.missing_glyphs, drawn)), ""):
+    return [figure.figure_of(result, focus, look)]
+
+
+def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, notice: Notice) -> bytes:
+    from attnscope.render import figure, proof
+
+    missing = next(filter(None, map(figure.missing_glyphs, drawn)), "")
+    if missing and suffix != ".svg":  # whose letters are drawn by who shows it
         notice(f"no installed font has {missing}: drawn as boxes")
+    if (verdict := proof.hidden_verdict(result, look)) is not None:
+        word = verdict.upper() if verdict == "failed" else verdict
+        notice(f"the picture does not say that its certificate is {word}: only its metadata do")
     format = figure.FORMATS[PICTURES.index(suffix)]
-    return figure.figure_bytes(drawn if len(drawn) > 1 else drawn[0], format)
+    described = proof.described(result, look)
+    return figure.figure_bytes(drawn if len(drawn) > 1 else drawn[0], format, look.dpi, described)
 
 
-def save(result: Result, target: Path, focus: Focus = WHOLE, notice: Notice = silent) -> None:
-    """`result` at `target`, as its suffix says."""
-    write(target, content(result, target.suffix.lower(), focus, notice))
-    notice(f"wrote {target}")
+def save(
+    result: Result, target: Path, focus: Focus = WHOLE, look: Look = USUAL, notice: Notice = silent
+) -> None:
+    """`result` at `target`, as its suffix says; a report at `x-{panel}.png` with a file for each panel."""
+    if PANEL in target.name:
+        _save_panels(result, target, look, notice)
+    else:
+        write(target, content(result, target.suffix.lower(), focus, look, notice))
+        notice(f"wrote {target}")
+
+
+def _save_panels(result: Result, target: Path, look: Look, notice: Notice) -> None:
+    from attnscope.render import figure
+    from attnscope.results import Report
+
+    suffix = target.suffix.lower()
+    if not isinstance(result, Report) or suffix not in PICTURES:
+        raise InputError(f"cannot write '{target}': only the picture of a report has panels")
+    for name, drawn in figure.panels(result, look).items():
+        place = target.with_name(target.name.replace(PANEL, name))
+        write(place, _picture(result, [drawn], suffix, look, notice))
+        notice(f"wrote {place}")

@@ -38,13 +38,16 @@ class Presented:
         show: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
+        **look: Any,
     ) -> "Axes | Figure":
         """Draw it on `ax`, which is returned, or without one on a page of its own, a finished Figure.
 
         `show` is the stage of a head (`weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`), `query` and
-        `key` are tokens by text or position. Raises `InputError` for what has no such picture.
+        `key` are tokens by text or position. The page's `look` is `title` (a text, or `none`), `size` (width
+        and height in inches, as it will be saved or shown), `dpi`, `caption` (`short`, `full`, `none`) and
+        `bare`, the axes alone. Raises `InputError` for what has no such picture.
         """
-        drawn: Axes | Figure = _presenter().plot(self, ax, show=show, query=query, key=key)
+        drawn: Axes | Figure = _presenter().plot(self, ax, show=show, query=query, key=key, look=look)
         return drawn
 
     def save(
@@ -54,13 +57,14 @@ class Presented:
         show: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
+        **look: Any,
     ) -> Path:
         """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
 
         Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
-        written. A picture is that of `plot`; numbers are always all of them.
+        written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
         """
-        written: Path = _presenter().save(self, path, show=show, query=query, key=key)
+        written: Path = _presenter().save(self, path, show=show, query=query, key=key, look=look)
         return written
 
     def text(

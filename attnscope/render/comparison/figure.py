@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 from attnscope.render.comparison import words
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers, layers_frame
 from attnscope.render.comparison.plot_rows import MOST_KEYS, draw_row, leaves_out, row_frame, title_lines
-from attnscope.render.kit.certificate import GLYPHS, certificate_words, verdict_words
-from attnscope.render.kit.figure_words import source_words
+from attnscope.render.kit.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.figure_words import proof_words, source_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.results import Comparison, Verdict
@@ -41,7 +41,7 @@ def _comparison_words(result: Comparison) -> Words:
         told.insert(0, f"of longer texts the {MOST_KEYS} strongest keys, in the order of the text")
     verdicts = [f"{GLYPHS[verdict]} {counted}" for verdict, counted in words.verdict_counts(result)]
     heads = [
-        f"{letter} {side.head.name} {certificate_words(side.head.certificate)}"
+        f"{letter} {side.head.name} {proof_words(side.head.certificate)}"
         for letter, side in zip("AB", result.sides, strict=True)
     ]
     sources = dict.fromkeys(source_words(side.head.provenance) for side in result.sides)

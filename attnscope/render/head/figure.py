@@ -2,25 +2,45 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.head.plot import draw_head, head_frame
-from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.kit.figure_words import heading_words, sentence_words, source_words
+from matplotlib.collections import QuadMesh
+
+from attnscope.render.head.layout import grid, head_frame
+from attnscope.render.head.plot import draw_head
+from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.header import feature_words
-from attnscope.render.kit.page import Words, colour_bar, page
+from attnscope.render.kit.page import Page, Words, colour_bar, page
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.weights_words import head_of, weights_words
 from attnscope.results import HeadView, HeadWeights
+from attnscope.vocabulary import Scaling
 
 
-def heatmap(result: HeadWeights | HeadView, show: Show = "weights") -> Figure:
-    """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched."""
-    shown = panel(result, show)
+def heatmap(
+    result: HeadWeights | HeadView, show: Show = "weights", scaling: Scaling = Scaling.AUTO
+) -> Figure:
+    """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched.
+
+    `scaling` is how dark weights are.
+    """
+    shown = panel(result, show, scaling)
     with drawing():
         made = page(head_frame(shown), _head_words(result, shown))
         drawn = draw_head(shown, made.axes)
-        colour_bar(made, drawn, shown.title)
+        stage_bar(made, drawn, shown)
     return made.figure
+
+
+def stage_bar(made: Page, drawn: QuadMesh, shown: Panel) -> None:
+    """The colour bar of a stage; that of weights says on which scale they are."""
+    if shown.show != "weights":
+        colour_bar(made, drawn, shown.title)
+        return
+    colour_bar(made, drawn, shown.scale.label)
+    if shown.scale.kind is Scaling.LOG and drawn.colorbar is not None:
+        places, texts = zip(*shown.scale.ticks, strict=True)
+        drawn.colorbar.set_ticks(places, labels=texts)
+        drawn.colorbar.minorticks_off()
 
 
 def _head_words(result: HeadWeights | HeadView, shown: Panel) -> Words:
@@ -29,8 +49,10 @@ def _head_words(result: HeadWeights | HeadView, shown: Panel) -> Words:
     if shown.column_tokens is not None and (shown.masked or (~shown.answered).any()):
         told.append(f"hatched: {'masked' if shown.masked or shown.unanswered == NO_KEY else NOTHING_LEFT}")
     if shown.show == "weights":
-        told += weights_words(result)
+        told += [f"colours: {shown.scale.legend}", *weights_words(result)]
+    if (block := grid(shown).block) > 1:
+        told.append(f"each dot: the strongest of {block} x {block}")
     told += feature_words(head)
-    foot = [certificate_words(head.certificate), source_words(head.provenance)]
+    foot = [proof_words(head.certificate), source_words(head.provenance)]
     foot = [" · ".join(told), *foot] if told else foot
     return Words(heading_words(head), sentence_words(head), tuple(foot))

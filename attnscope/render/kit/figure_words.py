@@ -1,8 +1,9 @@
 """The words around every figure of a head: its heading, the text that was read, what pins the numbers."""
 
-from attnscope.render.kit.certificate import verdict_words
+from attnscope.render.kit.certificate import certificate_line, verdict_words
 from attnscope.render.kit.header import model_words, where_words
-from attnscope.results import HeadWeights, Provenance, Verdict
+from attnscope.render.look import look_now
+from attnscope.results import Certificate, HeadWeights, Provenance, Verdict
 from attnscope.tokens import printable
 
 
@@ -25,9 +26,19 @@ def sentence_words(result: HeadWeights) -> str:
     return sentence
 
 
+def proof_words(certificate: Certificate) -> str:
+    """The certificate for the small print: in a few words, unless the caption has everything."""
+    return certificate_line(certificate, full=look_now().in_full).plain
+
+
 def source_words(provenance: Provenance) -> str:
-    """What pins the numbers down, for the small print."""
+    """What pins the numbers down, for the small print of a picture that has everything; else nothing."""
+    return whole_source(provenance, provenance.model) if look_now().in_full else ""
+
+
+def whole_source(provenance: Provenance, name: str) -> str:
+    """The model by this name, commit or hash, device, kernel, route, versions."""
     versions = " ".join(f"{name} {version}" for name, version in sorted(provenance.versions.items()))
     how = (provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
-    parts = (provenance.model, provenance.source, *how, versions)
+    parts = (name, provenance.source, *how, versions)
     return " · ".join(printable(part) for part in parts if part)

@@ -1,6 +1,7 @@
 """What stands above every result: which model, which head, how it was read, and the text it was given."""
 
 import math
+import re
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -15,6 +16,8 @@ _ATTENTION = {
     Kind.DECODER: "decoder self-attention",
     Kind.CROSS: "cross-attention, decoder to encoder",
 }
+_HUB_ID = re.compile(r"[^./\\~][^/\\]*(/[^/\\]+)?")
+_CACHED = re.compile(r"models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$")
 CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
 
 
@@ -34,23 +37,27 @@ def header(result: HeadWeights | Overview | Verification | Projection) -> Render
 
 
 def model_words(provenance: Provenance) -> str:
-    """The model's name, a long path by its end, and its adapter; whether it is a demo or a replacement."""
-    name = _end_of(provenance.model)
+    """The model's name, that of a folder alone, and its adapter; whether it is a demo or a replacement."""
+    name = own_name(provenance.model)
     if provenance.demo:
         name = f"bundled {name} model"
     if provenance.adapter == "none":
         name += " without its adapter"
     elif provenance.adapter is not None:
         own = provenance.adapter == provenance.model
-        name += " with its adapter" if own else f" with adapter {_end_of(provenance.adapter)}"
+        name += " with its adapter" if own else f" with adapter {own_name(provenance.adapter)}"
     if provenance.requested not in (provenance.model, provenance.adapter):
-        name += f", asked for {printable(provenance.requested)}"
+        name += f", asked for {own_name(provenance.requested)}"
     return name
 
 
-def _end_of(path: str) -> str:
-    parts = printable(path).split("/")
-    return "/".join(parts if len(parts) <= 2 else ["…", *parts[-2:]])
+def own_name(model: str) -> str:
+    """A hub id as it is, of a folder's path its last part, of a folder in the hub's cache the hub id."""
+    if _HUB_ID.fullmatch(model):
+        return printable(model)
+    cached = _CACHED.search(model)
+    parts = [part for part in re.split(r"[/\\]", model) if part not in ("", ".", "..", "~")]
+    return printable(cached[1].replace("--", "/") if cached else parts[-1] if parts else model)
 
 
 def attention_words(kind: Kind) -> str:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import DPI, FAINT, INK
+from attnscope.render.kit.page import EDGE, FAINT, INK
 from attnscope.render.kit.sentence import SetText
 from attnscope.render.kit.shown_figure import ShownFigure
 from attnscope.render.kit.typesetting import line_height
+from attnscope.render.look import DPI, look_now
 
 MARGIN = 0.4
 TITLE, SUBTITLE = 10.5, 7.5
@@ -20,17 +21,23 @@ RULE = "#dcdcdc"
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page of `width` by `height` inches; every `top` is the distance from its upper edge."""
+    """A page of `width` by `height` inches; every `top` is the distance from its upper edge.
+
+    It lies in the middle of the figure, which has other sides where a size was asked for.
+    """
 
     figure: Figure
     width: float
     height: float
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        bottom = self.height - top - height
-        return self.figure.add_axes(
-            (left / self.width, bottom / self.height, width / self.width, height / self.height)
-        )
+        wide, high = self.figure.get_size_inches()
+        return self.figure.add_axes((*self._place(left, top + height), width / wide, height / high))
+
+    def _place(self, left: float, top: float) -> tuple[float, float]:
+        """The same as shares of the figure, from its lower left corner."""
+        wide, high = self.figure.get_size_inches()
+        return (left + (wide - self.width) / 2) / wide, 1 - (top + (high - self.height) / 2) / high
 
     def write(
         self,
@@ -43,9 +50,15 @@ class Sheet:
         ha: str = "left",
     ) -> None:
         """One line with its base line at `base`."""
-        place = (left / self.width, 1 - base / self.height)
         self.figure.text(
-            *place, text, size=size, weight=weight, color=color, ha=ha, va="baseline", parse_math=False
+            *self._place(left, base),
+            text,
+            size=size,
+            weight=weight,
+            color=color,
+            ha=ha,
+            va="baseline",
+            parse_math=False,
         )
 
     def title(self, left: float, top: float, title: str, subtitle: str = "", zoom: float = 1.0) -> None:
@@ -66,8 +79,7 @@ class Sheet:
                 if not run.chosen:
                     self.write(left + indent, base, run.text, text.size)
                     continue
-                inner = left + indent + run.pad(text.size)
-                place = (inner / self.width, 1 - base / self.height)
+                place = self._place(left + indent + run.pad(text.size), base)
                 box = {"boxstyle": "round,pad=0.14,rounding_size=0.2", "facecolor": CHIP, "edgecolor": "none"}
                 self.figure.text(
                     *place, run.text, size=text.size, weight="bold", color="white", bbox=box,
@@ -81,4 +93,10 @@ def title_rise(zoom: float = 1.0) -> float:
 
 
 def sheet(width: float, height: float) -> Sheet:
-    return Sheet(ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white"), width, height)
+    """An empty page of that size; where another is asked for, in the middle of one as large as that."""
+    size = look_now().sides
+    zoom = 1.0 if size is None else min(size[0] / width, size[1] / height)
+    sides = (width, height) if size is None else (EDGE * size[0] / zoom, EDGE * size[1] / zoom)
+    figure = ShownFigure(figsize=sides, dpi=DPI, facecolor="white")
+    figure.zoom = zoom
+    return Sheet(figure, width, height)

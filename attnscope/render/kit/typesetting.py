@@ -25,6 +25,7 @@ _FURTHER = (
     *("Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil"),
     *("Noto Sans Thai", "Arial Unicode MS", "Noto Emoji", "Symbola", "Segoe UI Emoji", "Segoe UI Symbol"),
 )
+_ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for who looks at an SVG without the first
 _DPI = 200
 
 
@@ -42,12 +43,13 @@ def drawing() -> Iterator[None]:
     matplotlib's warnings about glyphs are left out here, since `missing_glyphs` tells the same.
     """
     settings: dict[Any, Any] = {
-        "font.family": list(families()),
+        "font.family": [*families(), "sans-serif"],
+        "font.sans-serif": [_FIRST, *_ALIKE],
         "text.parse_math": False,
         "axes.unicode_minus": True,
         "text.hinting": "none",
         "svg.hashsalt": "attnscope",
-        "svg.fonttype": "path",
+        "svg.fonttype": "none",
         "pdf.fonttype": 42,
     }
     with matplotlib.rc_context(), warnings.catch_warnings():

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.kit.figure_words import heading_words, sentence_words, source_words
+from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.header import written_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
@@ -45,7 +44,7 @@ def _map_words(result: Projection) -> Words:
         *trust,
         *([" · ".join(points)] if points else []),
         " · ".join([*settings_words(result), *([written] if written else [])]),
-        certificate_words(head.certificate),
+        proof_words(head.certificate),
         source_words(head.provenance),
     )
     return Words(

@@ -28,7 +28,9 @@ def map_frame(result: Projection, titled: bool) -> Frame:
     width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 5.9, 11.0))
     spread = np.ptp(places, axis=0)
     shape = float(np.clip(spread[1] / (spread[0] or 1.0), 0.6, 1.0))
-    return Frame(width=width, height=shape * width + LEGEND, left=0.0, top=0.42 if titled else 0.06)
+    return Frame(
+        width=width, height=shape * width + LEGEND, left=0.0, top=0.42 if titled else 0.06, share=0.5
+    )
 
 
 def draw_map(

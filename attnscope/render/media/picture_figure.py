@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import GLYPHS, certificate_words
-from attnscope.render.kit.figure_words import heading_words, source_words
+from attnscope.render.kit.certificate import GLYPHS
+from attnscope.render.kit.figure_words import heading_words, proof_words, source_words
 from attnscope.render.kit.header import attention_words, feature_words, model_words
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import INK, Frame, Words, sheet
@@ -55,7 +55,7 @@ def _words(result: PictureAttention) -> Words:
         told += "; without colour: not read here"
     head = result.head
     told = " · ".join([told, *feature_words(head)])
-    foot = (told, certificate_words(head.certificate), source_words(head.provenance))
+    foot = (told, proof_words(head.certificate), source_words(head.provenance))
     return Words(heading_words(head), _sentence(result), foot)
 
 

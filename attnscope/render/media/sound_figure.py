@@ -4,9 +4,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from attnscope.render.head.plot import token_labels
-from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.kit.figure_words import heading_words, source_words
+from attnscope.render.head.layout import token_labels
+from attnscope.render.kit.figure_words import heading_words, proof_words, source_words
 from attnscope.render.kit.header import attention_words, feature_words, model_words
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.page import INK, Frame, Words, sheet
@@ -109,7 +108,7 @@ def _words(result: SoundAttention) -> Words:
     if result.gaze.cell is not None:
         told += "; marked: the query's own frame"
     told = " · ".join([told, *feature_words(head)])
-    foot = (told, certificate_words(head.certificate), source_words(head.provenance))
+    foot = (told, proof_words(head.certificate), source_words(head.provenance))
     shown = ["all queries"] if _every_token(result) else [query_words(result)]
     sentence = " · ".join([medium_words(result), *shown, *text_words(result)])
     return Words(heading_words(head), sentence, foot)

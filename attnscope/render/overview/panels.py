@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import FAINT, INK, Words
+from attnscope.render.kit.page import FAINT, INK, Words, lines_of
 from attnscope.render.kit.sheet import SUBTITLE, TITLE, Sheet, sheet
-from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
+from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.overview.words import shades_words, shown
 from attnscope.results import HeadScores, Overview
@@ -16,7 +16,7 @@ from attnscope.results import HeadScores, Overview
 _MARGIN, _GUTTER = 0.3, 0.45
 _TITLES, _TICKS, _UNDER = 0.4, 0.22, 0.55  # inches: title with subtitle, head numbers, the colour bar
 _BAR = (1.6, 0.08)
-_HEADING, _SENTENCE, _FOOT = 11.0, 9.0, 6.5
+_FOOT = 6.5
 _SHAPE = 1.5  # of the page at most, width over height
 
 
@@ -28,19 +28,18 @@ def panels_figure(result: Overview, words: Words) -> Figure:
     rows = math.ceil(len(listed) / columns)
     width = 2 * _MARGIN + columns * wide + (columns - 1) * _GUTTER
     inner = 0.99 * (width - 2 * _MARGIN)
-    above = [(text, _HEADING, "bold") for text in wrapped(words.heading, inner, _HEADING, bold=True)]
-    above += [(text, _SENTENCE, "normal") for text in shortened(words.sentence, inner, _SENTENCE, 3)]
-    foot = [text for paragraph in words.foot if paragraph for text in wrapped(paragraph, inner, _FOOT)]
-    head = sum(line_height(size) for _, size, _ in above) + 0.15
-    page = sheet(width, 2 * _MARGIN + head + rows * high + len(foot) * line_height(_FOOT))
+    above, foot = lines_of(words, inner, most=3)
+    head = sum(line_height(line.size) for line in above) + (0.15 if above else 0.0)
+    page = sheet(width, 2 * _MARGIN + head + rows * high + sum(line_height(line.size) for line in foot))
     top = _MARGIN
-    for text, size, weight in above:
-        page.write(_MARGIN, top + 0.75 * line_height(size), text, size, weight)
-        top += line_height(size)
+    for line in above:
+        page.write(_MARGIN, top + 0.75 * line_height(line.size), line.text, line.size, line.weight)
+        top += line_height(line.size)
     for place, scores in enumerate(listed):
         row, column = divmod(place, columns)
         _draw(page, result, scores, _MARGIN + column * (wide + _GUTTER), _MARGIN + head + row * high)
-    page.paragraph(_MARGIN, page.height - _MARGIN - len(foot) * line_height(_FOOT), foot, _FOOT)
+    small = [line.text for line in foot]
+    page.paragraph(_MARGIN, page.height - _MARGIN - len(foot) * line_height(_FOOT), small, _FOOT)
     return page.figure
 
 

@@ -4,11 +4,13 @@ matplotlib and pandas are loaded by what needs them, so that a `repr` stays quic
 """
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
 from attnscope.render.focus import focus_on
+from attnscope.render.look import USUAL, Look
 from attnscope.render.present.notebook import html, png
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import written
@@ -37,26 +39,45 @@ def text(
     return written(result, focus_on(result, show, query, key), width)
 
 
-def plot(result: Result, ax: "Axes | None", *, show: str | None, query: Name, key: Name) -> "Axes | Figure":
+def plot(
+    result: Result,
+    ax: "Axes | None",
+    *,
+    show: str | None,
+    query: Name,
+    key: Name,
+    look: Mapping[str, Any],
+) -> "Axes | Figure":
     """See `attnscope.render.present.axes`."""
     from attnscope.render.present import axes
 
-    return axes.plot(result, ax, show=show, query=query, key=key)
+    return axes.plot(result, ax, show=show, query=query, key=key, look=look_of(look))
 
 
-def save(result: Result, path: str | Path, *, show: str | None, query: Name, key: Name) -> Path:
+def save(
+    result: Result, path: str | Path, *, show: str | None, query: Name, key: Name, look: Mapping[str, Any]
+) -> Path:
     """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
-    target = Path(path).expanduser()
+    target, dressed = Path(path).expanduser(), look_of(look)
     check_targets([target], suffixes(type(result)))
     suffix, focus = target.suffix.lower(), focus_on(result)
     if suffix in PICTURES:
         from attnscope.render.present import axes
 
         focus = axes.drawn_focus(result, show, query, key)
-    elif (show, query, key) != (None, None, None):
-        raise InputError(f"{suffix} holds all of the numbers: leave show, query and key out")
-    write(target, content(result, suffix, focus, lambda notice: warnings.warn(notice, stacklevel=4)))
+    elif (show, query, key) != (None, None, None) or dressed != USUAL:
+        raise InputError(f"{suffix} holds all of the numbers: leave show, query, key and the look out")
+
+    def warn(notice: str) -> None:
+        warnings.warn(notice, stacklevel=5)
+
+    write(target, content(result, suffix, focus, dressed, warn))
     return target
+
+
+def look_of(given: Mapping[str, Any]) -> Look:
+    """The look that these words say; `TypeError` for a word that none has, as for any other function."""
+    return Look(**given)
 
 
 def to_pandas(result: Result, show: str | None = None) -> "DataFrame":

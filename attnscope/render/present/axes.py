@@ -14,6 +14,7 @@ from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.stage import panel
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.look import USUAL, Look
 from attnscope.render.map.plot import draw_map
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
@@ -36,12 +37,22 @@ Name = str | int | None
 
 
 def plot(
-    result: Result, ax: Axes | None, *, show: str | None = None, query: Name = None, key: Name = None
+    result: Result,
+    ax: Axes | None,
+    *,
+    show: str | None = None,
+    query: Name = None,
+    key: Name = None,
+    look: Look = USUAL,
 ) -> Axes | Figure:
     """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
     focus = drawn_focus(result, show, query, key)
     if ax is None:
-        return figure_of(result, focus)
+        figure = figure_of(result, focus, look)
+        figure.set_dpi(look.dpi)
+        return figure
+    if look != USUAL:
+        raise InputError("title, size, dpi, caption and bare are those of a page: leave ax or these out")
     if not isinstance(ax, Axes):
         raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
     with drawing():

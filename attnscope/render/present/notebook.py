@@ -7,24 +7,11 @@ import base64
 from html import escape
 from weakref import WeakKeyDictionary
 
-from attnscope.render.kit.certificate import certificate_words, verdict_words
-from attnscope.render.kit.numbers import counted
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import USUAL, written
+from attnscope.render.proof import proof
 from attnscope.render.saving import content, picture_suffixes
-from attnscope.results import (
-    HeadTerms,
-    HeadView,
-    HeadWeights,
-    Overview,
-    PictureAttention,
-    PictureHeads,
-    Projection,
-    Report,
-    Result,
-    SoundAttention,
-    SoundHeads,
-)
+from attnscope.results import Result
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:0 0 .4em 0"
 _TEXT = "font-family:monospace;white-space:pre;line-height:1.2;overflow-x:auto;margin:0"
@@ -51,19 +38,3 @@ def html(result: Result) -> str:
     line = f'<div style="{_LINE}">{escape(proof(result))}</div>'
     alt = escape(summary(result).strip("<>"))
     return f'<div>{line}<img alt="{alt}" src="{source}" style="max-width:100%;height:auto"></div>'
-
-
-def proof(result: Result) -> str:
-    """What is proved: the certificate of the one head, or the worst verdict of several."""
-    match result:
-        case HeadWeights():
-            return certificate_words(result.certificate)
-        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
-            return proof(result.head)
-        case PictureHeads() | SoundHeads():
-            return proof(result.overview)
-        case Overview():
-            every = [each.verdict for row in result.certificates for each in row]
-            alike = f"{every.count(result.verdict)} of {counted(len(every), 'head')}"
-            return f"{verdict_words(result.verdict)}: {alike}"
-    return "" if result.verdict is None else verdict_words(result.verdict)

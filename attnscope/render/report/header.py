@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-from attnscope.render.kit.certificate import certificate_words, verdict_words
-from attnscope.render.kit.figure_words import source_words
+from attnscope.render.kit.certificate import verdict_words
+from attnscope.render.kit.figure_words import proof_words, source_words
 from attnscope.render.kit.header import attention_words, feature_words, model_words
 from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
 from attnscope.render.kit.weights_words import special_words, view_words
+from attnscope.render.look import look_now
 from attnscope.render.map.layout import INKS
 from attnscope.render.map.words import settings_words
 from attnscope.render.prediction.plot import HEIGHT as ANSWER_HEIGHT
@@ -18,9 +19,9 @@ from attnscope.render.report.words import Answer, answer
 from attnscope.results import Kind, Report, Verdict
 from attnscope.tokens import Tokens
 
-HEADING_ROOM = 0.32
 LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
 SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
+_HEADING_ROOM = 0.32
 _HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
 _BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
 _SIDE = 0.6  # inches for the word of a side
@@ -35,15 +36,23 @@ _VERDICT_INKS = {
 }
 
 
+def heading_room() -> float:
+    """Inches from the margin to what stands below the heading."""
+    return 0.0 if look_now().bare else _HEADING_ROOM
+
+
 def draw_heading(page: Sheet, result: Report) -> None:
     """Which head of which model, and at the right the verdict."""
+    if look_now().bare:
+        return
     head = result.head
     words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
     verdict = head.certificate.verdict
     base, ink = MARGIN + 0.1, _VERDICT_INKS[verdict]
     told = verdict_words(verdict)
     room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
-    page.write(MARGIN, base, shortened(words, room / _BOLD, _HEADING, 1)[0], _HEADING, "bold", FAINT)
+    for heading in shortened(look_now().heading(words), room / _BOLD, _HEADING, 1):
+        page.write(MARGIN, base, heading, _HEADING, "bold", FAINT)
     page.write(page.width - MARGIN, base, told, _HEADING, "bold", ink, ha="right")
 
 
@@ -66,8 +75,10 @@ class Texts:
 
 
 def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
-    """The texts set in `width` inches."""
+    """The texts set in `width` inches; none on a bare page."""
     head = result.head
+    if look_now().bare:
+        return Texts(())
     if head.kind is not Kind.CROSS:
         return Texts((("", set_text(head.query_tokens, result.query, width, sizes)),))
     width, sizes = width - _SIDE, sizes[-2:]
@@ -117,7 +128,7 @@ class Said:
 def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
     """The prediction for a page that has `width` inches for it; None where there is none."""
     found = answer(result)
-    if found is None:
+    if found is None or look_now().bare:
         return None
     indent = text_width(found.title, zoom * TITLE, bold=True) + 0.3
     indent = indent if width - indent >= zoom * _LEAST_ANSWER else 0.0
@@ -127,11 +138,13 @@ def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
 
 def foot(result: Report, width: float) -> list[str]:
     """The small print: what was proved, how the map was made, what the numbers come from."""
+    if not look_now().captioned:
+        return []
     head = result.head
     told = (special_words(head.special_mass), *view_words(result.weights))
     hatched = [] if head.allowed.all() else ["hatched: masked"]
     paragraphs = (
-        " · ".join([certificate_words(head.certificate), *hatched, *feature_words(head)]),
+        " · ".join([proof_words(head.certificate), *hatched, *feature_words(head)]),
         " · ".join(phrase for phrase in told if phrase),
         " · ".join(settings_words(result.projection)),
         source_words(head.provenance),

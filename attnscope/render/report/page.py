@@ -96,7 +96,7 @@ def report_figure(result: Report) -> Figure:
         inner = columns.width - 2 * MARGIN
         texts, said = header.texts(result, inner), header.said(result, inner)
         foot = header.foot(result, inner)
-        texts_top = MARGIN + header.HEADING_ROOM
+        texts_top = MARGIN + header.heading_room()
         said_top = texts_top + texts.height
         upper_top = said_top + (said.height if said else 0.0) + _BETWEEN + TITLE_ROOM
         lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM

@@ -9,6 +9,7 @@ from attnscope.render.kit.sentence import Sizes
 from attnscope.render.kit.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.look import look_now
 from attnscope.render.report import header as header
 from attnscope.render.report import panels as panels
 from attnscope.render.report.panels import REMARK, UNDER, Place
@@ -29,19 +30,27 @@ Draw = Callable[[Sheet, Report, Place], None]
 
 
 def report_pages(result: Report) -> list[Figure]:
-    """The text with the prediction, scores, weights, the map, contributions, the head in numbers."""
+    """The text with the prediction, scores, weights, the map, contributions, the head in numbers.
+
+    Of bare pages the first, which is nothing but text, is left out.
+    """
+    return list(report_panels(result).values())
+
+
+def report_panels(result: Report) -> dict[str, Figure]:
+    """The same pages by what they are called where each is a file of its own."""
     with drawing():
         both = [_cells(result, "scaled"), _cells(result, "weights")]
         width = max(_WIDTH, *(laid.left + laid.width for laid in both))
         height = max(_HEIGHT, *(laid.above + laid.height for laid in both))
-        below = [_heat_map("scaled"), _heat_map("weights"), _map, _contributions, _in_numbers]
-        return [_first(result, width, height), *(_slide(result, draw, width, height) for draw in below)]
+        first = {} if look_now().bare else {"text": _first(result, width, height)}
+        return first | {name: _slide(result, draw, width, height) for name, draw in _PANELS.items()}
 
 
 def _slide(result: Report, draw: Draw, width: float, height: float) -> Figure:
     """A page with the text small above the panel, which has `width` by `height` inches."""
     texts = header.texts(result, width, header.SMALL)
-    top = MARGIN + header.HEADING_ROOM
+    top = MARGIN + header.heading_room()
     page, place = _framed(result, top + texts.height + _BETWEEN + ZOOM * TITLE_ROOM, width, height)
     texts.draw(page, top)
     draw(page, result, place)
@@ -51,7 +60,7 @@ def _slide(result: Report, draw: Draw, width: float, height: float) -> Figure:
 def _first(result: Report, width: float, height: float) -> Figure:
     """A page with the text as large as it can be, and the prediction."""
     small = header.texts(result, width, header.SMALL)
-    top = MARGIN + header.HEADING_ROOM
+    top = MARGIN + header.heading_room()
     page, _ = _framed(result, top + small.height + _BETWEEN + ZOOM * TITLE_ROOM, width, height)
     texts, said = header.texts(result, width, _LARGEST), header.said(result, width, ZOOM)
     gap = _BEFORE_SAID if said else 0.0
@@ -104,3 +113,12 @@ def _in_numbers(page: Sheet, result: Report, place: Place) -> None:
     zoom = ZOOM * min(_MOST_LARGER, place.width / facts_width(facts(result), ZOOM))
     height = min(1.2 * panels.facts_height(result, zoom), place.height)
     panels.in_numbers(page, result, Place(place.left, place.top, place.width, height), zoom)
+
+
+_PANELS: dict[str, Draw] = {
+    "scores": _heat_map("scaled"),
+    "weights": _heat_map("weights"),
+    "map": _map,
+    "contributions": _contributions,
+    "numbers": _in_numbers,
+}

@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.kit.figure_words import heading_words, sentence_words, source_words
+from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.header import feature_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
@@ -27,5 +26,5 @@ def _words(result: HeadTerms) -> Words:
     head = result.head
     hatched = [] if head.allowed.all() else ["hatched: masked"]
     told = [recipe(result), colour_words(panels_of(result)), *hatched, sums_words(head), *feature_words(head)]
-    foot = (" · ".join(told), certificate_words(head.certificate), source_words(head.provenance))
+    foot = (" · ".join(told), proof_words(head.certificate), source_words(head.provenance))
     return Words(heading_words(head, "parts of the score"), sentence_words(head), foot)

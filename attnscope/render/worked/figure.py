@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import certificate_words, verdict_words
+from attnscope.render.kit.certificate import verdict_words
+from attnscope.render.kit.figure_words import proof_words
 from attnscope.render.kit.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.look import look_now
 from attnscope.render.worked.plot_scale import PLACES, SIZE, draw_scale
 from attnscope.render.worked.plot_step import Block, axes_on, block, draw_step
 from attnscope.render.worked.scale import TITLE, reading, setting
@@ -67,11 +69,11 @@ def _words(result: Worked) -> Words:
     heading = result.title + (f" · example {result.name}" if result.name else "")
     if result.verdict is Verdict.FAILED:  # any other is no failure: it stands in the foot, with its reason
         heading += f" · {verdict_words(result.verdict)}"
-    foot = [f"{certificate_words(one)} · against {against}" for against, one in result.proofs]
+    foot = [f"{proof_words(one)} · against {against}" for against, one in result.proofs]
     foot += [" · ".join(check_words(check) for check in result.checks)] if result.checks else []
     foot += ["   ".join(line.plain for line in pair_lines(result.pairs, 3))] if result.pairs else []
     foot += [printable(note) for note in result.notes]
-    foot += [source(result.provenance)] if result.provenance else []
+    foot += [source(result.provenance)] if result.provenance and look_now().in_full else []
     return Words(printable(heading), f"{result.formula} · {sizes(result)}", tuple(foot))
 
 

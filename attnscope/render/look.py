@@ -1,0 +1,109 @@
+"""How a picture is dressed: its title, its size, how fine it is, and what stands around it.
+
+What a picture shows is a `Focus`; a `Look` changes no number in it. While a figure is made its look is in
+force (`dressed`), as the fonts are, and what lays out pages and writes words asks for it (`look_now`).
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from attnscope.errors import InputError
+from attnscope.tokens import printable
+
+CAPTIONS = ("short", "full", "none")
+NO_TITLE = "none"
+DPI = 200
+_LEAST_SIDE, _MOST_SIDE = 0.5, 200.0  # inches
+_LEAST_DPI, _MOST_DPI = 10, 2400
+_SIZE = re.compile(r"\s*([\d.]+)\s*[x×X,]\s*([\d.]+)\s*")
+
+Size: TypeAlias = tuple[float, float]  # width and height in inches
+
+
+@dataclass(frozen=True)
+class Look:
+    """By default a picture with its heading and a short caption, as large as its labels need.
+
+    `title` stands in place of the heading, `none` for no heading at all. `size` is width and height in
+    inches, `dpi` dots in an inch of a PNG. `caption` is `short`, `full` with everything that pins the numbers
+    down, or `none`. `bare` leaves the axes alone. Raises `InputError` for what cannot be.
+    """
+
+    title: str | None = None
+    size: Size | str | None = None
+    dpi: int = DPI
+    bare: bool = False
+    caption: str = "short"
+
+    def __post_init__(self) -> None:
+        if self.caption not in CAPTIONS:
+            raise InputError(f"no caption '{printable(self.caption)}': {', '.join(CAPTIONS)}")
+        if not _LEAST_DPI <= self.dpi <= _MOST_DPI:
+            raise InputError(f"{self.dpi} dots per inch: a picture has {_LEAST_DPI} to {_MOST_DPI}")
+        if self.bare and (self.title not in (None, NO_TITLE) or self.caption == "full"):
+            raise InputError("a bare picture has neither title nor caption: leave one of the two out")
+        if self.size is not None:
+            object.__setattr__(self, "size", _sides(self.size))
+
+    @property
+    def sides(self) -> Size | None:
+        """Width and height in inches, None where the picture is as large as it needs to be."""
+        return None if self.size is None else _sides(self.size)
+
+    @property
+    def in_full(self) -> bool:
+        """Whether everything that pins the numbers down is to be told."""
+        return self.caption == "full"
+
+    @property
+    def headed(self) -> bool:
+        return not self.bare and self.title not in ("", NO_TITLE)
+
+    @property
+    def captioned(self) -> bool:
+        return not self.bare and self.caption != "none"
+
+    def heading(self, usual: str) -> str:
+        """What stands above the picture in place of its `usual` heading; empty for nothing."""
+        return "" if not self.headed else usual if self.title is None else printable(self.title)
+
+
+USUAL = Look()
+_now: ContextVar[Look] = ContextVar("look", default=USUAL)
+
+
+@contextmanager
+def dressed(look: Look, remark: str = "") -> Iterator[None]:
+    """Figures that are made within have this look; a title that was given is followed by `remark`."""
+    if remark and look.headed and look.title is not None:
+        look = replace(look, title=f"{look.title} · {remark}")
+    before = _now.set(look)
+    try:
+        yield
+    finally:
+        _now.reset(before)
+
+
+def look_now() -> Look:
+    """The look of the figure that is being made."""
+    return _now.get()
+
+
+def _sides(size: Size | str) -> Size:
+    """`3.3x2.5`, or two numbers."""
+    told = size if isinstance(size, str) else "x".join(f"{side:g}" for side in size)
+    found = _SIZE.fullmatch(told)
+    try:
+        width, height = (float(side) for side in found.groups()) if found else (0.0, 0.0)
+    except ValueError:
+        width = height = 0.0
+    if not all(_LEAST_SIDE <= side <= _MOST_SIDE for side in (width, height)):
+        asked = f"no size '{printable(told)}'"
+        raise InputError(
+            f"{asked}: width x height in inches, such as 6x4, each {_LEAST_SIDE:g} to {_MOST_SIDE:g}"
+        )
+    return width, height

@@ -1,0 +1,72 @@
+"""What is proved of a result, in words: for a notebook, and for what a picture's file says of itself."""
+
+from attnscope.render.kit.certificate import certificate_words, verdict_words
+from attnscope.render.kit.figure_words import whole_source
+from attnscope.render.kit.header import own_name
+from attnscope.render.kit.numbers import counted
+from attnscope.render.look import Look
+from attnscope.results import (
+    Comparison,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Projection,
+    Provenance,
+    Report,
+    Result,
+    ScaleStudy,
+    SoundAttention,
+    SoundHeads,
+    Verdict,
+)
+from attnscope.results.outline import Outline
+
+
+def proof(result: Result) -> str:
+    """What is proved: the certificate of the one head, or the worst verdict of several."""
+    match result:
+        case HeadWeights():
+            return certificate_words(result.certificate)
+        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+            return proof(result.head)
+        case PictureHeads() | SoundHeads():
+            return proof(result.overview)
+        case Overview():
+            every = [each.verdict for row in result.certificates for each in row]
+            alike = f"{every.count(result.verdict)} of {counted(len(every), 'head')}"
+            return f"{verdict_words(result.verdict)}: {alike}"
+    return "" if result.verdict is None else verdict_words(result.verdict)
+
+
+def described(result: Result, look: Look) -> str:
+    """What the file of a picture holds beside it, and no look can leave out: proof and origin.
+
+    The path of a folder on this machine stands there only where the caption has everything.
+    """
+    sources = [
+        whole_source(each, each.model if look.in_full else own_name(each.model)) for each in origins(result)
+    ]
+    return " · ".join(part for part in (proof(result), *dict.fromkeys(sources)) if part)
+
+
+def origins(result: Result) -> list[Provenance]:
+    """Where the numbers come from: one model, both that are compared, or none."""
+    match result:
+        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+            return origins(result.head)
+        case PictureHeads() | SoundHeads():
+            return origins(result.overview)
+        case Comparison():
+            return [side.head.provenance for side in result.sides]
+        case ScaleStudy() | Outline():
+            return []
+    return [] if result.provenance is None else [result.provenance]
+
+
+def hidden_verdict(result: Result, look: Look) -> Verdict | None:
+    """A verdict other than the best that a picture with this look says nothing of."""
+    silent = look.bare or not (look.headed or look.captioned)
+    return None if not silent or result.verdict in (None, Verdict.CERTIFIED) else result.verdict
