@@ -282,12 +282,13 @@ Words = Annotated[
     ),
 ]
 SpecialTokens = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--special",
         metavar="show|hide|renormalise",
         help="Special tokens such as [CLS]: shown, left out, or left out and each row divided by what "
-        "remains.",
+        "remains. Without this they are shown, but the strongest links of several heads are those of "
+        "other tokens.",
     ),
 ]
 Perplexity = Annotated[
@@ -329,6 +330,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no n
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option(
+        "--theme",
+        metavar="auto|light|dark",
+        help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
+    ),
 ]
 
 

@@ -31,7 +31,9 @@ class Output:
 
     PANEL = "Besides"
 
-    def __init__(self, quiet: options.Quiet = False, verbose: options.Verbose = False) -> None:
+    def __init__(
+        self, quiet: options.Quiet = False, verbose: options.Verbose = False, theme: options.Theme = None
+    ) -> None:
         from rich.console import Console
 
         _check_folder()
@@ -41,6 +43,19 @@ class Output:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
         self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
         warnings.showwarning = self._warned
+        self._colour(theme)
+
+    def _colour(self, theme: str | None) -> None:
+        """Teach the screen our colours, as they suit its depth and its background."""
+        from attnscope.cli.background import background
+
+        depth = self.screen.color_system
+        seen = depth is not None and not self.screen.no_color and sys.stdout.isatty()
+        found = background(theme, os.environ, seen)
+        if depth is not None:
+            from attnscope.render.terminal import ramps
+
+            self.screen.push_theme(ramps.theme(found, depth))
 
     @property
     def width(self) -> int:

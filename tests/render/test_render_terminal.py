@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from golden_text import assert_golden, printed
 from rich.cells import cell_len
-from rich.color import Color, ColorSystem
 
 from attnscope.analysis.views.view import viewed
 from attnscope.render.head.bars import bar
-from attnscope.render.kit import palette
 from attnscope.render.kit.certificate import power_words
 from attnscope.render.screen import (
     SHOWS,
@@ -69,21 +67,6 @@ def test_colour_adds_nothing_but_colour() -> None:
     assert_golden("weights_in_colour.80", coloured)
     assert "\x1b[" in coloured
     assert made.plain(coloured) == printed(table)
-
-
-@pytest.mark.parametrize("system", [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT, ColorSystem.STANDARD])
-def test_text_stays_legible_on_every_cell_colour_however_few_colours_there_are(system: ColorSystem) -> None:
-    values = np.linspace(-1, 1, 201).tolist()
-    styles = [palette.diverging(v, 1.0) for v in values] + [palette.sequential(v) for v in values if v >= 0]
-    for style in styles:
-        assert style.color is not None
-        assert style.bgcolor is not None
-        one, other = (shown(colour.downgrade(system)) for colour in (style.color, style.bgcolor))
-        assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 3.5
-
-
-def shown(colour: Color) -> float:
-    return palette.luminance(colour.get_truecolor())
 
 
 def test_columns_stay_aligned_with_wide_combining_and_right_to_left_tokens() -> None:

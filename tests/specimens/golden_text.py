@@ -9,10 +9,14 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from attnscope.render.terminal.ramps import Background, theme
+
 GOLDEN = Path(__file__).parents[1] / "render" / "golden"
 
 
-def printed(renderable: RenderableType, width: int = 80, colour: str | None = None) -> str:
+def printed(
+    renderable: RenderableType, width: int = 80, colour: str | None = None, background: Background = "light"
+) -> str:
     """The text of a console of `width`; `colour` is a colour system of rich, None for a pipe."""
     buffer = StringIO()
     console = Console(
@@ -22,6 +26,8 @@ def printed(renderable: RenderableType, width: int = 80, colour: str | None = No
         force_terminal=colour is not None,
         legacy_windows=False,
     )
+    if colour is not None:
+        console.push_theme(theme(background, colour))
     console.print(renderable)
     return buffer.getvalue()
 

@@ -5,7 +5,6 @@ from itertools import zip_longest
 import numpy as np
 from rich.cells import cell_len
 from rich.console import RenderableType
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.comparison.words import nothing_words
@@ -14,12 +13,12 @@ from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.palette import BAR
 from attnscope.render.kit.weights_words import key_groups
 from attnscope.results import Comparison, Side
 
 MOST_KEYS = 20
 _MOST_LABEL, _LEAST_BAR, _BETWEEN = 16, 8, 3
-_BAR = Style(color="blue")
 
 
 def both_rows(result: Comparison, width: int) -> list[RenderableType]:
@@ -60,7 +59,7 @@ def _row(name: str, side: Side, full: float, width: int) -> list[Text]:
     for key in ranked[:MOST_KEYS]:
         label_text, weight = left(settled(tokens.names[key]), label), weight_text(weights[key], 3)
         told = f"{places[key]:>{digits}} {label_text}  {weight:>4} "
-        lines.append(line(told, (bar(weights[key] / full if full else 0.0, room), _BAR)))
+        lines.append(line(told, (bar(weights[key] / full if full else 0.0, room), BAR)))
     return [*lines, *_left_out(side, ranked)]
 
 

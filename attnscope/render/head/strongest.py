@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
+from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.kit.cells import (
@@ -89,7 +89,7 @@ def _row(best: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str]
     """One query; `best` and `texts` hold its keys by rank, `keys` their positions."""
     if not best.answered[row]:
         return line(heads.text(row), (f"  {best.unanswered}", DIM))
-    parts: list[tuple[str, Style] | str] = []
+    parts: list[tuple[str, StyleType] | str] = []
     for rank, key in enumerate(keys):
         if best.visible[row, rank]:
             style = cell_style(best, float(best.values[row, rank]))

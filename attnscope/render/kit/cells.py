@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from rich.cells import cell_len
-from rich.style import Style
+from rich.style import Style, StyleType
 from rich.text import Text
 
 from attnscope.render.kit import palette
@@ -19,7 +19,7 @@ DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
 
 
-def line(*parts: tuple[str, Style] | str) -> Text:
+def line(*parts: tuple[str, StyleType] | str) -> Text:
     """One line of a grid: never wrapped, without blanks at its end."""
     text = Text(no_wrap=True, overflow="crop")
     for part in parts:
@@ -38,8 +38,8 @@ def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
     return visible
 
 
-def cell_style(panel: Panel, value: float) -> Style:
-    """Colour of one value: sequential for weights, around 0 for everything else."""
+def cell_style(panel: Panel, value: float) -> str:
+    """Style of one value: sequential for weights, around 0 for everything else."""
     if panel.show == "weights":
         return palette.sequential(value)
     return palette.diverging(value, panel.extent)

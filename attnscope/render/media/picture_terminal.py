@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 from rich.console import Group, RenderableType
-from rich.style import Style
+from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.head.bars import bar
@@ -14,11 +14,10 @@ from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.certificate import GLYPHS, STYLES
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, largest_magnitude, short, weight_text
-from attnscope.render.kit.palette import sequential
+from attnscope.render.kit.palette import BAR, sequential
 from attnscope.render.media.words import shares_words
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
 
-_BAR = Style(color="blue")
 _SHADES = " ░▒▓█"
 _OWN = {1: "◆", 2: "◂▸"}
 _MOST = 8  # patches that are listed
@@ -59,7 +58,7 @@ def _grid(weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None
     for row in range(rows):
         shades = [_shade(float(weight) / largest) * wide for weight in weights[row]]
         colours = [sequential(float(weight), largest) for weight in weights[row]]
-        parts = [(shade, solid(colour)) for shade, colour in zip(shades, colours, strict=True)]
+        parts = [(shade, colour) for shade, colour in zip(shades, colours, strict=True)]
         if cell is not None and cell[0] == row:
             parts[cell[1]] = (_OWN[wide], colours[cell[1]])
         lines.append(line((left(f"r{row}", margin), DIM), *parts))
@@ -79,11 +78,6 @@ def _shade(share: float) -> str:
     return "·" if math.isnan(share) else _SHADES[min(int(5 * share), 4)]
 
 
-def solid(colour: Style) -> Style:
-    """The colour alone, so that a shade is only seen where there is no colour."""
-    return Style(color=colour.bgcolor, bgcolor=colour.bgcolor)
-
-
 def _columns(columns: int, wide: int) -> str:
     """Every fifth column by its number."""
     return "".join(left(f"c{column}", 5 * wide) for column in range(0, columns, 5))[: columns * wide]
@@ -101,17 +95,17 @@ def _strongest(weights: Float[np.ndarray, "row column"], width: int) -> list[Tex
     for name, place in zip(names, places, strict=True):
         number = f"{left(name, label)}  {right(weight_text(float(weights[place]), 3), 6)}  "
         share = float(weights[place]) / full
-        lines.append(line(number, (bar(share, max(min(width, 80) - len(number), 8)), _BAR)))
+        lines.append(line(number, (bar(share, max(min(width, 80) - len(number), 8)), BAR)))
     return lines
 
 
-def _head_cell(result: PictureHeads, i: int, j: int) -> list[tuple[str, Style] | str]:
+def _head_cell(result: PictureHeads, i: int, j: int) -> list[tuple[str, StyleType] | str]:
     """`r13c12 .018` on a colour for the share on the picture, and the mark of a verdict below the best."""
     weights = result.weights[i, j]
     row, column = divmod(int(np.nanargmax(weights)), weights.shape[1])
     verdict = result.overview.certificates[i][j].verdict
     certified = verdict is Verdict.CERTIFIED
-    mark = (" ", Style.null()) if certified else (GLYPHS[verdict], Style.parse(STYLES[verdict]))
+    mark = " " if certified else (GLYPHS[verdict], STYLES[verdict])
     shown = left(f"r{row}c{column}", _CELL - 6) + right(weight_text(largest_magnitude(weights), 3), 4)
     return [" ", (shown, sequential(float(np.nansum(weights)))), mark]
 

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.bars import bar
@@ -12,12 +11,12 @@ from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.palette import BAR
 from attnscope.render.media.picture_terminal import verdict_lines
 from attnscope.render.media.words import shares_words
 from attnscope.results import Kind, SoundAttention, SoundHeads
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
-_BAR = Style(color="blue")
 _MOST, _MOST_LABEL, _MOST_ROWS = 8, 21, 60
 
 
@@ -61,7 +60,7 @@ def _rows(
         largest = float(summed.max())
         levels = np.ceil(8 * summed / (largest or 1.0) - 1e-9).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
-        lines.append(line((left(name, label) + " ", HEADING), (bars, _BAR), f" {weight_text(largest, 3)}"))
+        lines.append(line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight_text(largest, 3)}"))
     lasts = step * rows.shape[1] / cells
     each = "a frame" if cells == rows.shape[1] else f"{1000 * lasts:.0f} ms, weights summed"
     told = f"each bar: {each}; a full bar is the number at the end of its line"
@@ -85,5 +84,5 @@ def _strongest(result: SoundAttention, width: int) -> list[Text]:
     for frame in descending(result.weights)[:_MOST]:
         weight = float(result.weights[frame])
         number = f"{left(names[frame], label)}  {right(weight_text(weight, 3), 6)}  "
-        lines.append(line(number, (bar(weight / full, max(min(width, 80) - len(number), 8)), _BAR)))
+        lines.append(line(number, (bar(weight / full, max(min(width, 80) - len(number), 8)), BAR)))
     return lines

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.bars import bar
@@ -12,10 +11,10 @@ from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.header import model_words, quoted
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import short, weight_text
+from attnscope.render.kit.palette import BAR
 from attnscope.results import Blank, Generated, Guess, Prediction
 from attnscope.tokens import printable
 
-_BAR = Style(color="blue")
 _MOST_LABEL, _LONGEST_BAR = 24, 40
 _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own"}
 
@@ -79,7 +78,7 @@ def _guesses(guesses: Sequence[Guess], width: int) -> list[Text]:
     return [
         line(
             f"  {left(settled(guess.text), label)}  {weight_text(guess.probability, 3):>4} ",
-            (bar(guess.probability, room), _BAR),
+            (bar(guess.probability, room), BAR),
         )
         for guess in guesses
     ]

@@ -4,20 +4,19 @@ from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.bars import bar
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.palette import BAR, BAR_BACK
 from attnscope.render.kit.weights_words import special_words, view_words
 from attnscope.render.map.words import DISCLAIMER
 from attnscope.render.report.words import Fact, Share, facts, percent, query_name, shares, shares_remark
 from attnscope.results import Report
 
 MOST_KEYS = 25
-_FORWARD, _BACK = Style(color="blue"), Style(color="red")
 _LONGEST_BAR = 40
 
 
@@ -53,7 +52,7 @@ def _shares(listed: list[Share], width: int) -> list[Text]:
 
 def _row(each: Share, label: int, cells: int, drawn: str) -> Text:
     numbers = f"  {weight_text(each.weight, 3):>6}  {right(percent(each.share), cells)}  "
-    return line(left(each.name, label), numbers, (drawn, _FORWARD if each.share >= 0 else _BACK))
+    return line(left(each.name, label), numbers, (drawn, BAR if each.share >= 0 else BAR_BACK))
 
 
 def _facts(listed: list[Fact], width: int) -> list[Text]:

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from rich import box
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -160,8 +159,8 @@ def _column(name: str, values: Float[np.ndarray, " key"]) -> list[str]:
     return [_weight(each) for each in values.tolist()] if name == "weight" else _texts(values)
 
 
-def _style(column: str, weight: float) -> Style:
-    return palette.sequential(weight) if column == "weight" else Style.null()
+def _style(column: str, weight: float) -> str:
+    return palette.sequential(weight) if column == "weight" else ""
 
 
 def _heading(name: str, scale: float) -> list[str]:

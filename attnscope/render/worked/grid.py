@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 from rich.cells import cell_len
-from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.kit import palette
@@ -102,7 +101,7 @@ def _row(step: Step, row: int, cells: list[str], laid: _Laid) -> Text:
     return line(INDENT + left(_name(step.matrix.rows.names[row]), laid.head), *coloured)
 
 
-def _style(step: Step, value: float) -> Style:
+def _style(step: Step, value: float) -> str:
     if step.weights:
         return palette.sequential(value)
     return palette.diverging(value, largest_magnitude(step.matrix.values))

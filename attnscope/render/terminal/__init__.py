@@ -1,0 +1,1 @@
+"""What only terminals need: colours for every depth and background, matrices as blocks."""
