@@ -3,99 +3,41 @@
 `draw_head` may be used on any Axes; how large that should be is `head_frame`'s answer.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Rectangle
 
+from attnscope.render.head.layout import MOST_NUMBERS, Grid, grid
 from attnscope.render.kit.cells import cell_texts
-from attnscope.render.kit.labels import fit
-from attnscope.render.kit.page import FAINT, INK, Frame, ink_on
+from attnscope.render.kit.page import FAINT, INK, ink_on
+from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
-from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.tokens import Tokens
+from attnscope.render.kit.typesetting import text_width
+from attnscope.vocabulary import Scaling
 
-_MOST_NUMBERS = 16
-_WIDEST_LABEL = 32
 _WORD_SIZE = 9.0
-_LEAST_SIZE = 4.5
 _MOST_OUTLINED = 4000
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Size of a cell in inches, the labels of both sides and their font size in points.
-
-    Labels stand upright (`rotated`) above columns that are narrower than the widest of them. Where cells
-    are smaller than letters can be, only every `step`-th row and column is labelled.
-    """
-
-    wide: float
-    high: float
-    rows: list[str]
-    columns: list[str]
-    size: float
-    rotated: bool
-    step: int
-
-
-def grid(shown: Panel) -> Grid:
-    """The layout that keeps every label of `shown` legible."""
-    rows = token_labels(shown.row_tokens)
-    columns = token_labels(shown.column_tokens) if shown.column_tokens else _dimensions(shown.values.shape[1])
-    high = _side(max(len(rows), len(columns) if shown.column_tokens else 0))
-    wide = high if shown.column_tokens else min(0.44, 9 / len(columns))
-    size = min(max(high * 72 * 0.7, _LEAST_SIZE), 9.0)
-    rotated = max((text_width(label, size) for label in columns), default=0) > wide - 0.06
-    step = max(1, round(line_height(size) * 0.85 / high + 0.49))
-    return Grid(wide, high, rows, columns, size, rotated and shown.column_tokens is not None, step)
-
-
-def _side(cells: int) -> float:
-    """Side of a cell: generous for a few tokens, small enough for many to stay on one page."""
-    return 0.44 if cells <= _MOST_NUMBERS else 0.25 if cells <= 30 else 0.17 if cells <= 64 else 11 / cells
-
-
-def token_labels(tokens: Tokens) -> list[str]:
-    """Unique labels; one that has to be cut carries its position instead of its end."""
-    cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
-    whole = zip(cut, tokens.labels, strict=True)
-    return [label if label == full else f"{label}@{i}" for i, (label, full) in enumerate(whole)]
-
-
-def _dimensions(count: int) -> list[str]:
-    """Dimension numbers, every one of a few, every eighth of many."""
-    every = 1 if count <= _MOST_NUMBERS else 8
-    return [str(i) if i % every == 0 else "" for i in range(count)]
-
-
-def head_frame(shown: Panel) -> Frame:
-    """The size of the axes for `shown` and the room that its labels need."""
-    laid = grid(shown)
-    above = max((text_width(label, laid.size) for label in laid.columns), default=0) if laid.rotated else 0.0
-    return Frame(
-        width=laid.wide * shown.values.shape[1],
-        height=laid.high * shown.values.shape[0],
-        left=max((text_width(label, laid.size) for label in laid.rows), default=0) + 0.4,
-        top=(above if laid.rotated else line_height(laid.size)) + 0.32,
-    )
+WEIGHTS, SIGNED = "Blues", "RdBu"  # colour maps
 
 
 def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     """Colour map, labels, axis words and, where they fit, numbers. Returns what a colour bar is made for.
 
-    `laid` is the layout where it is not that of `grid`.
+    `laid` is the layout where it is not that of `grid`. What is drawn of weights is the weights themselves,
+    on a scale of each row's own their share of its largest.
     """
     laid = laid or grid(shown)
-    _background(shown, axes)
-    mesh = _mesh(shown, axes)
+    background(shown.values.shape, axes)
+    values = drawn_values(shown)
+    mesh = _mesh(shown, values, axes, laid.block)
     _ticks(axes, laid)
     axes.set_xlabel(shown.column_word, size=_WORD_SIZE, color=INK, labelpad=5)
     axes.set_ylabel(shown.row_word, size=_WORD_SIZE, color=INK, labelpad=5)
     axes.xaxis.set_label_position("top")
-    if max(shown.values.shape) <= _MOST_NUMBERS:
+    if max(shown.values.shape) <= MOST_NUMBERS:
         _numbers(shown, axes, mesh, laid)
     for row in np.flatnonzero(~shown.answered):
         place = (shown.values.shape[1] / 2, row + 0.5)
@@ -103,15 +45,41 @@ def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     return mesh
 
 
-def _mesh(shown: Panel, axes: Axes) -> QuadMesh:
-    rows, columns = shown.values.shape
+def drawn_values(shown: Panel) -> Float[np.ndarray, "row column"]:
+    """What the colours are of: NaN where a cell is masked, weights on a scale of each row's own as shares."""
+    values = np.where(shown.visible, shown.values, np.nan)
+    return values / shown.scale.tops[:, None] if _by_row(shown) else values
+
+
+def _by_row(shown: Panel) -> bool:
+    return shown.show == "weights" and shown.scale.kind is Scaling.ROW
+
+
+def norm_of(shown: Panel) -> Normalize:
+    """From what is drawn to a shade: of weights as their scale has it, of all else even around 0."""
+    if shown.show == "weights":
+        return weight_norm(shown.scale)
+    extent = shown.extent or 1.0
+    return Normalize(-extent, extent)
+
+
+def weight_norm(scale: Scale) -> Normalize:
+    """The shades of `scale` as matplotlib has them."""
+    if scale.kind is Scaling.LOG:
+        return LogNorm(scale.least, scale.top, clip=True)
+    return Normalize(0.0, 1.0 if scale.kind is Scaling.ROW else scale.top)
+
+
+def _mesh(shown: Panel, values: Float[np.ndarray, "row column"], axes: Axes, block: int) -> QuadMesh:
+    rows, columns = values.shape
     outlined = rows * columns <= _MOST_OUTLINED
-    signed = shown.show != "weights"
+    across = block if shown.column_tokens is not None else 1
     mesh = axes.pcolormesh(
-        np.ma.masked_invalid(np.where(shown.visible, shown.values, np.nan)),
-        cmap="RdBu" if signed else "Blues",
-        vmin=-(shown.extent or 1.0) if signed else 0.0,
-        vmax=(shown.extent or 1.0) if signed else 1.0,
+        np.append(np.arange(0, columns, across), columns),
+        np.append(np.arange(0, rows, block), rows),
+        np.ma.masked_invalid(strongest(strongest(values, block).T, across).T),
+        cmap=WEIGHTS if shown.show == "weights" else SIGNED,
+        norm=norm_of(shown),
         edgecolors="white" if outlined else "none",
         linewidth=0.4 if outlined else 0.0,
         rasterized=not outlined,
@@ -121,25 +89,30 @@ def _mesh(shown: Panel, axes: Axes) -> QuadMesh:
     return mesh
 
 
-def _background(shown: Panel, axes: Axes) -> None:
+def strongest(values: Float[np.ndarray, "row column"], block: int) -> Float[np.ndarray, "blocks column"]:
+    """Of every `block` rows, column by column, the value that is farthest from 0; NaN where there is none."""
+    if block == 1:
+        return values
+    starts = np.arange(0, len(values), block)
+    high, low = np.fmax.reduceat(values, starts, axis=0), np.fmin.reduceat(values, starts, axis=0)
+    return np.where(np.abs(low) > np.abs(high), low, high)
+
+
+def background(shape: tuple[int, ...], axes: Axes) -> None:
     """Hatching that shows wherever no cell is drawn."""
-    rows, columns = shown.values.shape
+    rows, columns = shape
     style = {"facecolor": "#f3f3f3", "edgecolor": "#d8d8d8", "hatch": "/////", "linewidth": 0, "zorder": 0}
     axes.add_patch(Rectangle((0, 0), columns, rows, **style))  # type: ignore[arg-type]
 
 
 def _ticks(axes: Axes, laid: Grid) -> None:
-    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=3, colors=INK)
-    rows = range(0, len(laid.rows), laid.step)
-    columns = [i for i in range(0, len(laid.columns), laid.step if laid.rotated else 1) if laid.columns[i]]
-    axes.set_yticks([i + 0.5 for i in rows], [laid.rows[i] for i in rows], size=laid.size, parse_math=False)
-    axes.set_xticks(
-        [i + 0.5 for i in columns],
-        [laid.columns[i] for i in columns],
-        size=laid.size,
-        rotation=90 if laid.rotated else 0,
-        parse_math=False,
-    )
+    mark = {"length": 2.5 if laid.marked else 0, "width": 0.6, "pad": 2 if laid.marked else 3}
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, colors=INK, **mark)
+    for axis, labels in ((axes.yaxis, laid.rows), (axes.xaxis, laid.columns)):
+        named = [i for i, label in enumerate(labels) if label]
+        axis.set_ticks([i + 0.5 for i in named], [labels[i] for i in named], size=laid.size, parse_math=False)
+    for text in axes.get_xticklabels():
+        text.set_rotation(90 if laid.turned(text.get_text()) else 0)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
@@ -149,8 +122,9 @@ def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
     texts = cell_texts(shown, 2 if shown.extent < 10 else 1)
     widest = max((text_width(text, 1.0) for row in texts for text in row), default=1.0) or 1.0
     size = min(0.82 * laid.wide / widest, 7.5)
+    values = drawn_values(shown)
     for row, column in np.argwhere(shown.visible):
-        colour = ink_on(mesh, shown.values[row, column])
+        colour = ink_on(mesh, values[row, column])
         axes.text(
             column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", size=size, color=colour
         )

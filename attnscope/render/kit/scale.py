@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
-from attnscope.render.kit.numbers import weight_text
 from attnscope.tokens import printable
 from attnscope.vocabulary import Scaling
 
 SEEN = 0.15  # a shade that is told from white at a glance
 _MOST_SEEN, _LEAST_AREA = 1 / 2, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
 _DECADES = 5  # that a logarithmic scale has at most
+_APART = 0.08  # of a colour bar, between two of its numbers at least
 _FAINTEST = 0.01  # quantile of the weights at which it begins
 
 
@@ -61,15 +61,26 @@ class Scale:
 
     @property
     def label(self) -> str:
-        """What a colour bar measures."""
+        """What a colour bar measures, and below it on what scale."""
         match self.kind:
             case Scaling.ONE:
-                return "attention weight, 0 to 1"
+                return "attention weight\n0 to 1"
             case Scaling.MAX:
-                return "attention weight, 0 to the largest"
+                return f"attention weight\n0 to {_number(self.top)}, the largest"
             case Scaling.ROW:
-                return "weight, as a share of the largest in its row"
-        return "attention weight, logarithmic"
+                return "attention weight\nshare of the row's largest"
+        return "attention weight\nlogarithmic"
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Weights to mark on a colour bar, with their texts: on a logarithmic scale its ends and the decades."""
+        if self.kind is not Scaling.LOG:
+            top = 1.0 if self.kind is Scaling.ROW else self.top
+            return [(share * top, _number(share * top)) for share in (0.0, 0.5, 1.0)]
+        low, high = math.log10(self.least), math.log10(self.top)
+        decades = [power for power in range(math.ceil(low), math.floor(high) + 1)]
+        apart = [each for each in decades if min(each - low, high - each) > _APART * (high - low)]
+        return [(10.0**each, _number(10.0**each)) for each in (low, *apart, high)]
 
 
 def scale_of(
@@ -137,7 +148,7 @@ def _shows(scale: Scale, shown: Float[np.ndarray, "row key"], visible: Bool[np.n
 
 
 def _number(weight: float) -> str:
-    """`.23`, `1`, `.004`, `3e-5`."""
-    if weight >= 0.1:
-        return "1" if abs(weight - 1) < 0.005 else weight_text(weight)
-    return f"{weight:.2g}".replace("0.", ".", 1).replace("e-0", "e-")
+    """`.23`, `1`, `.004`, `3e-5`, `0`."""
+    if not 0.995 <= weight < 1.005:
+        return f"{weight:.2g}".replace("0.", ".", 1).replace("e-0", "e-")
+    return "1"

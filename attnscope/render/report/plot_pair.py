@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.plot import Grid, draw_head, token_labels
+from attnscope.render.head.layout import Grid, sparse, token_labels
+from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
@@ -65,10 +66,7 @@ class Cells:
     @property
     def above(self) -> float:
         """Room for column labels and their word."""
-        tall = line_height(self.grid.size) + 0.05
-        if self.grid.rotated:
-            tall = max(text_width(label, self.grid.size) for label in self.grid.columns)
-        return tall + 0.08 + _WORD
+        return self.grid.above + 0.08 + _WORD
 
 
 def cells(shown: Panel, room: Room) -> Cells:
@@ -80,7 +78,7 @@ def cells(shown: Panel, room: Room) -> Cells:
     column_size, row_size = _font_size(wide, room), _font_size(high, room)
     rotated = max(text_width(label, column_size) for label in columns) > wide - 0.05
     step = _step(column_size, wide) if rotated else 1
-    laid = Grid(wide, high, [], columns, column_size, rotated, step)
+    laid = Grid(wide, high, [], sparse(columns, step), column_size, rotated)
     return Cells(laid, rows, row_size, _step(row_size, high))
 
 

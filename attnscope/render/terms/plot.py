@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from attnscope.render.head.plot import draw_head, grid, head_frame
+from attnscope.render.head.layout import grid, head_frame
+from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.page import INK, Frame
 from attnscope.render.kit.stage import Panel, panel

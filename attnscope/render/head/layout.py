@@ -1,0 +1,132 @@
+"""How large the cells of a stage are, which of its rows and columns are named, and in which letters.
+
+Up to 64 tokens all are named. Of more, every tenth or so, with its position, beside a mark; cells are then
+whole dots of a picture, so that none is wider than another, and of very many several share a block.
+"""
+
+import math
+from dataclasses import dataclass
+
+from attnscope.render.kit.labels import clusters, fit
+from attnscope.render.kit.page import Frame
+from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.tokens import Tokens
+
+MOST_NUMBERS = 16  # rows and columns of a heat map with a number in every cell
+MOST_NAMED = 64  # rows and columns that are all named
+_WIDEST_LABEL, _WIDEST_TICK = 32, 14  # characters
+_LEAST_SIZE, _LARGEST_SIZE, _TICK_SIZE = 4.5, 9.0, 6.5  # points
+_TICK_EVERY = 0.15  # inches at least
+_DOTS = 200  # in an inch
+_LARGEST_SIDE, _LEAST_BLOCK = 2200, 2  # dots, of a whole heat map and of a block of its cells
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Size of a cell in inches, the labels of both sides and their font size in points.
+
+    A label is "" where none is shown. Labels stand upright (`rotated`) above columns that are narrower than
+    the widest of them. Where there are very many tokens, `block` rows and columns are drawn as one.
+    """
+
+    wide: float
+    high: float
+    rows: list[str]
+    columns: list[str]
+    size: float
+    rotated: bool
+    block: int = 1
+
+    @property
+    def above(self) -> float:
+        """Inches that the labels of the columns take."""
+        turned = [label for label in self.columns if self.turned(label)]
+        return max([line_height(self.size), *(text_width(label, self.size) for label in turned)])
+
+    @property
+    def left(self) -> float:
+        """Inches that the labels of the rows take."""
+        return max((text_width(label, self.size) for label in self.rows), default=0.0)
+
+    @property
+    def marked(self) -> bool:
+        """Whether only some are named, beside a mark."""
+        return max(len(self.rows), len(self.columns)) > MOST_NAMED
+
+    def turned(self, label: str) -> bool:
+        """Whether a label is turned: one character never lies on its side."""
+        return self.rotated and len(clusters(label)) > 1
+
+
+def grid(shown: Panel) -> Grid:
+    """The layout that keeps every label of `shown` legible."""
+    pairs = shown.column_tokens is not None
+    rows, columns = shown.values.shape
+    longest = max(rows, columns if pairs else 0)
+    block = max(1, math.ceil(longest * _LEAST_BLOCK / _LARGEST_SIDE))
+    high = side(longest)
+    wide = high if pairs else _dimension(columns)
+    size = _TICK_SIZE if longest > MOST_NAMED else min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE)
+    named = _names(shown.row_tokens, high)
+    across = _dimensions(columns) if shown.column_tokens is None else _names(shown.column_tokens, wide)
+    return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block)
+
+
+def _dimension(count: int) -> float:
+    """Width of one dimension of a vector: whole dots where there are many."""
+    return min(0.44, 9 / count) if count <= MOST_NAMED else max(9 * _DOTS // count, 1) / _DOTS
+
+
+def _fits(labels: list[str], size: float, wide: float) -> bool:
+    """Whether all labels stand side by side, each above its column."""
+    return max((text_width(label, size) for label in labels), default=0.0) <= wide - 0.06
+
+
+def side(cells: int) -> float:
+    """Side of a cell in inches: generous for a few tokens, small enough for many to stay on one page."""
+    if cells <= MOST_NAMED:
+        return 0.44 if cells <= MOST_NUMBERS else 0.25 if cells <= 30 else 0.17
+    block = math.ceil(cells * _LEAST_BLOCK / _LARGEST_SIDE)
+    return _LARGEST_SIDE // math.ceil(cells / block) / block / _DOTS
+
+
+def _names(tokens: Tokens, cell: float) -> list[str]:
+    """All labels of a few tokens, of many as many as have room."""
+    if len(tokens) <= MOST_NAMED:
+        return token_labels(tokens)
+    every = tick_step(cell)
+    named = zip(tokens.positions, tokens.names, strict=True)
+    labels = [f"{position} {fit(name, _WIDEST_TICK)}".strip() for position, name in named]
+    return sparse(labels, every)
+
+
+def tick_step(cell: float) -> int:
+    """Every how many cells of this size there is room for a label: 1, 2, 5, 10, 20, 50, ..."""
+    steps = (unit * 10**power for power in range(9) for unit in (1, 2, 5))
+    return next(step for step in steps if step * cell >= _TICK_EVERY)
+
+
+def sparse(labels: list[str], every: int) -> list[str]:
+    """Every so many of the labels, "" in the place of the others."""
+    return [label if i % every == 0 else "" for i, label in enumerate(labels)]
+
+
+def token_labels(tokens: Tokens) -> list[str]:
+    """Unique labels; one that has to be cut carries its position instead of its end."""
+    cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
+    whole = zip(cut, tokens.labels, strict=True)
+    return [label if label == full else f"{label}@{i}" for i, (label, full) in enumerate(whole)]
+
+
+def _dimensions(count: int) -> list[str]:
+    """Dimension numbers, every one of a few, every eighth of many."""
+    every = 1 if count <= MOST_NUMBERS else 8
+    return sparse([str(i) for i in range(count)], every)
+
+
+def head_frame(shown: Panel, laid: Grid | None = None) -> Frame:
+    """The size of the axes for `shown` and the room that its labels need."""
+    laid = laid or grid(shown)
+    rows, columns = shown.values.shape
+    return Frame(laid.wide * columns, laid.high * rows, left=laid.left + 0.4, top=laid.above + 0.32)
