@@ -4,20 +4,22 @@ Each is the session's own request with an option for every field, so that it is 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
+from attnscope.cli.lines import Line, read_lines
+from attnscope.cli.naming import OWN_FOLDER
 from attnscope.cli.panels import PICTURES, SHOWN
 from attnscope.cli.streams import read_input
 from attnscope.errors import InputError
 from attnscope.render.look import DPI, USUAL, Look
 from attnscope.session import request
+from attnscope.vocabulary import MASKED_SENTENCE
 
 if TYPE_CHECKING:
     from attnscope.results import MapSettings
-
-OWN_FOLDER = Path("outputs")
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,36 @@ class Read:
     vocab: options.Vocab = None
     image: options.Image = None
     audio: options.Audio = None
+    texts: options.Texts = None
 
     def __post_init__(self) -> None:
-        check_something(self.text, self.ids, self.image, self.audio)
+        check_something(self.text, self.ids, self.image, self.audio, self.texts)
+        self.check_texts()
+
+    def check_texts(self) -> None:
+        """Raises `InputError` where there are many texts and one, or anything else that is read."""
+        others = {"TEXT": self.text, "--ids": self.ids, "--image": self.image, "--audio": self.audio}
+        there = [name for name, value in others.items() if value is not None]
+        if self.texts is not None and there:
+            raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
+
+    @property
+    def media(self) -> list[Path]:
+        """The files of the picture or the sound that is read."""
+        return [file for file in (self.image, self.audio) if file is not None]
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The texts of the file, read once; none where there is no file."""
+        return () if self.texts is None else read_lines(self.texts)
 
     def inputs(self, writing: Writing = Writing()) -> request.Inputs:
-        """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8."""
+        """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8.
+
+        Of many texts none is read yet: what is checked here is the same for all of them.
+        """
         return request.Inputs(
-            text=given(self.text),
+            text=MASKED_SENTENCE if self.lines else given(self.text),
             pair=None if self.pair is None else decoded(self.pair),
             target=None if self.target is None else decoded(self.target),
             image=self.image,
@@ -93,7 +117,7 @@ class ArticleRead(Read):
     text: options.ArticleText = None
 
     def __post_init__(self) -> None:
-        pass
+        self.check_texts()
 
 
 @dataclass(frozen=True)

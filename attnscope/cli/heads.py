@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
+from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
@@ -13,8 +14,8 @@ from attnscope.errors import InputError
 from attnscope.vocabulary import Stage
 
 if TYPE_CHECKING:
+    from attnscope.cli.asking import OfHead
     from attnscope.render.focus import Focus
-    from attnscope.results import Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
 
@@ -109,27 +110,31 @@ def heads(
     asked.check(looking, read, writing)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
-    from attnscope.session.entering import open_chosen
+    from attnscope.session.opening import Purpose
 
-    reading, chosen = open_chosen(request, inputs, wanted, output)
-    if inputs.sensed:
-        from attnscope.session.questions.media import lay_over
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are wanted"
+        if inputs.sensed:
+            from attnscope.session.questions.media import lay_over
 
-        output.deliver(lay_over(reading, chosen, decoded(asked.query or "") or None), delivery)
-    elif chosen.one or asked.terms:
-        if measures is not None:
-            raise InputError("--measure is about several heads: leave --head out, or name several")
-        result, focus = _one(reading, chosen, asked, looking)
-        output.deliver(result, delivery, focus)
-    else:
+            return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
+        if chosen.one or asked.terms:
+            if measures is not None:
+                raise InputError("--measure is about several heads: leave --head out, or name several")
+            result, focus = _one(reading, chosen, asked, looking)
+            return Answer(result, focus, each=lambda: [result])
         if asked.query is not None or asked.show is not Stage.WEIGHTS:
             raise InputError("--query and --show need one head: give one --layer and one --head")
+        from attnscope.session.questions.each import each_head
         from attnscope.session.questions.heads import ENTROPY, read_overview
 
-        output.deliver(read_overview(reading, chosen, measures or ENTROPY, looking), delivery)
+        several = read_overview(reading, chosen, measures or ENTROPY, looking)
+        return Answer(several, each=lambda: each_head(reading, chosen, looking))
+
+    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
 
 
-def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[Result, Focus]":
+def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus
     from attnscope.session.questions.heads import look_at, read_terms, read_weights
@@ -137,7 +142,7 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
     if asked.terms:
         terms = read_terms(reading, chosen)
         queries, keys = terms.head.query_tokens, terms.head.key_tokens
-        result: Result = terms
+        result: OfHead = terms
     else:
         head = read_weights(reading, chosen, asked.show)
         shown = look_at(head, looking) or head

@@ -143,6 +143,15 @@ Image = Annotated[
 Audio = Annotated[
     Path | None, typer.Option("--audio", metavar="FILE", help="A sound to read: wav, flac, ogg or mp3.")
 ]
+Texts = Annotated[
+    Path | None,
+    typer.Option(
+        "--texts",
+        metavar="FILE",
+        help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
+        "other, JSON in lines, files numbered by line (x-001.png).",
+    ),
+]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 ModelName = Annotated[
     str | None,

@@ -1,10 +1,9 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
 import os
-import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +17,10 @@ from attnscope.tokens import printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnscope.cli.groups import Delivery, PictureDelivery
+    from attnscope.cli.groups import Delivery
+    from attnscope.cli.lines import NumberedText
     from attnscope.render.focus import Focus
-    from attnscope.results import HeadAttention, Result, Verdict
+    from attnscope.results import Result, Verdict
 
 NARROWEST = 40
 _CLEARED = b"\r\x1b[2K\x1b[?25h"  # the spinner's line, and the cursor that it hides
@@ -61,26 +61,44 @@ class Output:
     def width(self) -> int:
         return self.screen.width
 
-    def deliver(self, result: "Result", delivery: "Delivery", focus: "Focus | None" = None) -> None:
-        """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed."""
+    def deliver(
+        self,
+        result: "Result",
+        delivery: "Delivery",
+        focus: "Focus | None" = None,
+        *,
+        targets: "Sequence[Path] | None" = None,
+        line: "NumberedText | None" = None,
+    ) -> None:
+        """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed.
+
+        The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them.
+        """
         from attnscope.render.focus import WHOLE
 
         focus = replace(focus or WHOLE, verbose=self.verbose)
-        if delivery.targets:
-            os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
-            from attnscope.render.saving import save
-
-            for target in delivery.targets:
-                save(result, target, focus, delivery.look, self.notice)
-        if delivery.json:
+        for target in delivery.targets if targets is None else targets:
+            self.file(result, target, delivery, focus)
+        if delivery.json and line is not None:
+            self.document(line.document(result))
+        elif delivery.json:
             from attnscope.render import files
 
             self.document(files.as_json(result))
         else:
+            if line is not None:
+                self.show(*line.heading(self.width))
             from attnscope.render.screen import screen
 
             self.show(*screen(result, self.width, focus))
         finish(result.verdict)
+
+    def file(self, result: "Result", target: Path, delivery: "Delivery", focus: "Focus") -> None:
+        """One file of a result."""
+        os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
+        from attnscope.render.saving import save
+
+        save(result, target, focus, delivery.look, self.notice)
 
     def show(self, *parts: "RenderableType") -> None:
         for part in parts:
@@ -140,20 +158,3 @@ def check_delivery(delivery: "Delivery", kind: str) -> None:
 
         check_targets(delivery.places, suffixes(getattr(results, kind)))
         check_panels(delivery.places, kind)
-
-
-def or_default(delivery: "PictureDelivery", command: str, head: "HeadAttention") -> "PictureDelivery":
-    """Where no file is named, the picture's own place beside the screen; none where JSON was asked for.
-
-    It is the same place for the same head of the same model, and refused at once where it cannot be written.
-    """
-    if delivery.targets or delivery.json:
-        return delivery
-    from attnscope.cli.groups import OWN_FOLDER
-    from attnscope.render.saving import PICTURES, check_targets
-
-    model = re.sub(r"[^\w.-]+", "-", Path(head.provenance.model).name) or "model"
-    kind = "" if head.kind == "encoder" else f"-{head.kind}"
-    own = OWN_FOLDER / f"{command}-{model}{kind}-L{head.layer}-H{head.head}.png"
-    check_targets([own], PICTURES)
-    return replace(delivery, out=[own])

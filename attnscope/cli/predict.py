@@ -1,11 +1,16 @@
 """`attnscope predict`: what the model makes of a text."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import Delivery, Read, Request
 from attnscope.cli.output import Output, check_delivery
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
 
 Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
 
@@ -25,8 +30,10 @@ def predict(
     """
     check_delivery(delivery, "Prediction")
     inputs = read.inputs()
-    from attnscope.session.entering import open_whole
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.prediction import predict as ask
+    from attnscope.session.questions.prediction import predict as predicted
 
-    output.deliver(ask(open_whole(request, inputs, output, Purpose.ANSWER), top), delivery)
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        return Answer(predicted(reading, top))
+
+    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER)

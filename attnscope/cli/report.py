@@ -1,6 +1,9 @@
 """`attnscope report`: one head and one of its queries on one page."""
 
+from typing import TYPE_CHECKING
+
 from attnscope.cli import options
+from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import (
     ArticleHead,
     ArticleRead,
@@ -10,7 +13,12 @@ from attnscope.cli.groups import (
     Request,
     Writing,
 )
-from attnscope.cli.output import Output, check_delivery, or_default
+from attnscope.cli.naming import own_place
+from attnscope.cli.output import Output, check_delivery
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
 
 
 def report(
@@ -33,12 +41,15 @@ def report(
     settings = mapping.settings()
     check_delivery(delivery, "Report")
     inputs = read.inputs(writing)
-    from attnscope.session.entering import open_chosen
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import read_head
     from attnscope.session.questions.report import report_head
 
-    reading, chosen = open_chosen(request, inputs, wanted, output, Purpose.ATTENTION_AND_ANSWER)
-    head = read_head(reading, chosen)
-    delivery = or_default(delivery, "report", head)
-    output.deliver(report_head(reading, head, query, looking, settings), delivery)
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "a head is wanted"
+        head = read_head(reading, chosen)
+        result = report_head(reading, head, query, looking, settings)
+        place = own_place("report", head, (looking, settings, result.query), read.media)
+        return Answer(result, each=lambda: [result], place=place)
+
+    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)

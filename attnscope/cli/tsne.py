@@ -1,10 +1,11 @@
 """`attnscope tsne`: the queries and keys of one head in one map."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnscope.cli import options
+from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import (
     ArticleHead,
     ArticleRead,
@@ -14,8 +15,13 @@ from attnscope.cli.groups import (
     Request,
     Writing,
 )
-from attnscope.cli.output import Output, check_delivery, or_default
+from attnscope.cli.naming import own_place
+from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
 
 CompareQuery = Annotated[
     str | None,
@@ -50,15 +56,18 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
-    from attnscope.session.entering import open_chosen
+    from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import look_at, read_head
     from attnscope.session.questions.maps import map_head
 
-    reading, chosen = open_chosen(request, inputs, wanted, output)
-    head = read_head(reading, chosen)
-    shown = look_at(head, looking) or head
-    queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
-    place = None if key is None else shown.key_tokens.position(key)
-    delivery = or_default(delivery, "tsne", head)
-    drawn = map_head(head, settings, output, looking)
-    output.deliver(drawn, delivery, Focus(queries=tuple(queries), key=place))
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "a head is wanted"
+        head = read_head(reading, chosen)
+        shown = look_at(head, looking) or head
+        queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
+        focus = Focus(queries=tuple(queries), key=None if key is None else shown.key_tokens.position(key))
+        place = own_place("tsne", head, (looking, settings, focus), read.media)
+        result = map_head(head, settings, output, looking)
+        return Answer(result, focus, each=lambda: [result], place=place)
+
+    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)

@@ -1,7 +1,14 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
+from typing import TYPE_CHECKING
+
+from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import Delivery, Read, Request
 from attnscope.cli.output import Output, check_delivery
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
 
 
 def verify(read: Read, delivery: Delivery, *, request: Request, output: Output) -> None:
@@ -12,8 +19,10 @@ def verify(read: Read, delivery: Delivery, *, request: Request, output: Output) 
     """
     check_delivery(delivery, "Verification")
     inputs = read.inputs()
-    from attnscope.session.entering import open_whole
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.verification import verify_reading
 
-    output.deliver(verify_reading(open_whole(request, inputs, output, Purpose.EVERYTHING)), delivery)
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        return Answer(verify_reading(reading))
+
+    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.EVERYTHING)

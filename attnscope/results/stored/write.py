@@ -7,6 +7,7 @@ of a picture and the samples and the spectrogram of a sound stand in their npz o
 
 import io
 import json
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,6 +25,11 @@ def as_json(result: Result) -> str:
     plain = strict(document(result))
     entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in plain.items()]
     return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def as_json_line(result: Result, first: Mapping[str, Value]) -> str:
+    """The same document on one line, behind what comes `first`."""
+    return _written({**strict(dict(first)), **strict(document(result))})
 
 
 def as_npz(result: Result) -> bytes:

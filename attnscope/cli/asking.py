@@ -1,0 +1,126 @@
+"""A question asked of one text, or of every line of a file: the model is loaded once, the answers are shown.
+
+The one place where commands meet a model: each says only what it asks of a reading.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from attnscope.cli.lines import Line, NumberedText, called
+from attnscope.cli.naming import is_of_each_head, numbered, of_head
+from attnscope.errors import (
+    AttnscopeError,
+    DoesNotFitError,
+    InputError,
+    NobodyReadsError,
+    is_out_of_memory,
+    one_line,
+)
+from attnscope.tokens import printable
+
+if TYPE_CHECKING:
+    from attnscope.cli.groups import Delivery, Read, Request, Wanted
+    from attnscope.cli.output import Output
+    from attnscope.render.focus import Focus
+    from attnscope.results import HeadTerms, HeadView, HeadWeights, Projection, Report, Result
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.opening import Opened, Purpose
+    from attnscope.session.reading import Reading
+    from attnscope.session.request import Inputs
+
+    OfHead = HeadWeights | HeadView | HeadTerms | Projection | Report
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result and what of it is looked at.
+
+    `each` gives what there is of every head alone, for files that are called by `{layer}` and `{head}`;
+    `place` is where the picture goes when no file was named.
+    """
+
+    result: "Result"
+    focus: "Focus | None" = None
+    each: "Callable[[], Iterable[OfHead]] | None" = None
+    place: Path | None = None
+
+
+Ask = Callable[["Reading", "Chosen | None"], Answer]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, of which model and of what it reads, and where the answer goes."""
+
+    ask: Ask
+    request: "Request"
+    read: "Read"
+    wanted: "Wanted | None"
+    delivery: "Delivery"
+    output: "Output"
+
+    def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
+        """Load the model, read, ask, and show; of many texts one after the other."""
+        from attnscope.session.opening import open_model
+
+        opened = open_model(self.request, inputs, self.wanted, purpose, self.output)
+        if self.read.texts is None:
+            self._deliver(self._answer(opened, inputs), self.delivery.targets)
+        elif code := max(self._of_line(opened, inputs, line) for line in self.read.lines):
+            raise typer.Exit(code)
+
+    def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:
+        from attnscope.session.entering import read_inputs
+
+        return self.ask(read_inputs(opened, inputs, self.output), opened.chosen)
+
+    def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
+        """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""
+        assert self.read.texts is not None, "lines are those of a file"
+        name, last = f"{called(self.read.texts)}:{line.number}", self.read.lines[-1].number
+        targets = [numbered(target, line.number, last) for target in self.delivery.targets]
+        try:
+            answer = self._answer(opened, replace(inputs, text=line.text))
+            self._deliver(answer, targets, NumberedText(name, line.number, line.text))
+        except NobodyReadsError:
+            raise
+        except AttnscopeError as error:
+            return _refused(name, str(error), error.exit_code)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            why = f"this does not fit in memory: {one_line(error)}"
+            return _refused(name, why, DoesNotFitError.exit_code)
+        return 0
+
+    def _deliver(self, answer: Answer, targets: Sequence[Path], line: NumberedText | None = None) -> None:
+        """Files of each head alone, then everything else."""
+        if answer.place is not None and not targets and not self.delivery.json:
+            targets = [answer.place]
+        if of_each := [each for each in targets if is_of_each_head(each)]:
+            targets = [target for target in targets if target not in of_each]
+            self._files_of_each(answer, of_each)
+        self.output.deliver(answer.result, self.delivery, answer.focus, targets=targets, line=line)
+
+    def _files_of_each(self, answer: Answer, targets: Sequence[Path]) -> None:
+        from attnscope.render.focus import WHOLE
+
+        if answer.each is None:
+            raise InputError(f"cannot write '{targets[0]}': only of a text's heads has each a file")
+        from attnscope.results import HeadWeights
+
+        for result in answer.each():
+            head = result if isinstance(result, HeadWeights) else result.head
+            for target in targets:
+                place = of_head(target, head.layer, head.head)
+                self.output.file(result, place, self.delivery, answer.focus or WHOLE)
+
+
+def _refused(name: str, why: str, code: int) -> int:
+    print(f"attnscope: {printable(f'{name}: {why}')}", file=sys.stderr)
+    return code

@@ -1,0 +1,72 @@
+"""Texts from a file, one a line: blank lines are no texts, and every text keeps the number of its line."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnscope.cli.streams import read_input
+from attnscope.errors import InputError
+from attnscope.tokens import printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from attnscope.results import Result
+
+STANDARD_INPUT = Path("-")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line as it was read; `number` counts from 1 and counts blank lines too."""
+
+    number: int
+    raw: bytes
+
+    @property
+    def text(self) -> str:
+        """Raises `InputError` where it is no UTF-8."""
+        try:
+            return self.raw.decode("utf-8")
+        except UnicodeError as error:
+            raise InputError("the text is not valid UTF-8") from error
+
+
+def read_lines(file: Path) -> tuple[Line, ...]:
+    """The lines of `file`, `-` for standard input, that hold a text; `InputError` where there is none."""
+    try:
+        content = read_input() if file == STANDARD_INPUT else file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read '{file}': {error.strerror}") from error
+    rows = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = tuple(Line(i, row.rstrip(b"\r")) for i, row in enumerate(rows, start=1) if row.strip())
+    if not lines:
+        raise InputError(f"no text in {called(file)}: it takes one a line")
+    return lines
+
+
+def called(file: Path) -> str:
+    """What stands before the number of a line: `texts.txt`, or `standard input`."""
+    return "standard input" if file == STANDARD_INPUT else str(file)
+
+
+@dataclass(frozen=True)
+class NumberedText:
+    """A text of many, as it is told with its answer: `name` is `texts.txt:7`."""
+
+    name: str
+    number: int
+    text: str
+
+    def heading(self, width: int) -> "list[Text]":
+        """The line above the answer on a screen."""
+        from rich.text import Text
+
+        rule = "─" * max(2, min(width, 80) - len(self.name) - 4)
+        return [Text(), Text.assemble("── ", (printable(self.name), "bold"), f" {rule}", no_wrap=True)]
+
+    def document(self, result: "Result") -> str:
+        """The answer as one line of JSON, which begins with the number and the text."""
+        from attnscope.results.stored.write import as_json_line
+
+        return as_json_line(result, {"line": self.number, "text": self.text})
