@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.panels import SHOWN
+from attnscope.vocabulary import Scaling
 
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
@@ -280,6 +281,16 @@ QueryOverFile = Annotated[
 Key = Annotated[
     str | None,
     typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
+]
+Scale = Annotated[
+    Scaling,
+    typer.Option(
+        "--scale",
+        metavar="auto|max|row|1|log",
+        help="How dark a weight is: darkest for 1, for the largest (max), for each row's own largest, or for "
+        "the largest in equal ratios (log). Default: the first of 1, max and log that shows the weights.",
+        show_default=False,
+    ),
 ]
 Words = Annotated[
     bool,

@@ -8,7 +8,7 @@ import typer
 from attnscope.cli import options
 from attnscope.cli.groups import Delivery, decoded
 from attnscope.cli.output import Output, check_delivery
-from attnscope.vocabulary import Stage
+from attnscope.vocabulary import Scaling, Stage
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command.")
@@ -24,6 +24,7 @@ def show(
     query: options.Query = None,
     key: options.Key = None,
     stage: Shown = None,
+    scale: options.Scale = Scaling.AUTO,
     *,
     delivery: Delivery,
     output: Output,
@@ -38,4 +39,4 @@ def show(
     result = load(file)
     check_delivery(delivery, type(result).__name__)
     query, key = (None if each is None else decoded(each) for each in (query, key))
-    output.deliver(result, delivery, focus_on(result, stage, query, key))
+    output.deliver(result, delivery, focus_on(result, stage, query, key, scale))

@@ -15,6 +15,7 @@ from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
+from attnscope.render.head.row_figure import row_figure
 from attnscope.render.kit.certificate import verdict_words
 from attnscope.render.kit.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
@@ -27,6 +28,7 @@ from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.terms.figure import terms_figure
+from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
@@ -81,7 +83,15 @@ def _drawn(result: Any, focus: Focus) -> Figure:
 
 
 def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
-    return heatmap(result, focus.stage)
+    if focus.query is not None and focus.stage == "weights":
+        return row_figure(result, focus.query, focus.key, focus.scale)
+    return heatmap(result, focus.stage, focus.scale)
+
+
+def _terms(result: HeadTerms, focus: Focus) -> Figure:
+    if focus.query is not None:
+        return row_terms_figure(result, focus.query, focus.key, focus.scale)
+    return terms_figure(result, focus.scale)
 
 
 def _map(result: Projection, focus: Focus) -> Figure:
@@ -98,7 +108,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
     Projection: _map,
-    HeadTerms: _alone(terms_figure),
+    HeadTerms: _terms,
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
     Comparison: _alone(comparison_figure),

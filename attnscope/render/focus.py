@@ -7,7 +7,8 @@ head by words are words.
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
-from attnscope.render.kit.stage import SHOWS, Show
+from attnscope.render.kit.scale import scaling
+from attnscope.render.kit.stage import MOST_LISTED, SHOWS, Show
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Projection, Result
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import Scaling
@@ -19,7 +20,7 @@ class Focus:
 
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
     `decimals` is how many a number of a worked example has at most; `verbose` brings certificates in full.
-    `scale` is how dark weights are drawn.
+    `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
     """
 
     stage: Show = "weights"
@@ -28,6 +29,7 @@ class Focus:
     decimals: int = 4
     verbose: bool = False
     scale: Scaling = Scaling.AUTO
+    rows: int | None = MOST_LISTED
 
     @property
     def query(self) -> int | None:
@@ -39,25 +41,38 @@ WHOLE = Focus()
 
 
 def focus_on(
-    result: Result, show: str | None = None, query: str | int | None = None, key: str | int | None = None
+    result: Result,
+    show: str | None = None,
+    query: str | int | None = None,
+    key: str | int | None = None,
+    scale: str | None = None,
 ) -> Focus:
-    """What is meant by a stage, and by a query and a key that are named by their text or position.
+    """What is meant by a stage, by a query and a key that are named by their text or position, by a scale.
 
     Raises `InputError` for what the result does not have, and for a name that fits no token or several.
     """
     stage = _stage(result, show)
     if query is None and key is None:
-        return Focus(stage)
+        return Focus(stage, scale=_scale(result, stage, scale))
     if not isinstance(result, HeadWeights | HeadView | HeadTerms | Projection):
         raise InputError("a query and a key need one head: its weights, its terms or its map")
     if query is None:
         raise InputError("a key goes with a query: name a query")
-    if key is not None and isinstance(result, HeadWeights | HeadView):
-        raise InputError("a key goes with the terms or the map of a head: leave key out")
     if stage != "weights":
         raise InputError("a query shows the weights and scaled scores of one token: leave show out")
     queries, keys = _tokens(result)
-    return Focus(stage, (queries.position(str(query)),), None if key is None else keys.position(str(key)))
+    asked, looked_at = queries.position(str(query)), None if key is None else keys.position(str(key))
+    return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
+
+
+def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
+    """The scale that is called so; only the weights of one head have one."""
+    found = scaling(wanted or Scaling.AUTO)
+    if found is not Scaling.AUTO and (
+        stage != "weights" or not isinstance(result, HeadWeights | HeadView | HeadTerms)
+    ):
+        raise InputError(f"a scale is that of the weights of one head: leave scale {found} out")
+    return found
 
 
 def _stage(result: Result, wanted: str | None) -> Show:

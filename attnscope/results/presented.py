@@ -38,16 +38,20 @@ class Presented:
         show: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
+        scale: str | None = None,
         **look: Any,
     ) -> "Axes | Figure":
         """Draw it on `ax`, which is returned, or without one on a page of its own, a finished Figure.
 
         `show` is the stage of a head (`weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`), `query` and
-        `key` are tokens by text or position. The page's `look` is `title` (a text, or `none`), `size` (width
+        `key` are tokens by text or position, `scale` is how dark weights are (`auto`, `max`, `row`, `1`,
+        `log`). The page's `look` is `title` (a text, or `none`), `size` (width
         and height in inches, as it will be saved or shown), `dpi`, `caption` (`short`, `full`, `none`) and
         `bare`, the axes alone. Raises `InputError` for what has no such picture.
         """
-        drawn: Axes | Figure = _presenter().plot(self, ax, show=show, query=query, key=key, look=look)
+        drawn: Axes | Figure = _presenter().plot(
+            self, ax, show=show, query=query, key=key, scale=scale, look=look
+        )
         return drawn
 
     def save(
@@ -57,6 +61,7 @@ class Presented:
         show: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
+        scale: str | None = None,
         **look: Any,
     ) -> Path:
         """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
@@ -64,7 +69,7 @@ class Presented:
         Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
         written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
         """
-        written: Path = _presenter().save(self, path, show=show, query=query, key=key, look=look)
+        written: Path = _presenter().save(self, path, show=show, query=query, key=key, scale=scale, look=look)
         return written
 
     def text(
@@ -73,13 +78,14 @@ class Presented:
         show: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
+        scale: str | None = None,
         width: int | None = None,
     ) -> str:
         """What a terminal of `width` cells shows, without colour; `print(result)` is that of the whole.
 
         Raises `InputError` for a stage or a token that the result does not have.
         """
-        return str(_presenter().text(self, show=show, query=query, key=key, width=width))
+        return str(_presenter().text(self, show=show, query=query, key=key, scale=scale, width=width))
 
     def to_pandas(self, show: str | None = None) -> "DataFrame":
         """The numbers with their names: a row a query, layer, head, point or guess, as the result has them.

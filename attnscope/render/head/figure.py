@@ -1,8 +1,7 @@
 """One stage of a head as a figure with its page."""
 
-from matplotlib.figure import Figure
-
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 
 from attnscope.render.head.layout import grid, head_frame
 from attnscope.render.head.plot import draw_head

@@ -103,8 +103,12 @@ def _names(tokens: Tokens, cell: float) -> list[str]:
 
 def tick_step(cell: float) -> int:
     """Every how many cells of this size there is room for a label: 1, 2, 5, 10, 20, 50, ..."""
-    steps = (unit * 10**power for power in range(9) for unit in (1, 2, 5))
-    return next(step for step in steps if step * cell >= _TICK_EVERY)
+    unit = 1
+    while True:
+        for step in (unit, 2 * unit, 5 * unit):
+            if step * cell >= _TICK_EVERY:
+                return step
+        unit *= 10
 
 
 def sparse(labels: list[str], every: int) -> list[str]:

@@ -106,8 +106,9 @@ def background(shape: tuple[int, ...], axes: Axes) -> None:
 
 
 def _ticks(axes: Axes, laid: Grid) -> None:
-    mark = {"length": 2.5 if laid.marked else 0, "width": 0.6, "pad": 2 if laid.marked else 3}
-    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, colors=INK, **mark)
+    length, pad = (2.5, 2) if laid.marked else (0, 3)
+    axes.tick_params(length=length, width=0.6, pad=pad, colors=INK)
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False)
     for axis, labels in ((axes.yaxis, laid.rows), (axes.xaxis, laid.columns)):
         named = [i for i, label in enumerate(labels) if label]
         axis.set_ticks([i + 0.5 for i in named], [labels[i] for i in named], size=laid.size, parse_math=False)

@@ -73,12 +73,12 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Weights to mark on a colour bar, with their texts: on a logarithmic scale its ends and the decades."""
+        """Weights to mark on a colour bar, with their texts; of a logarithmic one its ends and the decades."""
         if self.kind is not Scaling.LOG:
             top = 1.0 if self.kind is Scaling.ROW else self.top
             return [(share * top, _number(share * top)) for share in (0.0, 0.5, 1.0)]
         low, high = math.log10(self.least), math.log10(self.top)
-        decades = [power for power in range(math.ceil(low), math.floor(high) + 1)]
+        decades = range(math.ceil(low), math.floor(high) + 1)
         apart = [each for each in decades if min(each - low, high - each) > _APART * (high - low)]
         return [(10.0**each, _number(10.0**each)) for each in (low, *apart, high)]
 

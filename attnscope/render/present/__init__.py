@@ -33,10 +33,11 @@ def text(
     show: str | None = None,
     query: Name = None,
     key: Name = None,
+    scale: str | None = None,
     width: int | None = None,
 ) -> str:
     """What a terminal shows of it, without colour."""
-    return written(result, focus_on(result, show, query, key), width)
+    return written(result, focus_on(result, show, query, key, scale), width)
 
 
 def plot(
@@ -46,16 +47,24 @@ def plot(
     show: str | None,
     query: Name,
     key: Name,
+    scale: str | None,
     look: Mapping[str, Any],
 ) -> "Axes | Figure":
     """See `attnscope.render.present.axes`."""
     from attnscope.render.present import axes
 
-    return axes.plot(result, ax, show=show, query=query, key=key, look=look_of(look))
+    return axes.plot(result, ax, show=show, query=query, key=key, scale=scale, look=look_of(look))
 
 
 def save(
-    result: Result, path: str | Path, *, show: str | None, query: Name, key: Name, look: Mapping[str, Any]
+    result: Result,
+    path: str | Path,
+    *,
+    show: str | None,
+    query: Name,
+    key: Name,
+    scale: str | None,
+    look: Mapping[str, Any],
 ) -> Path:
     """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
     target, dressed = Path(path).expanduser(), look_of(look)
@@ -64,9 +73,9 @@ def save(
     if suffix in PICTURES:
         from attnscope.render.present import axes
 
-        focus = axes.drawn_focus(result, show, query, key)
-    elif (show, query, key) != (None, None, None) or dressed != USUAL:
-        raise InputError(f"{suffix} holds all of the numbers: leave show, query, key and the look out")
+        focus = axes.drawn_focus(result, show, query, key, scale)
+    elif (show, query, key, scale) != (None, None, None, None) or dressed != USUAL:
+        raise InputError(f"{suffix} holds all of the numbers: leave show, query, key, scale and the look out")
 
     def warn(notice: str) -> None:
         warnings.warn(notice, stacklevel=5)

@@ -12,6 +12,7 @@ from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
+from attnscope.render.head.row import draw_row, row_of
 from attnscope.render.kit.stage import panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import USUAL, Look
@@ -43,10 +44,11 @@ def plot(
     show: str | None = None,
     query: Name = None,
     key: Name = None,
+    scale: str | None = None,
     look: Look = USUAL,
 ) -> Axes | Figure:
     """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
-    focus = drawn_focus(result, show, query, key)
+    focus = drawn_focus(result, show, query, key, scale)
     if ax is None:
         figure = figure_of(result, focus, look)
         figure.set_dpi(look.dpi)
@@ -60,14 +62,11 @@ def plot(
     return ax
 
 
-def drawn_focus(result: Result, show: str | None, query: Name, key: Name) -> Focus:
+def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
     """What is to be drawn; `InputError` for what a picture of this result cannot show."""
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
-    focus = focus_on(result, show, query, key)
-    if focus.queries and not isinstance(result, Projection):
-        raise InputError("a picture has all queries and keys, only a map has links of one: leave query out")
-    return focus
+    return focus_on(result, show, query, key, scale)
 
 
 @singledispatch
@@ -76,7 +75,11 @@ def _draw(result: Any, ax: Axes, focus: Focus) -> None:
 
 
 def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
-    draw_head(panel(result, focus.stage), ax)
+    shown = panel(result, focus.stage, focus.scale)
+    if focus.query is None:
+        draw_head(shown, ax)
+    else:
+        draw_row(row_of(shown, focus.query, focus.key), ax)
 
 
 def _map(result: Projection, ax: Axes, focus: Focus) -> None:

@@ -14,12 +14,13 @@ from attnscope.render.kit.stage import Panel, panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.results import HeadTerms
 from attnscope.results.terms import CAP, CONTENT
+from attnscope.vocabulary import Scaling
 
 _TITLE = 9.0
 _BESIDE = 0.25  # inches between panels
 
 
-def panels_of(result: HeadTerms) -> dict[str, Panel]:
+def panels_of(result: HeadTerms, scaling: Scaling = Scaling.AUTO) -> dict[str, Panel]:
     """What is drawn, by title: each part, what enters the softmax, the weights. Scores share one extent."""
     head = result.head
     parts: dict[str, Float[np.ndarray, "query key"]] = {CONTENT: result.scaled}
@@ -31,7 +32,7 @@ def panels_of(result: HeadTerms) -> dict[str, Panel]:
     extent = max(largest_magnitude(values[head.allowed]) for values in parts.values())
     shown = panel(head, "scaled")
     made = {name: replace(shown, values=values, limit=extent) for name, values in parts.items()}
-    return made | {"weight": panel(head, "weights")}
+    return made | {"weight": panel(head, "weights", scaling)}
 
 
 def terms_frames(panels: dict[str, Panel]) -> list[Frame]:
@@ -56,6 +57,6 @@ def draw_terms(title: str, shown: Panel, axes: Axes, *, first: bool) -> None:
 
 def colour_words(panels: dict[str, Panel]) -> str:
     """What the colours stand for, since the panels have no colour bars."""
-    extent = next(iter(panels.values())).extent
+    extent, weights = next(iter(panels.values())).extent, panels["weight"]
     scores = f"scores: red -{short(extent)}, white 0, blue {short(extent)}, alike in all"
-    return f"{scores}; weights: white 0 to dark 1"
+    return f"{scores}; weights: {weights.scale.legend}"

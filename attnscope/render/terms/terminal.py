@@ -72,7 +72,7 @@ def query_terms(result: HeadTerms, query: int, key: int | None, width: int) -> R
     shown = ranked[0] if key is None else key
     listed = _listed(result, ranked, shown)
     return Group(
-        _worked(result, query, shown),
+        worked_sum(result, query, shown),
         Text(""),
         *_table(result, query, listed, width),
         *(Text(each, style=DIM) for each in _remarks(result, query, listed)),
@@ -85,7 +85,7 @@ def _listed(result: HeadTerms, ranked: Sequence[int], key: int) -> list[int]:
     return list(range(count)) if count <= MOST_KEYS else sorted({*ranked[:MOST_KEYS], key})
 
 
-def _worked(result: HeadTerms, query: int, key: int) -> Text:
+def worked_sum(result: HeadTerms, query: int, key: int) -> Text:
     """`5 [MASK] → 7 opened: q·k 12.3 x 0.177 = 2.18 + mask 0 = 2.18; exp(2.18 - 2.72) = weight .582`."""
     head, columns = result.head, result.columns
     names = (

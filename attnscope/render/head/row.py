@@ -1,0 +1,173 @@
+"""One query's row drawn on an Axes: a bar for each key, in the order of the text, or the strongest of many.
+
+`draw_row` may be used on any Axes. Beside or above it stand the whole row as a strip, or the whole matrix
+with the row and a key marked.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from attnscope.render.head.layout import MOST_NAMED, side, sparse, tick_step, token_labels
+from attnscope.render.head.plot import WEIGHTS, background, weight_norm
+from attnscope.render.head.strongest import descending
+from attnscope.render.kit.labels import clusters, fit
+from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.scale import Scale, scale_of
+from attnscope.render.kit.sheet import CHIP
+from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.tokens import Tokens
+
+BAR = "#2171b5"
+STRIP, HIGH = 0.34, 1.7  # inches
+MOST_STRONGEST = 25  # bars of a text whose keys are not all named
+_STRIP_DOTS, _DOTS = 1400, 200
+_NUMBERED = 30  # bars at most that carry their weight
+_WIDEST = 16  # characters of a label
+_SIZE, _NUMBER = 8.0, 6.5  # points
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The weights of one query of a panel, and which keys are drawn, in their order; `key` is marked."""
+
+    shown: Panel
+    query: int
+    key: int | None
+    keys: list[int]
+
+    @property
+    def tokens(self) -> Tokens:
+        assert self.shown.column_tokens is not None, "weights are of pairs"
+        return self.shown.column_tokens
+
+    @property
+    def whole(self) -> bool:
+        """Whether all keys are drawn."""
+        return len(self.keys) == len(self.tokens)
+
+    @property
+    def labels(self) -> list[str]:
+        if self.whole:
+            return token_labels(self.tokens)
+        return [f"{self.tokens.positions[key]} {fit(self.tokens.names[key], _WIDEST)}" for key in self.keys]
+
+    @property
+    def wide(self) -> float:
+        """Inches of one bar with its gap: that of a column of the heat map."""
+        return side(len(self.keys)) if self.whole else 0.26
+
+    @property
+    def size(self) -> float:
+        """Points of the labels."""
+        return min(_SIZE, self.wide * 72 * 0.7)
+
+    @property
+    def turned(self) -> bool:
+        return max(text_width(label, self.size) for label in self.labels) > self.wide - 0.04
+
+    @property
+    def below(self) -> float:
+        """Inches that the labels and their word take."""
+        longest = max(text_width(label, self.size) for label in self.labels)
+        return (longest if self.turned else line_height(self.size)) + 0.3
+
+    @property
+    def scale(self) -> Scale:
+        """The shades of the row alone."""
+        one = slice(self.query, self.query + 1)
+        return scale_of(self.shown.values[one], self.shown.visible[one], self.shown.scaling)
+
+
+def row_of(shown: Panel, query: int, key: int | None = None) -> Row:
+    """All keys of a few, of many the strongest, and `key` whatever its weight."""
+    count = shown.values.shape[1]
+    if count <= MOST_NAMED:
+        return Row(shown, query, key, list(range(count)))
+    ranked = [each for each in descending(shown.values[query]) if shown.visible[query, each]]
+    further = [key] if key is not None and key not in ranked[:MOST_STRONGEST] else []
+    return Row(shown, query, key, [*ranked[:MOST_STRONGEST], *further])
+
+
+def draw_row(row: Row, axes: Axes) -> None:
+    """The bars with their keys below them; masked keys are hatched, `key` stands out."""
+    weights = row.shown.values[row.query, row.keys]
+    visible = row.shown.visible[row.query, row.keys]
+    places = np.arange(len(row.keys)) + 0.5
+    inks = [CHIP if key == row.key else BAR for key in row.keys]
+    axes.bar(places, np.where(visible, weights, 0.0), width=0.76, color=inks, label="weight", zorder=2)
+    top = 1.18 * float(weights[visible].max(initial=0.0)) or 1.0
+    for place in places[~visible]:
+        style = {"facecolor": "#f3f3f3", "edgecolor": "#d8d8d8", "hatch": "/////", "linewidth": 0}
+        axes.add_patch(Rectangle((place - 0.5, 0), 1, top, zorder=0, **style))  # type: ignore[arg-type]
+    if len(row.keys) <= _NUMBERED:
+        for place, weight in zip(places[visible], weights[visible], strict=True):
+            told = weight_text(float(weight), 2 if weight >= 0.1 else 3)
+            axes.text(place, weight + 0.015 * top, told, ha="center", va="bottom", size=_NUMBER, color=INK)
+    axes.set(xlim=(0, len(row.keys)), ylim=(0, top))
+    _axes_of(row, axes)
+
+
+def _axes_of(row: Row, axes: Axes) -> None:
+    places = np.arange(len(row.keys)) + 0.5
+    axes.set_xticks(places, row.labels, size=row.size, parse_math=False)
+    axes.tick_params(axis="x", length=0, pad=3, colors=INK)
+    axes.tick_params(axis="y", labelsize=7, length=2, colors=INK)
+    axes.grid(axis="y", color="#e8e8e8", linewidth=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    for text, key in zip(axes.get_xticklabels(), row.keys, strict=True):
+        text.set_rotation(90 if row.turned and len(clusters(text.get_text())) > 1 else 0)
+        if key == row.key:
+            text.set(color=CHIP, weight="bold")
+    axes.set_ylabel("attention weight", size=_SIZE, color=INK)
+    axes.set_xlabel("key" if row.whole else "key, strongest first", size=_SIZE, color=INK, labelpad=4)
+    for name, spine in axes.spines.items():
+        spine.set_visible(name == "bottom")
+        spine.set_color(FAINT)
+    if not row.shown.answered[row.query]:
+        place = (len(row.keys) / 2, 0.5)
+        axes.text(*place, row.shown.unanswered, ha="center", va="center", size=_SIZE, color=FAINT)
+
+
+def strip_width(keys: int) -> float:
+    """Inches of a strip whose keys are whole dots."""
+    return max(_STRIP_DOTS // keys, 1) * keys / _DOTS
+
+
+def draw_strip(row: Row, axes: Axes) -> None:
+    """The whole row as one line of cells, with every tenth key or so named above it."""
+    count, scale = len(row.tokens), row.scale
+    background((1, count), axes)
+    one = slice(row.query, row.query + 1)
+    values = np.where(row.shown.visible[one], row.shown.values[one], np.nan)
+    axes.pcolormesh(
+        np.arange(count + 1), [0, 1], np.ma.masked_invalid(values), cmap=WEIGHTS, norm=weight_norm(scale),
+        rasterized=True,
+    )  # fmt: skip
+    axes.set(xlim=(0, count), ylim=(1, 0), yticks=[])
+    every = tick_step(max(_STRIP_DOTS // count, 1) / _DOTS)
+    names = [f"{row.tokens.positions[i]} {fit(row.tokens.names[i], 12)}" for i in range(count)]
+    named = [i for i, label in enumerate(sparse(names, every)) if label]
+    axes.set_xticks(
+        [i + 0.5 for i in named], [names[i] for i in named], size=6.5, rotation=90, parse_math=False
+    )
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=2.5, pad=2, colors=INK)
+    axes.spines[:].set_visible(False)
+
+
+def strip_room(row: Row) -> float:
+    """Inches that the names above a strip take at most."""
+    return max(text_width(f"{i} {fit(name, 12)}", 6.5) for i, name in enumerate(row.tokens.names)) + 0.1
+
+
+def mark(row: Row, axes: Axes) -> None:
+    """Outlines of the row, and of the column of `key`, on the heat map of the whole matrix."""
+    rows, columns = row.shown.values.shape
+    style = {"fill": False, "edgecolor": CHIP, "linewidth": 1.3, "clip_on": False, "zorder": 5}
+    axes.add_patch(Rectangle((0, row.query), columns, 1, label="query", **style))  # type: ignore[arg-type]
+    if row.key is not None:
+        axes.add_patch(Rectangle((row.key, 0), 1, rows, label="key", **style))  # type: ignore[arg-type]
