@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-import torch
-from torch import Tensor
-
+from attnscope.analysis.links import links
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.attention import AttentionCall, Capture
@@ -33,7 +30,7 @@ def measure_heads(
     _check_same_axes(calls)
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
-    links = [[strongest(each) for each in row] for row in weights]
+    dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
     return Overview(
         kind=calls[0].kind,
@@ -46,9 +43,8 @@ def measure_heads(
             heads=chosen,
             unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
         ),
-        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
-        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
-        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        **links(dense, labelled.query_tokens, labelled.key_tokens)._asdict(),
+        weights=dense,
         certificates=tuple(tuple(certify(call, head) for head in chosen) for call in whole),
         provenance=captured.provenance,
         tower=captured.tower,
@@ -65,12 +61,3 @@ def _check_same_axes(calls: Sequence[AttentionCall]) -> None:
                 f"layers {first.layer} and {call.layer} differ in their numbers of queries and keys: "
                 "show them one by one"
             )
-
-
-def strongest(weights: Tensor) -> tuple[int, int, float]:
-    """Query, key and size of the largest weight; (-1, -1, NaN) when no query has a key."""
-    if torch.isnan(weights).all():
-        return -1, -1, float("nan")
-    place = int(torch.nan_to_num(weights, nan=-1).argmax())
-    query, key = divmod(place, weights.shape[1])
-    return query, key, float(weights[query, key])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.overview import strongest
+from attnscope.analysis.links import links
 from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.capture.returned import Returned, ReturnedLayer
@@ -46,7 +46,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
         if layer.weights.shape[1:] != first.weights.shape[1:]:
             raise InputError(f"layers {first.layer} and {layer.layer} differ in shape: show them one by one")
     weights = [[layer.weights[head].double() for head in heads] for layer in every]
-    links = [[strongest(each) for each in row] for row in weights]
+    dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     numbers = tuple(layer.layer for layer in every)
     return Overview(
         kind=found.kind,
@@ -59,9 +59,8 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
             heads=tuple(heads),
             unplaced=unplaced(found.kind, first.query_tokens, first.key_tokens),
         ),
-        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
-        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
-        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        **links(dense, first.query_tokens, first.key_tokens)._asdict(),
+        weights=dense,
         certificates=((uncertified(found.reason),) * len(heads),) * len(numbers),
         provenance=found.provenance,
         tower=found.tower,

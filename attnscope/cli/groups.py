@@ -149,7 +149,7 @@ class Looking(request.Looking):
     PANEL = SHOWN
 
     words: options.Words = False
-    special: options.SpecialTokens = "show"
+    special: options.SpecialTokens = None
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writi
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
-from attnscope.vocabulary import Stage
+from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
     from attnscope.cli.asking import OfHead
     from attnscope.render.focus import Focus
+    from attnscope.results import Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
 
@@ -56,6 +57,7 @@ class Asked:
     terms: Terms = False
     key: options.Key = None
     measure: Measures = None
+    scale: options.Scale = Scaling.AUTO
 
     def check(self, looking: Looking, read: Read, writing: Writing) -> None:
         if self.query is not None and self.show is not Stage.WEIGHTS:
@@ -66,17 +68,20 @@ class Asked:
             )
         others = [f"--show {self.show}"] if self.show is not Stage.WEIGHTS else []
         others += ["--words and --special"] if looking.changes else []
-        if self.key is not None and (self.query is None or not self.terms):
-            raise InputError("--key needs --terms and --query: the score of one pair is taken apart")
+        if self.key is not None and self.query is None:
+            raise InputError("--key needs --query: what that query gives to the key")
         if self.terms and others:
             raise InputError(
                 f"--terms is about the scores of single tokens: leave {' and '.join(others)} out"
             )
+        if self.scale is not Scaling.AUTO and self.show is not Stage.WEIGHTS:
+            raise InputError(f"--scale is about weights: {self.show} stand around 0, leave --scale out")
         if read.image is None and read.audio is None:
             return
         others += ["--terms"] if self.terms else []
         others += ["--generate"] if writing.generate else []
         others += ["--measure"] if self.measure is not None else []
+        others += ["--scale"] if self.scale is not Scaling.AUTO else []
         if others:
             raise InputError(
                 f"--image and --audio show the weights of one query: leave {' and '.join(others)} out"
@@ -123,15 +128,25 @@ def heads(
                 raise InputError("--measure is about several heads: leave --head out, or name several")
             result, focus = _one(reading, chosen, asked, looking)
             return Answer(result, focus, each=lambda: [result])
-        if asked.query is not None or asked.show is not Stage.WEIGHTS:
-            raise InputError("--query and --show need one head: give one --layer and one --head")
+        if asked.show is not Stage.WEIGHTS:
+            raise InputError("--show needs one head: give one --layer and one --head")
+        if asked.scale is not Scaling.AUTO:
+            raise InputError("--scale needs one head: give one --layer and one --head")
         from attnscope.session.questions.each import each_head
-        from attnscope.session.questions.heads import ENTROPY, read_overview
 
-        several = read_overview(reading, chosen, measures or ENTROPY, looking)
+        several = _several(reading, chosen, asked, looking)
         return Answer(several, each=lambda: each_head(reading, chosen, looking))
 
     Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
+
+
+def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "Result":
+    """The heads at a glance, by their measures or by what one query gives to a key in each."""
+    from attnscope.session.questions.heads import ENTROPY, read_aimed, read_overview
+
+    if asked.query is None:
+        return read_overview(reading, chosen, asked.measures or ENTROPY, looking)
+    return read_aimed(reading, chosen, asked.query, asked.key, asked.measures or (), looking)
 
 
 def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
@@ -150,4 +165,4 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
         result = shown
     query = () if asked.query is None else (queries.position(asked.query),)
     key = None if asked.key is None else keys.position(asked.key)
-    return result, Focus(asked.show.value, query, key)
+    return result, Focus(asked.show.value, query, key, scale=asked.scale)

@@ -101,8 +101,10 @@ class Output:
         save(result, target, focus, delivery.look, self.notice)
 
     def show(self, *parts: "RenderableType") -> None:
+        from attnscope.render.kit.command import Command
+
         for part in parts:
-            self.screen.print(part)
+            self.screen.print(part, soft_wrap=isinstance(part, Command))
 
     def document(self, json: str) -> None:
         """One JSON document in UTF-8, whatever the terminal speaks."""

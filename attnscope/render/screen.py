@@ -23,7 +23,7 @@ from attnscope.render.media.picture_terminal import picture_heads, picture_patch
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
 from attnscope.render.outline.terminal import outline
-from attnscope.render.overview.terminal import overview
+from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.terms.terminal import query_terms, terms
@@ -70,7 +70,7 @@ def _introduced(head: HeadWeights, focus: Focus, *body: RenderableType) -> Lines
 
 def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
     if focus.query is None:
-        return _introduced(head_of(result), focus, matrix(result, focus.stage, width))
+        return _introduced(head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows))
     return _introduced(head_of(result), focus, query_bars(result, focus.query, width))
 
 
@@ -90,7 +90,7 @@ def _report(result: Report, width: int, focus: Focus) -> Lines:
 
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
-    return [header(result), "", overview(result, width)]
+    return [header(result), "", overview(result, width), next_step(result)]
 
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:

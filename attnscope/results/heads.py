@@ -130,12 +130,14 @@ class Overview(Presented):
 
     `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
     `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
-    no query has a key; `strongest_weight` the weight itself. Certificates are by layer, then head.
+    no query has a key; `strongest_weight` the weight itself. With `ordinary` that is among tokens that are
+    not special. `aim` is the query, or the query and the key, that alone was asked for. Certificates are by
+    layer, then head.
 
     Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
     where each has its own; it is empty where that is not known. `weights` are None in what was read from
-    JSON, which leaves them out; `told_mass` is what it says of special tokens.
+    JSON, which leaves them out; `told_mass` and, by head, `told_shares` are what it says of special tokens.
     """
 
     kind: Kind
@@ -154,6 +156,9 @@ class Overview(Presented):
     notes: tuple[str, ...] = ()
     sharing: tuple[int, ...] = ()
     told_mass: SpecialMass | None = None
+    told_shares: Float[np.ndarray, "layer head"] | None = None
+    ordinary: bool = False
+    aim: tuple[int, int | None] | None = None
 
     @property
     def dense_weights(self) -> tuple[tuple[Float[np.ndarray, "query key"], ...], ...]:
@@ -176,6 +181,17 @@ class Overview(Presented):
         if by_tokens.weights is None:
             return by_tokens.told_mass
         return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
+
+    @property
+    def special_shares(self) -> Float[np.ndarray, "layer head"] | None:
+        """How much of its weight each head puts on special tokens, by tokens; None without any."""
+        by_tokens = self.tokens or self
+        if by_tokens.weights is None:
+            return by_tokens.told_shares
+        masses = [[special_mass([each], by_tokens.key_tokens) for each in row] for row in by_tokens.weights]
+        if all(mass is None for row in masses for mass in row):
+            return None
+        return np.array([[mass.total if mass else np.nan for mass in row] for row in masses])
 
     @property
     def main(self) -> HeadScores:

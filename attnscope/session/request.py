@@ -217,13 +217,16 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Looking:
-    """How to look at weights: by words instead of tokens, with special tokens or without."""
+    """How to look at weights: by words instead of tokens, with special tokens or without.
+
+    Unless special tokens are to be shown by name, the strongest links of several heads are those of others.
+    """
 
     words: bool = False
-    special: str = "show"
+    special: str | None = None
 
     def __post_init__(self) -> None:
-        if self.special.casefold() not in _SPECIAL:
+        if self.special is not None and self.special.casefold() not in _SPECIAL:
             raise InputError(f"--special is '{self.special}': {', '.join(Special)}")
 
     @property
@@ -234,4 +237,9 @@ class Looking:
     @property
     def treatment(self) -> Special:
         """What is done with special tokens."""
-        return _SPECIAL[self.special.casefold()]
+        return Special.SHOW if self.special is None else _SPECIAL[self.special.casefold()]
+
+    @property
+    def links_among_all(self) -> bool:
+        """Whether a strongest link may be one of special tokens."""
+        return self.special is not None and self.treatment is Special.SHOW

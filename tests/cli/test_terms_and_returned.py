@@ -54,8 +54,8 @@ def test_a_whole_head_is_summed_up_by_part(attnscope, tmp_path: Path) -> None:
     [
         (("--terms", "--show", "q"), "--terms is about the scores of single tokens: leave --show q out"),
         (("--terms", "--words"), "leave --words and --special out"),
-        (("--key", "it"), "--key needs --terms and --query"),
-        (("--terms", "--key", "it"), "--key needs --terms and --query"),
+        (("--key", "it"), "--key needs --query"),
+        (("--terms", "--key", "it"), "--key needs --query"),
         (("--terms", "--route", "returned"), "--route returned has weights alone"),
         (("--show", "k", "--route", "returned"), "returns weights alone here: leave --show k out"),
         (("--block", "2", "--route", "returned"), "no block 2: what a model returns is in one piece"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from attnscope.analysis.links import links
 from attnscope.analysis.scores import apply_measures as measure
 from attnscope.analysis.scores import unplaced
 from attnscope.measures import MEASURES
@@ -180,15 +181,13 @@ def overview(
         for _ in range(layers)
     ]
     entropy = np.array([[-(w * np.log(w)).sum(1).mean() for w in row] for row in weights])
-    strongest = np.array([[np.unravel_index(w.argmax(), w.shape) for w in row] for row in weights])
     special = verdicts or {}
     return Overview(
         kind=Kind.ENCODER,
         query_tokens=text,
         key_tokens=text,
         scores={"entropy": scores("entropy", entropy, len(text))},
-        strongest=strongest,
-        strongest_weight=np.array([[w.max() for w in row] for row in weights]),
+        **links(weights, text, text)._asdict(),
         weights=tuple(tuple(row) for row in weights),
         certificates=tuple(
             tuple(certificate(special.get((i, j), Verdict.CERTIFIED)) for j in range(heads))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from attnscope.analysis.overview import strongest
+from attnscope.analysis.links import links
 from attnscope.analysis.scores import apply_measures, unplaced
 from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.errors import InputError
@@ -72,13 +72,13 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
     queries = groups_of(overview.query_tokens, "query", words, special)
     keys = groups_of(overview.key_tokens, "key", words, special)
     scaled = special is Special.RENORMALISE
-    weights = [
-        [torch.from_numpy(regrouped(each, queries, keys, renormalise=scaled)) for each in row]
+    weights = tuple(
+        tuple(regrouped(each, queries, keys, renormalise=scaled) for each in row)
         for row in overview.dense_weights
-    ]
-    links = [[strongest(each) for each in row] for row in weights]
+    )
+    asked, given = joined(overview.query_tokens, queries), joined(overview.key_tokens, keys)
     measured = apply_measures(
-        weights,
+        [[torch.from_numpy(each) for each in row] for row in weights],
         tuple(overview.scores),
         layers=overview.layers,
         heads=overview.heads,
@@ -87,12 +87,11 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
     )
     return replace(
         overview,
-        query_tokens=joined(overview.query_tokens, queries),
-        key_tokens=joined(overview.key_tokens, keys),
+        query_tokens=asked,
+        key_tokens=given,
         scores=measured,
-        strongest=np.array([[(query, key) for query, key, _ in row] for row in links]),
-        strongest_weight=np.array([[weight for _, _, weight in row] for row in links]),
-        weights=tuple(tuple(each.numpy() for each in row) for row in weights),
+        **links(weights, asked, given, ordinary=overview.ordinary)._asdict(),
+        weights=weights,
         words=words,
         special=special,
         tokens=overview,

@@ -92,7 +92,8 @@ def view_words(view: HeadWeights | HeadView) -> list[str]:
 
 def overview_view_words(result: Overview) -> list[str]:
     """The same of several heads."""
-    phrases = [special_words(result.special_mass, "the weight of all heads")]
+    mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
+    phrases = [special_words(mass, "the weight of all heads")]
     phrases += [JOINED] if result.words else []
     if result.special is Special.RENORMALISE:
         phrases.append(WITHOUT_SPECIAL)

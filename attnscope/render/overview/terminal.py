@@ -2,18 +2,19 @@
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.style import Style
+from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.certificate import GLYPHS, STYLES
+from attnscope.render.kit.command import Command, opening
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.weights_words import overview_view_words
-from attnscope.render.overview.links import link_table, link_words, strongest_head
+from attnscope.render.overview.links import link_table, link_words, ranked
 from attnscope.render.overview.words import absent_words, darkness, number, range_words, shown
-from attnscope.results import HeadScores, Overview, Special, Verdict
+from attnscope.results import HeadScores, Overview, Verdict
 
 MOST_LINES = 110
 _CELL, _LINK_CELL, _WIDEST_CELL = 6, 11, 16
@@ -33,18 +34,20 @@ def overview(result: Overview, width: int) -> RenderableType:
     body: list[RenderableType]
     if len(listed) > 1:
         body = [*_several(result, listed, width), Text(""), link_table(result, width)]
-    elif many and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
-        body = [*_with_links(result, min(room, _WIDEST_CELL))]
+    elif many and not _of_a_pair(result) and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
+        body = [*_with_links(result, min(room, _WIDEST_CELL)), Text(""), link_table(result, width)]
     else:
         body = [*_plain(result, result.main, width), Text(""), link_table(result, width)]
     if len(listed) == 1:
         title = result.main.description.title
         body.append(Text(f"{title}: {_range(result, result.main)}", style=DIM))
-    return Group(*body, *_legend(result), _next_step(result))
+    return Group(*body, *_legend(result))
 
 
 def _with_links(result: Overview, cell: int) -> list[Text]:
     told = f"each cell: {result.main.measure}, weight of the strongest link, below it that link as query→key"
+    if result.aim is not None:
+        told = "each cell: the largest weight, below it the key that has it"
     grid = _grid(result, result.main, cell, links=True, columns=range(len(result.heads)))
     return [*grid, Text(told, style=DIM)]
 
@@ -111,18 +114,18 @@ def _heading(head: int, cells: int, links: bool) -> str:
 
 def _cell(
     result: Overview, scores: HeadScores, i: int, j: int, cells: int, links: bool
-) -> list[tuple[str, Style] | str]:
+) -> list[tuple[str, StyleType] | str]:
     """The number with the mark of its verdict; with `links` also the weight of the strongest link."""
     value = float(scores.values[i, j])
     style = palette.sequential(*darkness(scores, value))
     shown_number = right(number(value), 5)
     verdict = result.certificates[i][j].verdict
     certified = verdict is Verdict.CERTIFIED
-    mark = (" ", style) if certified else (GLYPHS[verdict], Style.parse(STYLES[verdict]))
+    mark = (" ", style) if certified else (GLYPHS[verdict], STYLES[verdict])
     if not links:
         return [(shown_number, style), mark]
-    weight = right(weight_text(float(result.strongest_weight[i, j])), cells - 7)
-    return [" ", (shown_number[1:], style), mark, (weight + " ", style)]
+    weight = weight_text(float(result.strongest_weight[i, j])) if result.aim is None else ""
+    return [" ", (shown_number[1:], style), mark, (right(weight, cells - 7) + " ", style)]
 
 
 def _left_out(result: Overview) -> Text:
@@ -146,15 +149,12 @@ def _legend(result: Overview) -> list[Text]:
     return lines
 
 
-def _next_step(result: Overview) -> Text:
-    """How to open one head: the strongest of all."""
-    found = [(i, j) for i in range(len(result.layers)) if (j := strongest_head(result, i)) is not None]
-    i, j = max(found, key=lambda place: _strength(result, *place), default=(0, 0))
-    layer, head = result.layers[i], result.heads[j]
-    words = " --words" if result.words else ""
-    special = "" if result.special is Special.SHOW else f" --special {result.special.value}"
-    return Text(f'Open one: attnscope heads "..." --layer {layer} --head {head}{words}{special}')
+def next_step(result: Overview) -> Command:
+    """How to open one head: the strongest that is worth it."""
+    i, j = next(iter(ranked(result)), (0, 0))
+    return Command(f"Open one: {opening(result, result.layers[i], result.heads[j])}")
 
 
-def _strength(result: Overview, i: int, j: int) -> float:
-    return darkness(result.main, float(result.main.values[i, j]))[0]
+def _of_a_pair(result: Overview) -> bool:
+    """Whether every head has the same link."""
+    return result.aim is not None and result.aim[1] is not None

@@ -53,6 +53,9 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "results": [_head(result, i, j) for i, j in np.ndindex(result.main.values.shape)],
         "measures": [measured(each) | {"even": each.even} for each in result.scores.values()],
         "sharing": list(result.sharing),
+        "ordinary": result.ordinary,
+        "aim": None if result.aim is None else list(result.aim),
+        "special_shares": result.special_shares,
         **({} if own is None else {"by_tokens": own}),
     }
 
@@ -115,6 +118,7 @@ def read_overview(record: Record) -> Overview:
         ),
         tokens=_by_tokens(record),
         told_mass=read_special_mass(record) if weights is None else None,
+        told_shares=_shares(record) if weights is None else None,
     )
 
 
@@ -153,6 +157,10 @@ def _check_links(strongest: Int[np.ndarray, "layer head 2"], query: Tokens, key:
     most = strongest.max(axis=(0, 1))
     if strongest.min() < -1 or most[0] >= len(query) or most[1] >= len(key):
         raise Damaged("a strongest link leads to a token that is not there")
+
+
+def _shares(record: Record) -> Float[np.ndarray, "layer head"] | None:
+    return record.array("special_shares", _VALUES) if record.has("special_shares") else None
 
 
 def _dense(record: Record) -> Weights:

@@ -21,7 +21,7 @@ def compare(
     kind: str | None = None,
     tower: str | None = None,
     words: bool = False,
-    special: str = "show",
+    special: str | None = None,
 ) -> Comparison:
     """One word in two readings, of one model or of two, or with `layer_b` in two layers of one reading.
 

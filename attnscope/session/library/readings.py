@@ -22,7 +22,15 @@ from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.questions.heads import look_at, read_head, read_overview, read_terms, read_weights
+from attnscope.session.questions.heads import (
+    ENTROPY,
+    look_at,
+    read_aimed,
+    read_head,
+    read_overview,
+    read_terms,
+    read_weights,
+)
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
@@ -66,7 +74,7 @@ class Reading:
         block: int = 0,
         route: str | None = None,
         words: bool = False,
-        special: str = "show",
+        special: str | None = None,
     ) -> HeadWeights | HeadView:
         """One head, recomputed and certified: `weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`.
 
@@ -83,18 +91,29 @@ class Reading:
         layers: Numbers = None,
         heads: Numbers = None,
         *,
-        measure: str | Sequence[str] = "entropy",
+        measure: str | Sequence[str] | None = None,
         kind: str | None = None,
         tower: str | None = None,
         block: int = 0,
         route: str | None = None,
         words: bool = False,
-        special: str = "show",
+        special: str | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
     ) -> Overview:
-        """Several heads, by default all, each by one or more measures: names, or `all`."""
-        measures = parse_measures(measure if isinstance(measure, str) else ",".join(measure))
+        """Several heads, by default all, each by one or more measures: names, or `all`.
+
+        With a `query`, by text or position, what it gives to its strongest key in every head, or to `key`.
+        Strongest links are those of ordinary tokens, unless `special` is `show`.
+        """
+        looking = Looking(words, special)
         done, chosen = self._read(Wanted(layers, heads, kind, tower, block, route))
-        return read_overview(done, chosen, measures, Looking(words, special))
+        if query is not None:
+            beside = () if measure is None else _measures(measure)
+            return read_aimed(done, chosen, query, key, beside, looking)
+        if key is not None:
+            raise InputError("a key goes with a query: name a query")
+        return read_overview(done, chosen, _measures(measure or ENTROPY), looking)
 
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""
@@ -111,7 +130,7 @@ class Reading:
         seed: int = 0,
         max_iter: int | None = None,
         words: bool = False,
-        special: str = "show",
+        special: str | None = None,
         **attention: Any,
     ) -> Projection:
         """The queries and keys of one head in one map, with figures that say how far it can be trusted.
@@ -130,7 +149,7 @@ class Reading:
         query: str | int | None = None,
         *,
         words: bool = False,
-        special: str = "show",
+        special: str | None = None,
         **attention: Any,
     ) -> Report:
         """One head and one of its queries, with everything that goes on a page."""
@@ -183,3 +202,7 @@ def _cut(done: WhatIsRead, chosen: Chosen) -> WhatIsRead:
     assert captured is not None
     calls = tuple(call for call in captured.calls if call.layer in chosen.layers)
     return replace(done, captured=replace(captured, calls=calls))
+
+
+def _measures(named: str | Sequence[str]) -> tuple[str, ...]:
+    return parse_measures(named if isinstance(named, str) else ",".join(named))

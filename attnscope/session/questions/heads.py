@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.links import aimed, among_all
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.view import viewed, viewed_overview
@@ -16,6 +17,8 @@ from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
 
 ENTROPY = ("entropy",)
+TOKENS = Looking()
+Name = str | int
 
 
 def read_head(reading: Reading, chosen: Chosen) -> HeadAttention:
@@ -42,7 +45,7 @@ def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -
 
 
 def read_overview(
-    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking | None = None
+    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS
 ) -> Overview:
     """The chosen heads in the chosen layers, each by all of `measures`."""
     with reading.listener.working("reading the attention"):
@@ -51,9 +54,29 @@ def read_overview(
             found = returned_overview(attention, chosen.heads, measures)
         else:
             found = measure_heads(attention, chosen.heads, chosen.block, measures)
-    if looking is None or not looking.changes:
+    if looking.links_among_all:
+        found = among_all(found)
+    if not looking.changes:
         return found
     return viewed_overview(found, words=looking.words, special=looking.treatment)
+
+
+def read_aimed(
+    reading: Reading,
+    chosen: Chosen,
+    query: Name,
+    key: Name | None = None,
+    measures: Sequence[str] = (),
+    looking: Looking = TOKENS,
+) -> Overview:
+    """What one query, named by text or position, gives to one key, or to its strongest, in every chosen head.
+
+    `measures` of the heads stand beside it.
+    """
+    found = read_overview(reading, chosen, measures or ENTROPY, looking)
+    row = found.query_tokens.position(str(query))
+    column = None if key is None else found.key_tokens.position(str(key))
+    return aimed(found, row, column, beside=measures)
 
 
 def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:

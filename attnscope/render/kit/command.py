@@ -1,0 +1,74 @@
+"""The command that opens one head of what is shown: it does so when it is pasted into a shell.
+
+A result knows its text and how its model was run, but not every input: what it cannot spell out stands as
+`...`.
+"""
+
+import shlex
+
+from rich.text import Text
+
+from attnscope.results import Kind, Overview, Special
+from attnscope.tokens import Tokens
+
+_LONGEST = 300  # characters of a text that a command still carries
+_SPARED = '"..."'
+
+
+class Command(Text):
+    """A line to be pasted, which is printed without a line break at whatever width."""
+
+
+def opening(result: Overview, layer: int, head: int) -> str:
+    """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
+    asked = [] if result.aim is None else ["--query", _label(result.query_tokens, result.aim[0])]
+    parts = [
+        *("attnscope heads", *_read(result)),
+        *("-m", shlex.quote(result.provenance.model), *_run(result)),
+        *("--layer", str(layer), "--head", str(head), *asked),
+        *(["--words"] if result.words else []),
+        *([] if result.special is Special.SHOW else ["--special", result.special.value]),
+    ]
+    return " ".join(parts)
+
+
+def _read(result: Overview) -> list[str]:
+    """What was read, as far as the result has it."""
+    cross = result.kind is Kind.CROSS
+    tokens = result.key_tokens if cross else result.query_tokens
+    texts = _texts(tokens)
+    if not texts or tokens.stretches:
+        return [_SPARED]
+    read = [shlex.quote(texts[0])]
+    if len(texts) > 1:
+        read += ["--pair", shlex.quote(texts[1])]
+    if cross and not result.query_tokens.written:
+        target = _texts(result.query_tokens)
+        read += ["--target", shlex.quote(target[0]) if target else _SPARED]
+    return read
+
+
+def _texts(tokens: Tokens) -> tuple[str, ...]:
+    """The texts as they were given; none where they cannot be given again in a line."""
+    written = tokens.written and len(tokens.texts) > 1
+    spoken = all(text.isprintable() and not text.startswith("-") for text in tokens.texts)
+    alone = not written and not tokens.words_given and spoken
+    return tokens.texts if alone and sum(map(len, tokens.texts)) <= _LONGEST else ()
+
+
+def _run(result: Overview) -> list[str]:
+    """How the model was run, where that is not as it comes."""
+    told, options = result.provenance, []
+    if told.dtype != "float32":
+        options += ["--dtype", told.dtype]
+    if told.kernel not in ("eager", ""):
+        options += ["--attn", told.kernel]
+    if result.kind is Kind.CROSS:
+        options += ["--kind", result.kind.value]
+    if result.tower:
+        options += ["--tower", shlex.quote(result.tower)]
+    return options
+
+
+def _label(tokens: Tokens, position: int) -> str:
+    return shlex.quote(tokens.labels[position])
