@@ -1,13 +1,13 @@
-"""One stage of a head as a heat-coloured table; what to show instead where the table does not fit."""
+"""One stage of a head as a heat-coloured table; as a picture of characters where the table does not fit."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.head.strongest import strongest_keys
+from attnscope.render.head.telling import most_telling, telling_words
 from attnscope.render.head.vectors import vectors
 from attnscope.render.kit.cells import (
     DIM,
-    cell_style,
     cell_texts,
     headings,
     least_head,
@@ -16,36 +16,76 @@ from attnscope.render.kit.cells import (
     widest,
 )
 from attnscope.render.kit.labels import column_widths, right, settled
-from attnscope.render.kit.stage import Panel, Show, panel
+from attnscope.render.kit.stage import MOST_LISTED, Panel, Show, panel
 from attnscope.render.kit.weights_words import head_of, special_words, sums_words, view_words
+from attnscope.render.terminal.raster import Raster, Side
+from attnscope.render.terminal.shading import Shading, shading
 from attnscope.results import HeadAttention, HeadView, HeadWeights
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Scaling
 
 MOST_ROWS = 60
 
 
-def matrix(result: HeadWeights | HeadView, show: Show, width: int) -> RenderableType:
+def matrix(
+    result: HeadWeights | HeadView,
+    show: Show,
+    width: int,
+    scale: Scaling = Scaling.AUTO,
+    listed: int | None = MOST_LISTED,
+) -> RenderableType:
     """Rows are queries, columns are keys, masked cells blank; `width` in terminal cells.
 
-    Where the table does not fit, the strongest keys of each query. Vectors have their dimensions as columns.
+    Where the numbers do not fit, a picture of them and the strongest keys of `listed` queries, None for all.
+    Vectors have their dimensions as columns. `scale` is how strong weights are coloured.
     """
-    shown = panel(result, show)
+    shown = panel(result, show, scale)
     if shown.column_tokens is None:
         return Group(vectors(shown, width), *_captions(result, shown))
+    shades = shading(shown)
     if len(shown.row_tokens) <= MOST_ROWS:
         for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
             texts = cell_texts(shown, decimals)
-            needed = least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1)
-            if needed <= width:
-                return Group(_table(shown, texts, width), *_captions(result, shown))
-        wider = f"a terminal of {needed} columns or "
-    else:
-        wider = ""
-    size = f"{len(shown.row_tokens)} queries x {len(shown.column_tokens)} keys"
-    notice = Text(f"The matrix ({size}) does not fit here: {wider}-o file.png shows it.")
-    return Group(strongest_keys(shown, width), *_captions(result, shown, listed=True), notice)
+            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
+                captions = _captions(result, shown, shades.told)
+                return Group(_table(shown, shades, texts, width), *captions)
+    rows = most_telling(result, shown, listed)
+    parts = [_picture(shown, shades, width)]
+    if rows:
+        parts += [Text(), *_listed(result, shown, rows), strongest_keys(shown, shades, rows, width)]
+    return Group(*parts, *_captions(result, shown))
 
 
-def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
+def _picture(shown: Panel, shades: Shading, width: int) -> RenderableType:
+    """The whole matrix without its numbers."""
+    assert shown.column_tokens is not None, "vectors have no names for their columns"
+    return Raster(
+        shares=shades.shares,
+        plain=shades.plain,
+        title=shown.show,
+        rows=_side(shown.row_word, shown.row_tokens),
+        columns=_side(shown.column_word, shown.column_tokens),
+        ends=shades.ends,
+        plain_ends=shades.plain_ends,
+        width=width,
+        signed=shades.signed,
+        told=("blank: masked",) if shown.masked else (),
+    )
+
+
+def _side(noun: str, tokens: Tokens) -> Side:
+    return Side(noun, list(map(str, tokens.positions)), list(map(settled, tokens.names)))
+
+
+def _listed(result: HeadWeights | HeadView, shown: Panel, rows: list[int]) -> list[Text]:
+    """Which queries are listed below, where not all are, and how to see more of them."""
+    if len(rows) == len(shown.row_tokens):
+        return []
+    more = "--rows all lists every query, --query TOKEN ranks the keys of one"
+    return [Text(each, style=DIM) for each in (telling_words(result, shown, rows), more)]
+
+
+def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> RenderableType:
     assert shown.column_tokens is not None, "vectors have no names for their columns"
     names, positions = shown.column_tokens.names, shown.column_tokens.positions
     least = widest(texts) + 1
@@ -53,27 +93,25 @@ def _table(shown: Panel, texts: list[list[str]], width: int) -> RenderableType:
     widths = column_widths([settled(name) for name in names], least, width - heads.cells)
     lines = headings(heads, (shown.show, shown.row_word, shown.column_word), positions, names, widths)
     for row, cells in enumerate(texts):
-        lines.append(_row(shown, row, heads.text(row), cells, widths))
+        styles = [shades.style(row, column) for column in range(len(cells))]
+        lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
     return Group(*lines)
 
 
-def _row(shown: Panel, row: int, head: str, cells: list[str], widths: list[int]) -> Text:
+def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
+    """One query; of each key its text, style and width."""
     if not shown.answered[row]:
         return line(head, (f" {shown.unanswered}", DIM))
-    styles = [cell_style(shown, float(value)) for value in shown.values[row]]
-    coloured = [
-        (right(text, width), style) if text else " " * width
-        for text, width, style in zip(cells, widths, styles, strict=True)
-    ]
-    return line(head, *coloured)
+    return line(head, *((right(text, width), style) if text else " " * width for text, style, width in cells))
 
 
-def _captions(result: HeadWeights | HeadView, shown: Panel, listed: bool = False) -> list[Text]:
-    """What a reader has to know about the numbers above; `listed` where there is no table."""
+def _captions(result: HeadWeights | HeadView, shown: Panel, shades: str = "") -> list[Text]:
+    """What a reader has to know about the numbers above; `shades` of how strong they are coloured."""
     weights = shown.show == "weights"
     told = [sums_words(result)] if weights else _formula(head_of(result), shown)
     if shown.column_tokens is not None and shown.masked:
-        told.insert(1, "masked keys left out" if listed else "blank: masked")
+        told.insert(1, "blank: masked")
+    told += [shades] if shades else []
     further = [special_words(head_of(result).special_mass), " · ".join(view_words(result))] if weights else []
     return [Text(line, style=DIM) for line in (" · ".join(told), *further) if line]
 

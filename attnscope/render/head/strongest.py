@@ -13,7 +13,6 @@ from attnscope.render.kit.cells import (
     DIM,
     HEADING,
     RowHeads,
-    cell_style,
     cell_texts,
     digits_of,
     line,
@@ -22,6 +21,7 @@ from attnscope.render.kit.cells import (
 )
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.stage import Panel
+from attnscope.render.terminal.shading import Shading
 from attnscope.tokens import Tokens
 
 _MOST_LABEL = 10
@@ -52,32 +52,31 @@ class _Entry:
         )
 
 
-def strongest_keys(shown: Panel, width: int) -> RenderableType:
-    """One line per query: as many keys as fit in `width` cells, strongest first, each with its number."""
+def strongest_keys(shown: Panel, shades: Shading, rows: list[int], width: int) -> RenderableType:
+    """A line for each of `rows`: as many keys as fit in `width` cells, strongest first, with numbers."""
     assert shown.column_tokens is not None, "vectors have no strongest keys"
     heads = row_heads(shown.row_tokens, width // 4)
-    ranked = _ranked(shown, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
-    best = _of_ranked(shown, ranked)
-    texts = cell_texts(best)
+    keys = _ranked(shown, rows, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
+    texts = cell_texts(_of_ranked(shown, rows, keys))
     entry = _entry(shown.column_tokens, widest(texts))
     count = max((width - heads.cells) // entry.cells, 1)
     axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM), f" {shown.show}")
     lines = [line(*axes)]
-    for row, keys in enumerate(ranked):
-        lines.append(_row(best, row, heads, entry, texts[row], keys[:count].tolist()))
+    for row, own, numbers in zip(rows, keys.tolist(), texts, strict=True):
+        lines.append(_row(shown, shades, row, heads, entry, list(zip(own, numbers, strict=True))[:count]))
     return Group(*lines)
 
 
-def _ranked(shown: Panel, most: int) -> Int[np.ndarray, "row rank"]:
+def _ranked(shown: Panel, rows: list[int], most: int) -> Int[np.ndarray, "row rank"]:
     """Positions of the `most` strongest visible keys of each query; a shorter row ends in masked keys."""
-    values = np.where(shown.visible, shown.values, -np.inf)
+    values = np.where(shown.visible[rows], shown.values[rows], -np.inf)
     return np.argsort(-values, axis=1, kind="stable")[:, :most]
 
 
-def _of_ranked(shown: Panel, ranked: Int[np.ndarray, "row rank"]) -> Panel:
-    """The panel with its columns in the order of `ranked`, so that only these become text."""
-    values = np.take_along_axis(shown.values, ranked, axis=1)
-    return replace(shown, values=values, visible=np.take_along_axis(shown.visible, ranked, axis=1))
+def _of_ranked(shown: Panel, rows: list[int], keys: Int[np.ndarray, "row rank"]) -> Panel:
+    """The panel with these rows and in each of them these keys, so that only they become text."""
+    values = np.take_along_axis(shown.values[rows], keys, axis=1)
+    return replace(shown, values=values, visible=np.take_along_axis(shown.visible[rows], keys, axis=1))
 
 
 def _entry(keys: Tokens, number: int) -> _Entry:
@@ -85,13 +84,14 @@ def _entry(keys: Tokens, number: int) -> _Entry:
     return _Entry(keys, digits_of(keys), min(label, _MOST_LABEL), number)
 
 
-def _row(best: Panel, row: int, heads: RowHeads, entry: _Entry, texts: list[str], keys: list[int]) -> Text:
-    """One query; `best` and `texts` hold its keys by rank, `keys` their positions."""
-    if not best.answered[row]:
-        return line(heads.text(row), (f"  {best.unanswered}", DIM))
+def _row(
+    shown: Panel, shades: Shading, row: int, heads: RowHeads, entry: _Entry, keys: list[tuple[int, str]]
+) -> Text:
+    """One query; `keys` are positions by falling rank, each with its number as text."""
+    if not shown.answered[row]:
+        return line(heads.text(row), (f"  {shown.unanswered}", DIM))
     parts: list[tuple[str, StyleType] | str] = []
-    for rank, key in enumerate(keys):
-        if best.visible[row, rank]:
-            style = cell_style(best, float(best.values[row, rank]))
-            parts += [entry.name(key), (right(texts[rank], entry.number), style)]
+    for key, number in keys:
+        if shown.visible[row, key]:
+            parts += [entry.name(key), (right(number, entry.number), shades.style(row, key))]
     return line((heads.text(row), HEADING), *parts)

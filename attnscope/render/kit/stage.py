@@ -27,6 +27,7 @@ TITLES: dict[Show, str] = {
 }
 
 
+MOST_LISTED = 20  # queries of a text whose numbers do not fit
 NO_KEY, NOTHING_LEFT = "no valid key", "nothing left"
 
 

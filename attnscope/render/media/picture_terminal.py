@@ -1,4 +1,4 @@
-"""Attention over a picture in a terminal: the patches as shades, and the strongest of them."""
+"""Attention over a picture in a terminal: the patches as numbers on colours, and the strongest of them."""
 
 import math
 
@@ -16,16 +16,16 @@ from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, largest_magnitude, short, weight_text
 from attnscope.render.kit.palette import BAR, sequential
 from attnscope.render.media.words import shares_words
+from attnscope.render.terminal.raster import Raster, Side
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
 
-_SHADES = " ░▒▓█"
-_OWN = {1: "◆", 2: "◂▸"}
+_OWN, _UNREAD = "◆", "·"
 _MOST = 8  # patches that are listed
 _CELL = 13  # a patch (r13c12), its weight, and a mark
 
 
 def picture_patches(result: PictureAttention, width: int) -> RenderableType:
-    """A grid of shades, its scale, the strongest patches, and where the rest of the row lies."""
+    """The patches as a grid, its scale, the strongest of them, and where the rest of the row lies."""
     grid = _grid(result.weights, result.gaze.cell, width)
     return Group(*grid, Text(""), *_strongest(result.weights, width), Text(shares_words(result), style=DIM))
 
@@ -43,44 +43,69 @@ def picture_heads(result: PictureHeads, width: int) -> RenderableType:
         for i, layer in enumerate(overview.layers):
             cells = [part for j in columns for part in _head_cell(result, i, j)]
             lines.append(line((left(f"L{layer}", margin), HEADING), *cells))
-    told = "each cell: the strongest patch and its weight; the bluer, the more lies on the picture"
+    told = (
+        "each cell: the strongest patch and its weight; colour: the share of the weight on the picture"
+    )
     return Group(*lines, Text(told, style=DIM), *verdict_lines(overview))
 
 
-def _grid(weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None, width: int) -> list[Text]:
+def _grid(
+    weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None, width: int
+) -> list[RenderableType]:
+    """Every patch by its number on a colour; where those do not fit, as a cell without."""
     rows, columns = weights.shape
     margin = len(f"r{rows - 1}") + 1
-    wide = next((cells for cells in (2, 1) if margin + cells * columns <= width), 0)
-    if not wide:
-        return [Text(f"The grid ({rows} x {columns} patches) does not fit here: -o file.png shows it.")]
     largest = largest_magnitude(weights) or 1.0
-    lines = [line(" " * margin, (_columns(columns, wide), DIM))]
-    for row in range(rows):
-        shades = [_shade(float(weight) / largest) * wide for weight in weights[row]]
-        colours = [sequential(float(weight), largest) for weight in weights[row]]
-        parts = [(shade, colour) for shade, colour in zip(shades, colours, strict=True)]
-        if cell is not None and cell[0] == row:
-            parts[cell[1]] = (_OWN[wide], colours[cell[1]])
+    power = max(1 - math.floor(math.log10(largest)), 2)
+    texts = [[_hundred(weight, power) for weight in row] for row in weights.tolist()]
+    wide = max(max(map(len, row)) for row in texts) + 1
+    if margin + wide * columns > width:
+        return [_picture(weights, cell, largest, width)]
+    lines: list[RenderableType] = [line(" " * margin, (_columns(columns, wide), DIM))]
+    for row, numbers in enumerate(texts):
+        marked = [_OWN + text if cell == (row, i) else text for i, text in enumerate(numbers)]
+        styles = [sequential(float(weight), largest) for weight in weights[row]]
+        parts = [(right(text, wide), style) for text, style in zip(marked, styles, strict=True)]
         lines.append(line((left(f"r{row}", margin), DIM), *parts))
-    scale = " ".join(f"{shade} from {_bound(i * largest / 5)}" for i, shade in enumerate(_SHADES) if i)
-    own = "" if cell is None else f" · {_OWN[wide]} the query's own patch"
-    unread = " · the dots are not read" if np.isnan(weights).any() else ""
-    return [*lines, Text(f"{scale}{own}{unread}", style=DIM)]
+    told = [f"weights x {10**power}, coloured from 0 to {_bound(largest)}"]
+    told += [] if cell is None else [f"{_OWN} the query's own patch"]
+    told += [f"{_UNREAD} not read"] if np.isnan(weights).any() else []
+    return [*lines, Text(" · ".join(told), style=DIM)]
+
+
+def _hundred(weight: float, power: int) -> str:
+    """A weight in two digits, which stand for the largest up to a hundred."""
+    return _UNREAD if math.isnan(weight) else f"{weight * 10**power:.0f}"
+
+
+def _picture(
+    weights: Float[np.ndarray, "row column"], cell: tuple[int, ...] | None, largest: float, width: int
+) -> Raster:
+    rows, columns = weights.shape
+    told = [] if cell is None else [f"the query's own patch is r{cell[0]}c{cell[1]}"]
+    told += ["blank: not read"] if np.isnan(weights).any() else []
+    shares, ends = weights / largest, ("0", f"{_bound(largest)}, the largest weight")
+    return Raster(
+        shares=shares,
+        plain=shares,
+        title="weights",
+        rows=Side("row", [f"r{row}" for row in range(rows)], [""] * rows),
+        columns=Side("column", [f"c{column}" for column in range(columns)], [""] * columns),
+        ends=ends,
+        plain_ends=ends,
+        width=width,
+        told=tuple(told),
+    )
 
 
 def _bound(weight: float) -> str:
-    """A weight to three decimals, to two digits where those would not tell the bounds apart."""
+    """A weight to three decimals, in two digits where those would not say it."""
     return weight_text(weight, 3) if weight >= 0.01 else short(weight)
-
-
-def _shade(share: float) -> str:
-    """One of five shades for 0 to 1; a dot for a patch that is not read."""
-    return "·" if math.isnan(share) else _SHADES[min(int(5 * share), 4)]
 
 
 def _columns(columns: int, wide: int) -> str:
     """Every fifth column by its number."""
-    return "".join(left(f"c{column}", 5 * wide) for column in range(0, columns, 5))[: columns * wide]
+    return "".join(right("" if column % 5 else f"c{column}", wide) for column in range(columns))
 
 
 def _strongest(weights: Float[np.ndarray, "row column"], width: int) -> list[Text]:

@@ -1,0 +1,51 @@
+"""Which queries of a long text to list: those that look somewhere in particular.
+
+A special token, the first of a text and the query itself take weight from nearly every query and say little.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.weights_words import head_of
+from attnscope.results import HeadView, HeadWeights, Kind
+
+_OF = {"weights": "weight", "scores": "score", "scaled": "scaled score"}
+
+
+def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None) -> list[int]:
+    """Rows of the `most` queries with the largest number on a telling key, largest first.
+
+    All in the order of the text where there are no more, or `most` is None.
+    """
+    rows = len(shown.row_tokens)
+    if most is None or rows <= most:
+        return list(range(rows))
+    best = _telling(result, shown).max(axis=1)
+    return [int(row) for row in np.argsort(-best, kind="stable")[:most]]
+
+
+def telling_words(result: HeadWeights | HeadView, shown: Panel, listed: Sequence[int]) -> str:
+    """How those that are listed were chosen; empty where all are."""
+    rows = len(shown.row_tokens)
+    if len(listed) == rows:
+        return ""
+    where = "a token" if _crosses(result) else "another token, not the first,"
+    return f"{len(listed)} of {rows} queries: largest {_OF[shown.show]} on {where} not special"
+
+
+def _telling(result: HeadWeights | HeadView, shown: Panel) -> Float[np.ndarray, "row column"]:
+    """The numbers on telling keys, minus infinity on all others."""
+    keys = shown.column_tokens
+    assert keys is not None, "vectors have no keys"
+    left_out = ~shown.visible | np.array([token.special for token in keys.items])
+    if not _crosses(result):
+        rows, columns = (np.array(side.positions) for side in (shown.row_tokens, keys))
+        left_out |= (columns == 0) | (rows[:, None] == columns)
+    return np.where(left_out, -np.inf, shown.values)
+
+
+def _crosses(result: HeadWeights | HeadView) -> bool:
+    return head_of(result).kind is Kind.CROSS

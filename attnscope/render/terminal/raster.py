@@ -1,0 +1,212 @@
+"""Numbers as a picture made of characters: half blocks in colour, shades where there is none.
+
+What a console can do is known when it prints, so a `Raster` is laid out then. Half a block is as high as
+it is wide: in colour one line holds two rows. Without colour a character is a shade, a blank is nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, isnan
+
+import numpy as np
+from jaxtyping import Float
+from rich.cells import cell_len
+from rich.color import Color
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import left
+from attnscope.render.kit.palette import diverging, sequential
+
+SHADES, ASCII_SHADES = "·░▒▓█", ".:-=+*#%@"
+_MOST_LINES, _FEW_ROWS = 60, 30
+_TICK = 10  # cells from one name above the columns to the next
+_RAMP = 16  # cells of the ramp in the legend
+_MOST_LABEL, _LEAST_LABEL = 24, 5
+
+Shares = Float[np.ndarray, "row column"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """What the rows or the columns are: a noun, and for each its position as text and its name."""
+
+    noun: str
+    positions: Sequence[str]
+    names: Sequence[str]
+
+    @cached_property
+    def digits(self) -> int:
+        return max(map(len, self.positions), default=0)
+
+    def called(self, first: int, last: int) -> str:
+        """`12 door`; of two rows both names, of more the positions of both ends and the first name."""
+        name = self.names[first]
+        if last - first > 1:
+            ends = f"{self.positions[first]}-{self.positions[last]}"
+            return f"{ends:>{2 * self.digits + 1}} {name}".rstrip()
+        if last > first and name:
+            name += f"·{self.names[last]}"
+        return f"{self.positions[first]:>{self.digits}} {name}".rstrip()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows and columns are pooled into one, the characters of a column, two rows in one or not."""
+
+    rows: int
+    columns: int
+    cells: int
+    halved: bool
+
+    @property
+    def per_line(self) -> int:
+        """Rows of the matrix in one line."""
+        return self.rows * (2 if self.halved else 1)
+
+
+def plan(rows: int, columns: int, room: int, halves: bool) -> Plan:
+    """Two characters for a pair where there is room, else one or half of one, else pairs are pooled."""
+    if rows <= _MOST_LINES and 2 * columns <= room:
+        return Plan(1, 1, 2, False)
+    halved = halves and rows > _FEW_ROWS
+    most = _MOST_LINES * (2 if halved else 1)
+    return Plan(ceil(rows / most), ceil(columns / max(room, 1)), 1, halved)
+
+
+def pooled(shares: Shares, laid: Plan) -> Shares:
+    """Of each group of cells the one farthest from 0; NaN where all are."""
+    return _farthest(_farthest(shares, laid.rows, axis=0), laid.columns, axis=1)
+
+
+def _farthest(shares: Shares, each: int, axis: int) -> Shares:
+    starts = np.arange(0, shares.shape[axis], each)
+    most = np.fmax.reduceat(shares, starts, axis=axis)
+    least = np.fmin.reduceat(shares, starts, axis=axis)
+    return np.where(-least > most, least, most)
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
+
+    `plain` are the same from 0 to 1, for characters. `ends` are what the least and the largest share stand
+    for, `told` what follows them under the picture.
+    """
+
+    shares: Shares
+    plain: Shares
+    title: str
+    rows: Side
+    columns: Side
+    ends: tuple[str, str]
+    plain_ends: tuple[str, str]
+    width: int
+    signed: bool = False
+    told: tuple[str, ...] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ink = _ink(console, options, self.signed)
+        halves = isinstance(ink, _Blocks) and ink.halves
+        least = self.rows.digits + 1 + _LEAST_LABEL
+        laid = plan(len(self.rows.names), len(self.columns.names), self.width - least, halves)
+        cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid)
+        heads = self._heads(laid)
+        margin = min(max(map(cell_len, heads)), _MOST_LABEL, self.width - laid.cells * cells.shape[1] - 1) + 1
+        yield from self._headings(laid, margin, cells.shape[1])
+        step = 2 if laid.halved else 1
+        cells = np.pad(cells, ((0, len(cells) % step), (0, 0)), constant_values=np.nan)
+        for i, head in enumerate(heads):
+            text = Text.assemble((left(head, margin - 1) + " ", HEADING), no_wrap=True, overflow="crop")
+            yield text.append_text(ink.drawn(cells[step * i : step * (i + 1)], laid.cells))
+        yield self._legend(ink, laid)
+
+    def _heads(self, laid: Plan) -> list[str]:
+        """The name of each line."""
+        rows, each = len(self.shares), laid.per_line
+        return [self.rows.called(first, min(first + each, rows) - 1) for first in range(0, rows, each)]
+
+    def _headings(self, laid: Plan, margin: int, count: int) -> Iterator[Text]:
+        """What is shown and the words of both sides, then every few columns a position and a name."""
+        every = ceil(_TICK / laid.cells)
+        room = {place: self.width - margin - place * laid.cells for place in range(0, count, every)}
+        for names in (self.columns.positions, self.columns.names):
+            marks = {place: left(names[place * laid.columns], min(_TICK, room[place]) - 1) for place in room}
+            ticks = "".join(left(mark, every * laid.cells) for mark in marks.values())
+            if names is self.columns.positions:
+                yield line((left(self.title, margin), HEADING), (f"{self.columns.noun} →", DIM))
+                yield line((left(f"{self.rows.noun} ↓", margin), DIM), (ticks, DIM))
+            elif ticks.strip():
+                yield line(" " * margin, (ticks, HEADING))
+
+    def _legend(self, ink: "_Blocks | _Shades", laid: Plan) -> Text:
+        low, high = self.ends if isinstance(ink, _Blocks) else self.plain_ends
+        text = Text.assemble((f"{low} ", DIM), ink.ramp(), (f" {high}", DIM))
+        sides = ((laid.rows, self.rows.noun), (laid.columns, self.columns.noun))
+        many = [f"{count} {_plural(noun)}" for count, noun in sides if count > 1]
+        pooled_words = (f"each cell the largest of {' x '.join(many)}",) if many else ()
+        return text.append("".join(f" · {each}" for each in (*self.told, *pooled_words)), DIM)
+
+
+def _plural(noun: str) -> str:
+    return noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
+
+
+def _ink(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | _Shades":
+    """Colours where the console shows ours, else characters."""
+    if console.color_system is not None and not console.no_color:
+        name = diverging if signed else sequential
+        shares = np.linspace(-1.0 if signed else 0.0, 1.0, _RAMP)
+        if console.get_style(name(0.0, 1.0), default=Style.null()).bgcolor is not None:
+            return _Blocks(console, signed, [float(each) for each in shares], not options.ascii_only)
+    return _Shades(ASCII_SHADES if options.ascii_only else SHADES)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Cells as colours of the console; `halves` where it has characters for half a cell."""
+
+    console: Console
+    signed: bool
+    shares: list[float]
+    halves: bool
+
+    def drawn(self, rows: Shares, cells: int) -> Text:
+        """One row in full cells, or two in half cells."""
+        text = Text(no_wrap=True, overflow="crop")
+        for upper, lower in zip(rows[0].tolist(), rows[-1].tolist(), strict=True):
+            above, below = self._colour(upper), self._colour(lower)
+            if above == below:
+                text.append(" " * cells, Style(bgcolor=above))
+            elif above is None:
+                text.append("▄" * cells, Style(color=below))
+            else:
+                text.append("▀" * cells, Style(color=above, bgcolor=below))
+        return text
+
+    def ramp(self) -> Text:
+        return self.drawn(np.array([self.shares]), 1)
+
+    def _colour(self, share: float) -> Color | None:
+        name = diverging(share, 1.0) if self.signed else sequential(share)
+        return self.console.get_style(name).bgcolor if name else None
+
+
+@dataclass(frozen=True)
+class _Shades:
+    """Cells as characters, the least first; a blank for nothing."""
+
+    characters: str
+
+    def drawn(self, rows: Shares, cells: int) -> Text:
+        return Text("".join(self._shade(share) * cells for share in rows[0].tolist()), no_wrap=True)
+
+    def ramp(self) -> Text:
+        return Text(self.characters)
+
+    def _shade(self, share: float) -> str:
+        most = len(self.characters)
+        return " " if isnan(share) else self.characters[min(int(share * most), most - 1)]
