@@ -58,8 +58,12 @@ class Asked:
     key: options.Key = None
     measure: Measures = None
     scale: options.Scale = Scaling.AUTO
+    rows: options.Rows = None
 
     def check(self, looking: Looking, read: Read, writing: Writing) -> None:
+        from attnscope.render.focus import listed
+
+        listed(self.rows)
         if self.query is not None and self.show is not Stage.WEIGHTS:
             raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
         if looking.changes and self.show is not Stage.WEIGHTS:
@@ -151,7 +155,7 @@ def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Lookin
 
 def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
-    from attnscope.render.focus import Focus
+    from attnscope.render.focus import Focus, listed
     from attnscope.session.questions.heads import look_at, read_terms, read_weights
 
     if asked.terms:
@@ -165,4 +169,4 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
         result = shown
     query = () if asked.query is None else (queries.position(asked.query),)
     key = None if asked.key is None else keys.position(asked.key)
-    return result, Focus(asked.show.value, query, key, scale=asked.scale)
+    return result, Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))

@@ -351,6 +351,15 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
 ]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="N|all",
+        help="How many queries the terminal lists, the most telling first, where the numbers of the whole "
+        "matrix do not fit. Default: 20.",
+    ),
+]
 Theme = Annotated[
     str | None,
     typer.Option(

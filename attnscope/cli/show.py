@@ -1,5 +1,6 @@
 """`attnscope show`: a stored result again, without the model that it came from."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ def show(
     key: options.Key = None,
     stage: Shown = None,
     scale: options.Scale = Scaling.AUTO,
+    rows: options.Rows = None,
     *,
     delivery: Delivery,
     output: Output,
@@ -33,10 +35,10 @@ def show(
 
     On the terminal as the command that made it would have shown it; -o writes a picture or another file.
     """
-    from attnscope.render.focus import focus_on
+    from attnscope.render.focus import focus_on, listed
     from attnscope.results import load
 
-    result = load(file)
+    most, result = listed(rows), load(file)
     check_delivery(delivery, type(result).__name__)
     query, key = (None if each is None else decoded(each) for each in (query, key))
-    output.deliver(result, delivery, focus_on(result, stage, query, key, scale))
+    output.deliver(result, delivery, replace(focus_on(result, stage, query, key, scale), rows=most))

@@ -65,6 +65,17 @@ def focus_on(
     return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
 
 
+def listed(wanted: str | None) -> int | None:
+    """How many queries are listed of a long text, None for `all`; `InputError` for what is neither."""
+    if wanted is None:
+        return MOST_LISTED
+    if wanted.casefold() == "all":
+        return None
+    if not (wanted.isascii() and wanted.isdecimal()):
+        raise InputError(f"no number of rows '{printable(wanted)}': 0, 1, 2, ... or all")
+    return int(wanted)
+
+
 def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
     """The scale that is called so; only the weights of one head have one."""
     found = scaling(wanted or Scaling.AUTO)
