@@ -12,7 +12,7 @@ from sklearn.manifold import TSNE, trustworthiness
 from sklearn.metrics import pairwise_distances
 from threadpoolctl import threadpool_limits
 
-from attnscope.analysis.points import points_of
+from attnscope.analysis.points import Points, points_of
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Projection
 from attnscope.results.projection import MAX_ITER
@@ -48,6 +48,9 @@ def project_head(
     places, iterations, divergence = _plane(points, perplexity, bound, settings)
     neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
     distance = pairwise_distances(shown.queries, keys, metric=settings.metric)
+    other = shown.keys if settings.centre_keys else centred_on(shown.keys, shown.queries)
+    otherwise = pairwise_distances(shown.queries, other, metric=settings.metric)
+    undefined = _coincide(points)
     return Projection(
         head=head,
         queries=places[: len(shown.queries)],
@@ -64,12 +67,40 @@ def project_head(
         divergence=divergence,
         trustworthiness=_trust(points, places, neighbours, settings.metric),
         neighbours=neighbours,
-        correlation=float("nan")
-        if _coincide(points)
-        else rank_correlation(distance[shown.allowed], shown.scaled[shown.allowed]),
+        correlation=_correlation(distance, shown, undefined),
+        otherwise=_correlation(otherwise, shown, undefined),
+        apart=not undefined and _apart(shown.queries, keys, distance, settings.metric),
         view=view,
         view_scaled=None if view is None else shown.scaled,
     )
+
+
+def _correlation(distance: Float[np.ndarray, "query key"], shown: Points, undefined: bool) -> float:
+    pairs = shown.allowed
+    return float("nan") if undefined else rank_correlation(distance[pairs], shown.scaled[pairs])
+
+
+def _apart(
+    queries: Float[np.ndarray, "query dim"],
+    keys: Float[np.ndarray, "key dim"],
+    between: Float[np.ndarray, "query key"],
+    metric: str,
+) -> bool:
+    """Whether the nearest neighbour of every query is a query and that of every key a key."""
+    return bool(
+        len(queries) > 1
+        and len(keys) > 1
+        and (_nearest_other(queries, metric) < between.min(axis=1)).all()
+        and (_nearest_other(keys, metric) < between.min(axis=0)).all()
+    )
+
+
+def _nearest_other(points: Float[np.ndarray, "point dim"], metric: str) -> Float[np.ndarray, " point"]:
+    """Distance of every point to the nearest of the others."""
+    distance = pairwise_distances(points, metric=metric)
+    np.fill_diagonal(distance, np.inf)
+    nearest: Float[np.ndarray, " point"] = distance.min(axis=1)
+    return nearest
 
 
 def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"], settings: MapSettings) -> None:

@@ -49,7 +49,9 @@ class Projection(Presented):
 
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
-    over all allowed pairs: -1 where near always means a high score. Both are NaN where undefined.
+    over all allowed pairs: -1 where near always means a high score; `otherwise` is the same without the
+    keys moved, or with it. All are NaN where undefined. `apart` where every query is nearer to another query
+    than to any key, and every key to another key: two islands, between which nearness tells little.
 
     With a `view` of the head the points are its words, or its tokens without the special ones, in that
     order. A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled
@@ -75,6 +77,8 @@ class Projection(Presented):
     correlation: float
     view: HeadView | None = None
     view_scaled: Float[np.ndarray, "query key"] | None = None
+    otherwise: float = float("nan")
+    apart: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -120,6 +124,13 @@ class Projection(Presented):
         weights = np.where(looked_at, self.weights[query], -1.0)
         order = np.argsort(-weights, kind="stable")
         return order[: int(looked_at.sum())]
+
+    @property
+    def agreeing(self) -> tuple[int, int]:
+        """For how many queries the nearest key in the full space has the largest weight, and of how many."""
+        shown = np.where(self.allowed, self.distance, np.inf)
+        asked = np.flatnonzero(self.answered).tolist()
+        return sum(int(self.ranked_keys(i)[0]) == int(shown[i].argmin()) for i in asked), len(asked)
 
     def rank(self, query: int, key: int) -> int | None:
         """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""

@@ -298,6 +298,43 @@ def test_a_map_with_centred_keys_is_another_map_with_the_distances_of_the_moved_
 # ranks
 
 
+def test_each_map_tells_the_correlation_that_the_other_has() -> None:
+    head = made.head(made.DOOR, ["a", "b", "c", "d"])
+    as_it_is, moved = (
+        project_head(head, MapSettings(centre_keys=each, max_iter=250)) for each in (False, True)
+    )
+    assert as_it_is.otherwise == pytest.approx(moved.correlation)
+    assert moved.otherwise == pytest.approx(as_it_is.correlation)
+    assert abs(as_it_is.otherwise - as_it_is.correlation) > 0.01
+
+
+def slow_apart(queries: np.ndarray, keys: np.ndarray) -> bool:
+    """Whether everything has its nearest neighbour on its own side, pair by pair."""
+
+    def distance(first: np.ndarray, second: np.ndarray) -> float:
+        return 1 - float(first @ second) / math.sqrt(float(first @ first) * float(second @ second))
+
+    for own, other in ((queries, keys), (keys, queries)):
+        for i, point in enumerate(own):
+            nearest = min(distance(point, each) for j, each in enumerate(own) if j != i)
+            if nearest >= min(distance(point, each) for each in other):
+                return False
+    return True
+
+
+@pytest.mark.parametrize(("offset", "apart"), [(0.0, False), (1.0, False), (30.0, True)])
+def test_queries_and_keys_lie_apart_where_each_has_its_nearest_on_its_own_side(
+    offset: float, apart: bool
+) -> None:
+    head = made.head(made.DOOR[:6], ["a", "b", "c", "d"])
+    shift = np.zeros(head.q.shape[1])
+    shift[0] = offset
+    head = replace(head, q=head.q + shift, k=head.k - shift)
+    assert slow_apart(head.q, head.k) is apart
+    assert project_head(head, MapSettings(max_iter=250)).apart is apart
+    assert not project_head(head, MapSettings(max_iter=250, centre_keys=True)).apart
+
+
 def test_ranks_count_the_keys_that_a_query_may_look_at_by_weight() -> None:
     result = made.projection(made.head(causal=True, empty=[0]))
     weights, allowed = result.head.weights, result.head.allowed

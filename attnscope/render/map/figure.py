@@ -12,6 +12,7 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.map.plot import draw_map, map_frame
 from attnscope.render.map.words import (
     DISCLAIMER,
+    centring_words,
     correlation_words,
     kind_words,
     points_words,
@@ -38,7 +39,8 @@ def map_figure(
 
 def _map_words(result: Projection) -> Words:
     head, written = result.head, written_words(result.head.query_tokens)
-    trust = (trust_words(result), correlation_words(result), DISCLAIMER)
+    told = (trust_words(result), correlation_words(result), centring_words(result), DISCLAIMER)
+    trust = tuple(each for each in told if each)
     points = points_words(result)
     foot = (
         *trust,

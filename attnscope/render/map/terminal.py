@@ -13,6 +13,7 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.map.tables import compared, nearest, ranked
 from attnscope.render.map.words import (
     DISCLAIMER,
+    centring_words,
     correlation_words,
     points_words,
     settings_words,
@@ -48,6 +49,7 @@ def _honesty(result: Projection) -> list[RenderableType]:
         *([Text(" · ".join(points), DIM)] if points else []),
         Text(trust_words(result)),
         Text(correlation_words(result)),
+        *([Text(centring)] if (centring := centring_words(result)) else []),
         Text(DISCLAIMER, DIM),
     ]
 

@@ -27,18 +27,40 @@ def correlation_words(result: Projection) -> str:
     if math.isnan(result.correlation):
         return "correlation of distance and score undefined: no two distances or no two scores differ"
     named = f"correlation of full-space distance and score {signed(result.correlation)} (Spearman)"
-    return f"{named}: {nearness_words(result.correlation)}"
+    return f"{named}: {nearness_words(result.correlation)}; {agreement_words(result)}"
 
 
 def nearness_words(correlation: float) -> str:
-    """What a near key can be taken for in a head with this `correlation` of distance and score, -1 to 1."""
+    """What the `correlation` of distance and score over all pairs, -1 to 1, says of near ones."""
     size = abs(correlation)
     if size < _NONE:
         return "nearness says nothing about the score"
     if size < _FAINT:
         return "nearness says little about the score"
-    often = "nearly always" if size >= _STRONG else "often"
-    return f"near keys {often} score {'high' if correlation < 0 else 'low'}"
+    mostly = "" if size >= _STRONG else "mostly "
+    return f"over all pairs near ones {mostly}score {'high' if correlation < 0 else 'low'}"
+
+
+def agreement_words(result: Projection) -> str:
+    """For how many queries near means attended to, which no correlation over all pairs tells."""
+    agreeing, asked = result.agreeing
+    only = "only " if asked and agreeing < asked / 2 else ""
+    return f"the nearest key is the strongest for {only}{agreeing} of {counted(asked, 'query')}"
+
+
+def centring_words(result: Projection) -> str:
+    """What moving the keys onto the queries does to the map, or would do where they lie apart."""
+    if math.isnan(result.otherwise):
+        return ""
+    told = f"correlation {signed(result.otherwise)}"
+    if result.centred:
+        return f"keys moved to the mean of the queries, which leaves attention as it is; without that {told}"
+    if not result.apart:
+        return ""
+    return (
+        "queries and keys lie apart: between two clouds nearness tells little; --center-keys moves the keys "
+        f"to the mean of the queries, which leaves attention as it is, and then {told}"
+    )
 
 
 def settings_words(result: Projection) -> list[str]:
@@ -46,8 +68,7 @@ def settings_words(result: Projection) -> list[str]:
     perplexity = f"perplexity {result.perplexity:.3g}"
     if result.perplexity != result.wanted_perplexity:
         perplexity += f" (not {result.wanted_perplexity:.3g}: too few points)"
-    keys = ["keys moved to the mean of the queries"] if result.centred else []
-    return ["t-SNE", f"{result.metric} distance", *keys, perplexity, f"seed {result.seed}", _ending(result)]
+    return ["t-SNE", f"{result.metric} distance", perplexity, f"seed {result.seed}", _ending(result)]
 
 
 def kind_words(result: Projection) -> str:

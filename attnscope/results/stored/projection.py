@@ -14,7 +14,10 @@ from attnscope.results.stored.view import read_view, view_document
 from attnscope.results.view import HeadView
 
 SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")
-FIGURES = ("iterations", "settled", "divergence", "trustworthiness", "neighbours", "correlation")
+FIGURES = (
+    *("iterations", "settled", "divergence", "trustworthiness", "neighbours"),
+    *("correlation", "otherwise", "apart"),
+)
 _PLACES = {"query_places": "queries", "key_places": "keys"}
 _VIEW = "map view "  # before the names of its arrays in an npz
 
