@@ -1,10 +1,12 @@
 """`attnscope sdpa`: attention on numbers that the user gives, step by step."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnscope.cli import options
 from attnscope.cli.arrays.options import Arrays
 from attnscope.cli.arrays.typed import number
 from attnscope.cli.groups import Delivery
@@ -49,26 +51,96 @@ Lookup = Annotated[
     list[str] | None,
     typer.Option("--lookup", metavar="KEY", help="A word to look up in the dictionary; may be repeated."),
 ]
+Wrong = Annotated[
+    str | None,
+    typer.Option(
+        "--wrong",
+        metavar="MISTAKE",
+        help="Show this mistake beside the right result, with what differs and why: no-transpose, no-scale, "
+        "scale-by-d, softmax-axis, no-softmax, exchanged, mask-after-softmax, mask-with-zero.",
+    ),
+]
+SizeOfVectors = Annotated[
+    int | None,
+    typer.Option(
+        "--d-k", metavar="N", min=1, help="With --scores: divide them by √N, the size of their vectors."
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="With --example theatre: a head of this model, where its queries, keys and values are made by "
+        "matrices alone. Default: demo.",
+    ),
+]
+Layer = Annotated[
+    str | None,
+    typer.Option("--layer", "-l", metavar="N", help="Layer for --example theatre. Default: 0."),
+]
 Head = Annotated[
     str | None,
-    typer.Option("--head", metavar="N", help="Head of layer 0 for --example theatre. Default: 11."),
+    typer.Option("--head", metavar="N", help="Head for --example theatre. Default: 11 of the demo, else 0."),
 ]
 Decimals = Annotated[
     int, typer.Option("--decimals", metavar="N", min=1, max=15, help="Most decimals of a number.")
 ]
 
 
+@dataclass(frozen=True)
+class Theatre:
+    """Whose head the theatre is."""
+
+    PANEL = "The theatre"
+
+    model: ModelName = None
+    layer: Layer = None
+    head: Head = None
+    kind: options.Kind = None
+
+    @property
+    def any(self) -> bool:
+        return any(each is not None for each in (self.model, self.layer, self.head, self.kind))
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the arrays are worked out."""
+
+    PANEL = "How they are worked out"
+
+    scoring: Scored = None
+    no_scale: NoScale = False
+    d_k: SizeOfVectors = None
+    causal: Causal = False
+    wrong: Wrong = None
+
+    @property
+    def chosen(self) -> Scoring | None:
+        """What --scoring and --no-scale say together, None when they say nothing."""
+        if not self.no_scale:
+            return self.scoring
+        if self.scoring in (Scoring.SCALED_DOT, Scoring.ADDITIVE):
+            raise InputError(f"--no-scale contradicts --scoring {self.scoring}: it is --scoring dot")
+        return Scoring.DOT
+
+    @property
+    def own(self) -> bool:
+        """Whether anything is to be worked out in another way than the example's own."""
+        return self.chosen is not None or self.causal or self.d_k is not None
+
+
 def sdpa(
     arrays: Arrays,
     example: Example = None,
-    scoring: Scored = None,
-    no_scale: NoScale = False,
-    causal: Causal = False,
+    *,
+    course: Course,
+    theatre: Theatre,
     table: Table = None,
     lookup: Lookup = None,
-    head: Head = None,
     decimals: Decimals = 4,
-    *,
     delivery: Delivery,
     output: Output,
 ) -> None:
@@ -78,55 +150,73 @@ def sdpa(
     """
     check_delivery(delivery, "Worked")
     from attnscope.render.focus import Focus
-    from attnscope.session.questions.worked import work_through_theatre
 
-    chosen = _scoring(scoring, no_scale)
     if arrays.any + (table is not None) + (example is not None) > 1:
         raise InputError("give one of these: arrays, --table or --example")
-    if head is not None and example != "theatre":
-        raise InputError("--head goes with --example theatre")
+    if theatre.any and example != "theatre":
+        raise InputError("--model, --layer, --head and --kind go with --example theatre")
     if lookup and table is None and example != "dictionary":
         raise InputError("--lookup goes with --table or --example dictionary")
-    if (chosen or causal) and (table is not None or example == "theatre" or lookup):
+    if course.own and (table is not None or example == "theatre" or lookup):
         raise InputError("a dictionary and the theatre are as they are: leave out the mask and the scoring")
     if table is not None or lookup:
         result: Worked | ScaleStudy = _dictionary(table, lookup)
     elif example == "theatre":
-        result = work_through_theatre(head, output)
+        result = _theatre(theatre, output)
     else:
-        result = _worked(arrays, example, chosen, causal, output)
+        result = _worked(arrays, example, course, output)
+    if course.wrong is not None:
+        result = _with_mistake(result, course.wrong)
     for warning in result.warnings:
         output.notice(warning)
     output.deliver(result, delivery, Focus(decimals=decimals))
 
 
-def _scoring(scoring: Scoring | None, no_scale: bool) -> Scoring | None:
-    """What --scoring and --no-scale say together, None when they say nothing."""
-    if not no_scale:
-        return scoring
-    if scoring in (Scoring.SCALED_DOT, Scoring.ADDITIVE):
-        raise InputError(f"--no-scale contradicts --scoring {scoring}: it is --scoring dot")
-    return Scoring.DOT
+def _theatre(theatre: Theatre, output: Output) -> "Worked":
+    from attnscope.session.questions.worked import work_through_theatre
+    from attnscope.session.request import ModelRequest
+
+    model = "demo" if theatre.model is None else theatre.model
+    wanted = theatre.layer, theatre.head, theatre.kind
+    return work_through_theatre(ModelRequest(model), *wanted, output)
 
 
-def _worked(
-    arrays: Arrays, example: str | None, scoring: Scoring | None, causal: bool, output: Output
-) -> "Worked | ScaleStudy":
-    """A built-in example, or what the user gave, worked out."""
-    given, names = arrays.read()
-    if example is None and not given:
+def _with_mistake(result: "Worked | ScaleStudy", name: str) -> "Worked":
+    from attnscope.results import Worked
+    from attnscope.worked import mistaken
+
+    if not isinstance(result, Worked):
+        raise InputError("--wrong goes with one example of attention, not with a study")
+    return mistaken(result, name)
+
+
+def _worked(arrays: Arrays, example: str | None, course: Course, output: Output) -> "Worked | ScaleStudy":
+    """A built-in example, what the user gave, or a head that attnscope has written, worked out."""
+    head = arrays.stored_head()
+    given, names = ({}, {}) if head is not None else arrays.read()
+    if example is None and head is None and not given:
         raise InputError(
-            "nothing to work out: give --q, --k and --v (or --x, --wq, --wk and --wv), a file, --table, or "
-            "--example NAME, for instance --example fruit"
+            "nothing to work out: give --q, --k and --v (or --scores, or --x, --wq, --wk and --wv), a file, "
+            "--table, or --example NAME, for instance --example fruit"
         )
+    if course.d_k is not None and "scores" not in given:
+        raise InputError("--d-k goes with --scores: the size of other vectors is known")
+    if course.chosen is not None and "scores" in given:
+        raise InputError("--scores are given: leave --scoring and --no-scale out (--d-k divides them)")
+    if head is not None and course.own:
+        raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
     with output.working("working it out"):
         from attnscope import worked
         from attnscope.results.worked import Scoring as Score
 
-        score = None if scoring is None else Score(scoring)
+        if head is not None:
+            return worked.work_head(head)
+        score = None if course.chosen is None else Score(course.chosen)
         if example is not None:
-            return worked.example(example, score, causal)
-        return worked.work_out(given, scoring=score or Score.SCALED_DOT, causal=causal, names=names)
+            return worked.example(example, score, course.causal)
+        beside = worked.Beside(scale=None if course.d_k is None else course.d_k**-0.5)
+        scoring = score or Score.SCALED_DOT
+        return worked.work_out(given, scoring=scoring, causal=course.causal, names=names, beside=beside)
 
 
 def _dictionary(table: str | None, lookup: list[str] | None) -> "Worked":

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float
 from attnscope.results.origin import Certificate, Provenance, Verdict
 from attnscope.results.presented import Presented
 
+WRONG = "wrong_"  # before the keys of steps that a mistake makes
+
 
 class Scoring(StrEnum):
     """How a query is held against a key."""
@@ -99,6 +101,24 @@ class Step:
     allowed: Bool[np.ndarray, "row column"] | None = None
     cell: Cell | None = None
 
+    @property
+    def wrong(self) -> bool:
+        """Whether it is what a mistake makes, shown beside what is right."""
+        return self.key.startswith(WRONG)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake made on purpose: what was done, why it is wrong, and how its numbers differ, a phrase each.
+
+    Its steps are those of the example that are `wrong`; none where it cannot even be carried out.
+    """
+
+    name: str
+    what: str
+    why: str
+    differs: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -143,6 +163,7 @@ class Worked(Presented):
     checks: tuple[Check, ...] = ()
     pairs: tuple[Pair, ...] = ()
     provenance: Provenance | None = None
+    mistake: Mistake | None = None
 
     @property
     def verdict(self) -> Verdict | None:

@@ -1,11 +1,25 @@
 """Worked examples: attention on numbers that are given, every step named and proved. Never prints or plots.
 
-Beside `attnscope.analysis` and not in it, so that numbers need no transformers: only `theatre` has a model.
+Beside `attnscope.analysis` and not in it, so that numbers need no transformers: only `heads.theatre` has a model.
 """
 
 from attnscope.worked.attention import work_out
+from attnscope.worked.beside import Beside
 from attnscope.worked.dictionary import look_up
 from attnscope.worked.examples import EXAMPLES, TABLE, example
+from attnscope.worked.heads.stored import work_head
+from attnscope.worked.mistakes import MISTAKES, mistaken
 from attnscope.worked.scale import scale_study
 
-__all__ = ["EXAMPLES", "TABLE", "example", "look_up", "scale_study", "work_out"]
+__all__ = [
+    "EXAMPLES",
+    "MISTAKES",
+    "TABLE",
+    "Beside",
+    "example",
+    "look_up",
+    "mistaken",
+    "scale_study",
+    "work_head",
+    "work_out",
+]

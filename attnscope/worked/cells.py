@@ -26,10 +26,19 @@ def tanh_cell(query: Matrix, key: Matrix, vector: Matrix) -> Cell:
     return Cell(0, 0, "tanh", _floats(zip(vector.values[0], arguments, strict=True)))
 
 
-def softmax_cell(logits: Matrix) -> Cell:
-    """The logits of the first query, those that are masked left out; the first key is never masked."""
-    row = logits.values[0]
-    return Cell(0, 0, "softmax", _floats((logit,) for logit in row[np.isfinite(row)]))
+def softmax_cell(logits: Matrix, sink: float | None = None) -> Cell | None:
+    """The first pair that is allowed, its logit before those of the other keys that its query may look at.
+
+    A sink is one more of them. None where no query has a key.
+    """
+    seen = np.argwhere(np.isfinite(logits.values))
+    if not len(seen):
+        return None
+    row, column = seen[0].tolist()
+    own = logits.values[row]
+    others = np.delete(own, column)
+    every = [own[column], *others[np.isfinite(others)], *([] if sink is None else [sink])]
+    return Cell(row, column, "softmax", _floats((logit,) for logit in every))
 
 
 def _floats(terms: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:

@@ -1,4 +1,4 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.worked.theatre`."""
+"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.worked.heads.theatre`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

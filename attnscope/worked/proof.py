@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnscope.attention import AttentionCall
+from attnscope.attention import AttentionCall, Term
 from attnscope.results import Certificate, Fault, Kind
 from attnscope.sdpa import Operands, Stages
 from attnscope.tokens import Token, Tokens
@@ -19,40 +20,78 @@ _PRECISION = "float64 on cpu"
 _EPSILON = 4 * float(np.finfo(np.float64).eps)  # both sides of the comparison round, in different orders
 
 Arrays = Mapping[str, Float[np.ndarray, "row column"]]
+Terms = tuple[tuple[str, Float[Tensor, "1 query key"]], ...]
 
 
-def prove_dot(operands: Operands, causal: bool) -> Certificate:
-    """The certificate of one head of dot products, torch's kernel in the place of a model's.
+def prove_dot(operands: Operands, terms: Terms = ()) -> tuple[str, Certificate]:
+    """The certificate of one head of dot products, and what stands in the place of a model there.
 
-    The kernel makes its own causal mask. Asked with the identity in place of V it answers with its weights.
+    It is torch's kernel, which makes a causal mask of its own; for what that has no place for, a soft cap or
+    a sink, it is a loop. Asked with the identity in place of V it answers with its weights.
     """
     identity = torch.eye(operands.k.shape[1], dtype=operands.v.dtype)[None]
-    output, weights = (
-        scaled_dot_product_attention(operands.q, operands.k, v, is_causal=causal, scale=operands.scale)
-        for v in (operands.v, identity)
-    )
+    whole = operands.softcap is None and operands.sinks is None
+    answer = _kernel if whole else _looped_dot
+    output, weights = (answer(operands.but(v=v)) for v in (operands.v, identity))
     call = AttentionCall(
         module="worked example",
         call=0,
         layer=0,
-        kind=Kind.DECODER if causal else Kind.ENCODER,
+        kind=Kind.DECODER if _is_causal(operands) else Kind.ENCODER,
         query_tokens=_places(operands.q.shape[1]),
         key_tokens=_places(operands.k.shape[1]),
         q=operands.q,
         k=operands.k,
         v=operands.v,
         scale=operands.scale,
-        softcap=None,
-        terms=(),
+        softcap=operands.softcap,
+        terms=tuple(Term(name, values) for name, values in terms),
         allowed=operands.allowed,
-        sinks=None,
+        sinks=operands.sinks,
         window=None,
         output=output,
         weights={0: weights[0]},
         epsilon=_EPSILON,
         precision=_PRECISION,
     )
-    return certify(call, 0)
+    return TORCH if whole else LOOP, certify(call, 0)
+
+
+def _is_causal(operands: Operands) -> bool:
+    allowed = operands.allowed
+    return allowed is not None and torch.equal(allowed, torch.ones_like(allowed).tril())
+
+
+def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
+    """What torch's own kernel makes of the same."""
+    causal = _is_causal(operands) and operands.bias is None
+    mask = None
+    if not causal and (operands.allowed is not None or operands.bias is not None):
+        pairs = operands.q.shape[1], operands.k.shape[1]
+        bias = torch.zeros(1, *pairs, dtype=torch.float64) if operands.bias is None else operands.bias
+        mask = bias if operands.allowed is None else bias.masked_fill(~operands.allowed, -torch.inf)
+    return scaled_dot_product_attention(
+        operands.q, operands.k, operands.v, attn_mask=mask, is_causal=causal, scale=operands.scale
+    )
+
+
+def _looped_dot(operands: Operands) -> Float[Tensor, "head query value_dim"]:
+    """The same one query at a time in NumPy, without anything of `attnscope.sdpa`."""
+    q, k, v = (each[0].numpy() for each in (operands.q, operands.k, operands.v))
+    output = np.full((len(q), v.shape[1]), np.nan)
+    for i, query in enumerate(q):
+        logits = k @ query * operands.scale
+        if operands.softcap is not None:
+            logits = operands.softcap * np.tanh(logits / operands.softcap)
+        if operands.bias is not None:
+            logits = logits + operands.bias[0, i].numpy()
+        seen = slice(None) if operands.allowed is None else operands.allowed[0, i].numpy()
+        sinks = [] if operands.sinks is None else [float(operands.sinks[0])]
+        if not logits[seen].size:
+            continue
+        raised = np.exp(np.append(logits[seen], sinks) - np.append(logits[seen], sinks).max())
+        output[i] = raised[: logits[seen].size] @ v[seen] / raised.sum()
+    return torch.from_numpy(output)[None]
 
 
 def _places(count: int) -> Tokens:

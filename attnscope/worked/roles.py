@@ -45,12 +45,15 @@ ADDITIVE = {
     "additive_wk": Role("Ak", "d_k", "d_a"),
     "additive_v": Role("a", "one", "d_a"),
 }
-ROLES = VECTORS | PROJECTIONS | BACK | OPTIONAL | ADDITIVE
+SCORES = {"scores": Role("scores", "query", "key")}
+ROLES = VECTORS | SCORES | PROJECTIONS | BACK | OPTIONAL | ADDITIVE
 NAMES = {"query_names": "query", "key_names": "key", "token_names": "T", "dims": "d_k", "value_dims": "d_v"}
 
 
 def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
     """The roles of the arrays that are given, once these are known to be what one example needs."""
+    if "scores" in given:
+        return _beside_scores(given)
     start = PROJECTIONS if set(given) & set(PROJECTIONS) else VECTORS
     if mixed := sorted(set(given) & set(VECTORS)) if start is PROJECTIONS else []:
         raise InputError(f"{', '.join(mixed)} beside x: give either q, k and v, or x with wq, wk and wv")
@@ -71,3 +74,12 @@ def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
         return there
     own = {"q": Role("Q", "query", "d_q"), "wq": Role("Wq", "d", "d_q"), "bq": Role("bq", "one", "d_q")}
     return {key: own.get(key, role) for key, role in there.items()}
+
+
+def _beside_scores(given: Mapping[str, Given]) -> dict[str, Role]:
+    """The roles where scores are given: V, and what brings its output back, and nothing else."""
+    if spare := sorted(set(given) - {"scores", "v", "wo"}):
+        raise InputError(f"{', '.join(spare)} beside scores: these take the place of Q and K")
+    if "wo" in given and "v" not in given:
+        raise InputError("wo beside scores without v: there is no output to bring back")
+    return {key: role for key, role in (VECTORS | SCORES | BACK).items() if key in given}

@@ -5,60 +5,83 @@ of it, whatever the arithmetic: queries that are the keys, a single key. That is
 the numbers as they were given, for those mistakes alone that were not seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool, Shaped
+from torch import Tensor
 
 from attnscope.results import Certificate, Verdict
 from attnscope.results.worked import Matrix
 from attnscope.verify import conclusion
+from attnscope.worked.beside import Beside
 
 MOST_PRODUCTS = 200_000
 EXCHANGED, SCALE, TANH = "query and key exchanged", "scale off by sqrt 2", "tanh left out"
-_SYMMETRIC = "{} is symmetric: {}, the sum is the same"
+_SYMMETRIC = "symmetric scores ({}): {} and {} may be exchanged, the sum is the same"
 _ANY_SCALE = "{}: the weights are the same at any scale, which they therefore say nothing of"
 
 Exact = Shaped[np.ndarray, "row column"]
-Allowed = Bool[np.ndarray, "query key"] | None
 
 
-def excused(certificate: Certificate, reasons: Mapping[str, str]) -> tuple[Certificate, tuple[str, ...]]:
-    """The certificate without those faults of `reasons` that it could not have seen, and their reasons."""
-    names = [name for name in certificate.unseen if name in reasons]
-    if certificate.verdict is not Verdict.INCONCLUSIVE or not names:
+def excused(
+    certificate: Certificate, no_faults: Callable[[], Mapping[str, str]]
+) -> tuple[Certificate, tuple[str, ...]]:
+    """The certificate without those of `no_faults` that it could not have seen, and why they are none."""
+    if certificate.verdict is not Verdict.INCONCLUSIVE:
         return certificate, ()
+    reasons = no_faults()
+    names = [name for name in certificate.unseen if name in reasons]
     faults = tuple(fault for fault in certificate.faults if fault.name not in names)
     verdict, reason = conclusion(True, certificate.weight_error, certificate.output_error, faults)
     told = tuple(reasons[name] for name in names)
     return replace(certificate, verdict=verdict, reason=reason, faults=faults), told
 
 
-def same_products(found: Mapping[str, Matrix], allowed: Allowed) -> dict[str, str]:
-    """The mistakes that leave a softmax of Q K^T as it is, each with the reason; of huge arrays none."""
-    q, k = (found[letter] for letter in "qk")
-    products = len(q.values) * k.values.size + _projecting(found)
-    same: dict[str, str] = {}
-    if products > MOST_PRODUCTS:
-        return same
-    scores = _rows(found, "q") @ _rows(found, "k").T
-    if q.values.shape == k.values.shape and (scores == scores.T).all():
-        same[EXCHANGED] = _SYMMETRIC.format("Q Kᵀ", "Q and K may be exchanged")
-    return same | same_scores(scores, allowed)
+def no_faults(
+    found: Mapping[str, Matrix], allowed: Bool[Tensor, "query key"] | None, beside: Beside
+) -> dict[str, str]:
+    """The mistakes that are none in this example, each with the reason; of huge arrays none is told."""
+    if "additive_v" in found:
+        return _without_tanh(found)
+    if _products(found) > MOST_PRODUCTS:
+        return {}
+    scores, called = _scores(found)
+    same = {}
+    if _exchangeable(found) and (scores == scores.T).all():
+        same[EXCHANGED] = called
+    if beside.sink is None:
+        same |= _at_any_scale(scores, allowed)
+    return same
 
 
-def same_scores(scores: Exact, allowed: Allowed) -> dict[str, str]:
-    """The same where only the scale may be wrong: no row has two scores that differ."""
-    seen = np.ones(scores.shape, bool) if allowed is None else allowed
+def _exchangeable(found: Mapping[str, Matrix]) -> bool:
+    """Whether the two sides have as many vectors of one size."""
+    rows, columns = found["scores"].values.shape if "scores" in found else (0, 0)
+    return rows == columns and ("scores" in found or found["q"].values.shape == found["k"].values.shape)
+
+
+def _scores(found: Mapping[str, Matrix]) -> tuple[Exact, str]:
+    """All products of queries and keys, and what it means where they are symmetric."""
+    if "scores" in found:
+        given = found["scores"]
+        finite = np.where(np.isfinite(given.values), given.values, 0.0)
+        return fractions(replace(given, values=finite)), _SYMMETRIC.format("as given", "queries", "keys")
+    return _rows(found, "q") @ _rows(found, "k").T, _SYMMETRIC.format("Q Kᵀ", "Q", "K")
+
+
+def _at_any_scale(scores: Exact, allowed: Bool[Tensor, "query key"] | None) -> dict[str, str]:
+    """No scale changes weights where no row has two scores that differ."""
+    seen = np.ones(scores.shape, bool) if allowed is None else allowed.numpy()
     if any(len(set(row[there].tolist())) > 1 for row, there in zip(scores, seen, strict=True)):
         return {}
     why = "one key for every query" if seen.sum(-1).max() == 1 else "no query has scores that differ"
     return {SCALE: _ANY_SCALE.format(why)}
 
 
-def same_without_tanh(found: Mapping[str, Matrix]) -> dict[str, str]:
+def _without_tanh(found: Mapping[str, Matrix]) -> dict[str, str]:
     """Additive scores say nothing of their tanh where all keys are alike: all weights of a row are equal."""
     keys = found["k"].values
     alike = bool((keys == keys[0]).all())
@@ -73,9 +96,12 @@ def fractions(matrix: Matrix) -> Exact:
     return exact
 
 
-def _projecting(found: Mapping[str, Matrix]) -> int:
-    """How many products it takes to make Q and K."""
-    return 0 if "x" not in found else len(found["x"].values) * 2 * found["wq"].values.size
+def _products(found: Mapping[str, Matrix]) -> int:
+    """How many products the scores take."""
+    if "scores" in found:
+        return found["scores"].values.size
+    q, k = (found[letter].values for letter in "qk")
+    return len(q) * k.size + (2 * len(q) * found["wq"].values.size if "x" in found else 0)
 
 
 def _rows(found: Mapping[str, Matrix], letter: str) -> Exact:

@@ -243,7 +243,14 @@ BAD = [
     (("--example", "why-scale", "--no-scale"), "leave out"),
     (("--example", "theatre", "--head", "12"), "no head 12"),
     (("--example", "theatre", "--head", "all"), "one head"),
-    (("--head", "3"), "--head goes with --example theatre"),
+    (("--head", "3"), "go with --example theatre"),
+    (("--model", "demo"), "--head and --kind go with --example theatre"),
+    (("--scores", "1 2", "--no-scale"), "--scores are given"),
+    (("--scores", "1 inf"), "--scores, row 0, column 1: 'inf' is no finite number"),
+    (("--q", "-inf", "--k", "1", "--v", "1"), "'-inf' is no finite number"),
+    (("--q", "1", "--k", "1", "--v", "1", "--d-k", "3"), "--d-k goes with --scores"),
+    (("--example", "fruit", "--wrong", "pear"), "no mistake 'pear': no-transpose"),
+    (("--example", "why-scale", "--wrong", "no-scale"), "not with a study"),
     (("--table", "a=1,b"), "'b' is no entry such as apple=9"),
     (("--table", "a=1,a=2"), "two values for 'a'"),
     (("--table", "a=x"), "--table, a: 'x' is no finite number"),
@@ -376,3 +383,57 @@ def test_a_failed_proof_ends_with_exit_code_5_after_everything_was_written(
     assert result.exit_code == 5
     assert "FAILED" in result.stdout
     assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "failed"
+
+
+def test_scores_are_typed_or_pasted_and_minus_infinity_masks(attnscope) -> None:
+    told = document(attnscope("sdpa", "--scores", "[[2, 0, -inf], [1, 1, 1]]", "--json"))
+    assert told["weights"][0] == pytest.approx([1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2)), 0])
+    assert told["verdict"] == "certified"
+    scaled = document(attnscope("sdpa", "--scores", "2 0 1", "--d-k", "4", "--v", "1;2;3", "--json"))
+    assert scaled["scaled"] == [[1, 0, 0.5]]
+    assert "−∞" not in attnscope("sdpa", "--scores", "1 2; 2 3").stdout
+
+
+def test_a_mistake_stands_beside_the_right_result_and_is_read_again(attnscope, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    result = attnscope(*TENSORS, "--wrong", "no-transpose", "-o", str(path), "--json")
+    told = document(result)
+    assert told["mistake"]["name"] == "no-transpose"
+    assert told["wrong_scores"] == [[2, 1, 1]]
+    assert told["weights"] == document(attnscope(*TENSORS, "--json"))["weights"]
+    again = attnscope("show", str(path)).stdout
+    assert "wrong on purpose: K not transposed: Q K in place of Q Kᵀ" in again
+    assert "differs: weights up to 0.09652 off, at q0, k1 (0.2645 where 0.1679 is right)" in again
+
+
+def test_a_head_that_heads_wrote_is_worked_out(attnscope, tmp_path: Path) -> None:
+    path = tmp_path / "head.npz"
+    assert (
+        attnscope("heads", "the bank", "-m", "demo", "-l", "0", "--head", "3", "-o", str(path)).exit_code == 0
+    )
+    told = document(attnscope("sdpa", str(path), "--json"))
+    assert told["title"].endswith("L0 H3 of the bundled demo model")
+    assert told["weights"] == [pytest.approx(row) for row in np.load(path)["weights"].tolist()]
+    assert [one["verdict"] for one in told["certificates"]] == ["certified", "certified"]
+    for arguments, message in (
+        (("--causal",), "as its model did it"),
+        (("--q", "1"), "leave the others out"),
+    ):
+        refused = attnscope("sdpa", str(path), *arguments)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+    worked = tmp_path / "worked.json"
+    assert attnscope(*TENSORS, "-o", str(worked)).exit_code == 0
+    assert "is a Worked and not one head" in attnscope("sdpa", str(worked)).stderr
+
+
+def test_the_theatre_plays_on_other_models_where_their_matrices_are_found(attnscope) -> None:
+    place = ("-l", "1", "--head", "1", "--json")
+    refused = attnscope("sdpa", "--example", "theatre", "-m", "demo-causal", *place)
+    assert refused.exit_code == 2
+    assert "rotary positions are turned into its queries and keys after Wq and Wk" in refused.stderr
+    on = ("-m", "demo-translate", "--kind", "encoder")
+    told = document(attnscope("sdpa", "--example", "theatre", *on, *place))
+    assert told["title"].endswith("L1 H1 of the bundled demo-translate model")
+    assert [one["verdict"] for one in told["certificates"]] == ["certified", "certified"]
+    assert all(check["passed"] for check in told["checks"])

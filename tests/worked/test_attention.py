@@ -11,7 +11,7 @@ from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given, Scoring
 from attnscope.sdpa import attend, weigh
-from attnscope.worked import attention, example, proof, work_out
+from attnscope.worked import example, proof, scored, work_out
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
 
@@ -178,9 +178,7 @@ def test_a_causal_mask_that_was_lost_fails(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_additive_attention_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        attention, "weigh", lambda scores, v, allowed: weigh(scores * 1.001, v, allowed=allowed)
-    )
+    monkeypatch.setattr(scored, "weigh", lambda scores, v, allowed: weigh(scores * 1.001, v, allowed=allowed))
     assert work_out(additive_arrays(), scoring=Scoring.ADDITIVE).verdict is Verdict.FAILED
 
 

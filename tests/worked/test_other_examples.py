@@ -1,6 +1,7 @@
 """The dictionary, the scale study and the theatre, against what can be known of them otherwise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,11 +9,12 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from attnscope import demo
+from attnscope.capture import Labels, Selection, record
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict
 from attnscope.worked import TABLE, example, look_up, scale
+from attnscope.worked.heads.theatre import SENTENCE, theatre
 from attnscope.worked.scale import scale_study, softmax_jacobian
-from attnscope.worked.theatre import SENTENCE, theatre
 
 
 def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none() -> None:
@@ -86,9 +88,14 @@ def read():
 
 
 @pytest.fixture(scope="module")
-def shown(encoder, read):
+def captured(encoder, read):
     inputs, tokens = read
-    return theatre(encoder, inputs, tokens)
+    return record(encoder, inputs, Selection(layers=[0]), Labels(tokens))
+
+
+@pytest.fixture(scope="module")
+def shown(encoder, read, captured):
+    return theatre(encoder, read[0], captured)
 
 
 def test_the_theatre_starts_from_the_model_s_embeddings_and_ends_with_its_weights(
@@ -141,22 +148,25 @@ def test_the_theatre_says_how_its_words_became_tokens(shown) -> None:
 
 
 def test_projections_of_another_head_would_not_pass(
-    encoder, read, shown, monkeypatch: pytest.MonkeyPatch
+    encoder, read, captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import attnscope.worked.theatre as module
+    import attnscope.worked.heads.theatre as module
 
-    genuine = module._arrays
-    monkeypatch.setattr(module, "_arrays", lambda *given: genuine(*given[:3], given[3] - 1, *given[4:]))
-    inputs, tokens = read
-    wrong = theatre(encoder, inputs, tokens)
+    genuine = module.projections_of
+
+    def of_the_head_before(*given):
+        return {letter: replace(part, first=part.first - WIDTH) for letter, part in genuine(*given).items()}
+
+    monkeypatch.setattr(module, "projections_of", of_the_head_before)
+    wrong = theatre(encoder, read[0], captured)
     assert [check.passed for check in wrong.checks] == [False, False, False, True]
     assert wrong.verdict is Verdict.FAILED
 
 
-def test_the_theatre_leaves_no_hook_behind(encoder, read) -> None:
+def test_the_theatre_leaves_no_hook_behind(encoder, read, captured) -> None:
     def hooks() -> int:
         return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in encoder.modules())
 
-    before, (inputs, tokens) = hooks(), read
-    theatre(encoder, inputs, tokens)
+    before = hooks()
+    theatre(encoder, read[0], captured)
     assert hooks() == before

@@ -19,20 +19,23 @@ LARGEST = 64 * 2**20  # bytes of a file, or of all arrays in an archive
 SINGLE = (".csv", ".json", ".npy")
 
 
-def read_array(path: Path, what: str) -> "Given":
+def read_array(path: Path, what: str, *, masks: bool = False) -> "Given":
     """One array from a .csv, .json (nested lists) or .npy file."""
     content, name = _content(path), f"{what} in {path}"
     if path.suffix.lower() == ".csv":
-        return _from_csv(content, name)
+        return _from_csv(content, name, masks)
     if path.suffix.lower() == ".npy":
-        return _from_numpy(_numpy(content, path), name)
-    return _from_lists(_json(content, str(path)), name)
+        return _from_numpy(_numpy(content, path), name, masks)
+    return _from_lists(_json(content, str(path)), name, masks)
 
 
 def read_arrays(
-    path: Path, arrays: Collection[str], names: Collection[str]
+    path: Path, arrays: Collection[str], names: Collection[str], masking: Collection[str] = ()
 ) -> tuple[dict[str, "Given"], dict[str, tuple[str, ...]]]:
-    """The arrays and the names of their axes in a .json or .npz file; `-` reads JSON from standard input."""
+    """The arrays and the names of their axes in a .json or .npz file; `-` reads JSON from standard input.
+
+    In an array of `masking` minus infinity is a masked key.
+    """
     packed, name = path.suffix.lower() == ".npz", "standard input" if str(path) == "-" else str(path)
     if packed:
         found: Any = _archive(path)
@@ -50,7 +53,7 @@ def read_arrays(
         raise InputError(f"unknown in {name}: {', '.join(spare)}; known are {', '.join((*arrays, *names))}")
     read = _from_numpy if packed else _from_lists
     return (
-        {key: read(found[key], f"{key} in {name}") for key in arrays if key in found},
+        {key: read(found[key], f"{key} in {name}", key in masking) for key in arrays if key in found},
         {key: _names(found[key], f"{key} in {name}") for key in names if key in found},
     )
 
@@ -80,7 +83,7 @@ def _json(content: bytes, name: str) -> Any:
         raise InputError(f"{name} is no JSON: {one_line(error)}") from error
 
 
-def _from_lists(value: Any, what: str) -> "Given":
+def _from_lists(value: Any, what: str, masks: bool) -> "Given":
     """Nested lists of numbers; a flat one is a single row."""
     rows = value if isinstance(value, list) else None
     if rows and not any(isinstance(row, list) for row in rows):
@@ -89,7 +92,7 @@ def _from_lists(value: Any, what: str) -> "Given":
         raise InputError(f"{what} is no list of rows such as [[1, 0], [0, 1]]")
     if text := next((cell for row in rows for cell in row if isinstance(cell, str | list | dict)), None):
         raise InputError(f"{what}: '{str(text)[:30]}' is no finite number")
-    return given(rows, what)
+    return given(rows, what, masks=masks)
 
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
@@ -99,7 +102,7 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _from_csv(content: bytes, what: str) -> "Given":
+def _from_csv(content: bytes, what: str, masks: bool) -> "Given":
     """Lines of cells. Words in all of the first line are column names, in all of a first column row names.
 
     Lines that begin with `#` are left out; cells are between commas, or semicolons or tabs where the
@@ -116,6 +119,7 @@ def _from_csv(content: bytes, what: str) -> "Given":
     return given(
         [row[named:] for row in rows],
         what,
+        masks=masks,
         row_names=tuple(row[0] for row in rows) if named else None,
         column_names=tuple(header[named:]) if header else None,
     )
@@ -158,11 +162,11 @@ def _whole(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read '{path}': it is damaged, or holds more than plain arrays") from error
 
 
-def _from_numpy(array: Any, what: str) -> "Given":
+def _from_numpy(array: Any, what: str, masks: bool) -> "Given":
     """An array of numbers with one axis (a single row) or two."""
     if getattr(array, "dtype", None) is None or array.dtype.kind not in "iuf":
         raise InputError(f"{what} holds no numbers")
     if array.ndim not in (1, 2):
         shape = " x ".join(map(str, array.shape)) or "a single number"
         raise InputError(f"{what} is {shape}: two axes are needed, rows and columns")
-    return given((array if array.ndim == 2 else array[None]).tolist(), what)
+    return given((array if array.ndim == 2 else array[None]).tolist(), what, masks=masks)

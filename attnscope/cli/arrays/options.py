@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
+from attnscope.cli.arrays.results import is_result, read_head
 from attnscope.cli.arrays.typed import typed
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
+    from attnscope.results import HeadAttention
     from attnscope.results.worked import Given
 
 ROWS, NAMES = "ROWS|FILE", "A,B,C"
-ARRAYS = ("q", "k", "v", "x", "wq", "wk", "wv", "wo", "additive_wq", "additive_wk", "additive_v")
+ARRAYS = ("q", "k", "v", "scores", "x", "wq", "wk", "wv", "wo", "additive_wq", "additive_wk", "additive_v")
+MASKING = ("scores",)  # where minus infinity is a masked key
 BIASES = ("bq", "bk", "bv")
 AXES = {
     "queries": "query_names",
@@ -28,8 +31,9 @@ File = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="Arrays by name in a .json or .npz file, '-' for JSON from standard input: q, k, v, or x, wq, "
-        "wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, value_dims.",
+        help="Arrays by name in a .json or .npz file, '-' for JSON from standard input: q, k, v, or scores, "
+        "or x, wq, wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, "
+        "value_dims. Or one head as heads -o head.npz writes it.",
         show_default=False,
     ),
 ]
@@ -38,12 +42,22 @@ Q = Annotated[
     typer.Option(
         "--q",
         metavar=ROWS,
-        help='Queries, one a row. Every array is typed as "1,0; 0,1" or is a .csv file (words in '
-        "a first line and a first column are names), a .json or a .npy file.",
+        help='Queries, one a row. Every array is typed as "1,0; 0,1", pasted as Python, NumPy or torch print '
+        'it ("[[1, 0], [0, 1]]"), or is a .csv file (words in a first line and a first column are names), a '
+        ".json or a .npy file.",
     ),
 ]
 K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]
 V = Annotated[str | None, typer.Option("--v", metavar=ROWS, help="Values, one row for each key.")]
+Scores = Annotated[
+    str | None,
+    typer.Option(
+        "--scores",
+        metavar=ROWS,
+        help="Scores, one row for each query, in place of Q and K (and of V, where only weights are wanted); "
+        "-inf masks a key.",
+    ),
+]
 X = Annotated[str | None, typer.Option("--x", metavar=ROWS, help="Tokens (T x d), in place of Q, K and V.")]
 Wq = Annotated[str | None, typer.Option("--wq", metavar=ROWS, help="X to queries: d x d_k, Q = X Wq.")]
 Wk = Annotated[str | None, typer.Option("--wk", metavar=ROWS, help="X to keys: d x d_k.")]
@@ -77,6 +91,7 @@ class Arrays:
     q: Q = None
     k: K = None
     v: V = None
+    scores: Scores = None
     x: X = None
     wq: Wq = None
     wk: Wk = None
@@ -99,6 +114,14 @@ class Arrays:
     def _options(self) -> dict[str, str]:
         return {name: text for name in (*ARRAYS, *AXES) if (text := getattr(self, name)) is not None}
 
+    def stored_head(self) -> "HeadAttention | None":
+        """The head in a file that attnscope wrote; None where the file is no such, or there is none."""
+        if self.file is None or not is_result(self.file):
+            return None
+        if self._options():
+            raise InputError(f"'{self.file}' is a head with arrays of its own: leave the others out")
+        return read_head(self.file)
+
     def read(self) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]]":
         """The arrays, and the names of axes, by the keys of files; `InputError` for what cannot be read.
 
@@ -108,13 +131,13 @@ class Arrays:
         arrays: dict[str, Given] = {}
         names: dict[str, tuple[str, ...]] = {}
         if self.file is not None:
-            arrays, names = read_arrays(self.file, (*ARRAYS, *BIASES), AXES.values())
+            arrays, names = read_arrays(self.file, (*ARRAYS, *BIASES), AXES.values(), MASKING)
         for key in ARRAYS:
             if key not in options:
                 continue
             if key in arrays:
                 raise InputError(f"{key} is given twice, in {self.file} and by {_flag(key)}")
-            arrays[key] = _one(options[key], _flag(key))
+            arrays[key] = _one(options[key], _flag(key), masks=key in MASKING)
         for name, key in AXES.items():
             if name in options:
                 names[key] = _split(options[name], _flag(name))
@@ -125,9 +148,9 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _one(text: str, flag: str) -> "Given":
+def _one(text: str, flag: str, *, masks: bool) -> "Given":
     named = text.lower().endswith(SINGLE)
-    return read_array(Path(text), flag) if named else typed(text, flag)
+    return read_array(Path(text), flag, masks=masks) if named else typed(text, flag, masks=masks)
 
 
 def _split(text: str, flag: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Arrays as they stand in Python, or as NumPy and torch print them: brackets in brackets, and words around."""
+"""Arrays as they stand in Python, or as NumPy and torch print them: brackets, and words around."""
 
 import re
 
@@ -17,9 +17,7 @@ def is_pasted(text: str) -> bool:
 def pasted_rows(text: str, what: str) -> list[list[str]]:
     """The cells of every row, not yet numbers; a flat list is one row, a batch of one the rows in it."""
     if "..." in text or "…" in text:
-        raise InputError(
-            f"{what} is cut short by '...': print it whole, or save it as .npy and name the file"
-        )
+        raise InputError(f"{what} is cut short by '...': print it whole, or name a .npy file")
     opening = _OPENING.match(text)
     assert opening is not None, "asked before"
     body = text[opening.end() :].replace("\n", " ")

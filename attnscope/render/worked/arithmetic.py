@@ -14,7 +14,8 @@ def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray,
     """Every value as text, an object array of the same shape, all with as many decimals.
 
     Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
-    exponent says the same as briefly as it can: `1e8`, `-1e9`; a whole number that it would round stays whole.
+    exponent says the same as briefly as it can: `1e8`, `-1e9`; a whole number that this would round is
+    written out.
     """
     large = np.abs(values) >= _LARGE
     ordinary = values[~large]

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
-from attnscope.render.worked.terminal import check_words, source
+from attnscope.render.worked.terminal import check_words, mistake_words, source
 from attnscope.results.stored.codec.registry import document
 from attnscope.results.stored.worked import MEASURES
 from attnscope.results.worked import ScaleStudy, Worked
@@ -21,6 +21,9 @@ def _(result: Worked) -> Iterator[tuple[str, object]]:
     for against, one in result.proofs:
         yield "certificate", f"{certificate_words(one)} · against {against}"
     yield from (("check", check_words(check)) for check in result.checks)
+    if result.mistake is not None:
+        yield "mistake", result.mistake.what
+        yield from (("mistake", told) for told in mistake_words(result.mistake))
     yield from (("note", note) for note in result.notes + result.warnings)
     if result.provenance:
         yield "model", result.provenance.model

@@ -12,13 +12,13 @@ from attnscope.render.look import look_now
 from attnscope.render.worked.plot_scale import PLACES, SIZE, draw_scale
 from attnscope.render.worked.plot_step import Block, axes_on, block, draw_step
 from attnscope.render.worked.scale import TITLE, reading, setting
-from attnscope.render.worked.terminal import check_words, pair_lines, sizes, source
+from attnscope.render.worked.terminal import check_words, mistake_words, pair_lines, sizes, source
 from attnscope.results import Verdict
 from attnscope.results.worked import ScaleStudy, Step, Worked
 from attnscope.tokens import printable
 
 _WIDEST, _BETWEEN, _BELOW = 17.0, 0.35, 0.25
-_PAIRWISE = ("scores", "scaled", "masked", "weights", "output", "y", "values", "match", "answer")
+_LAST = ("output", "y", "values", "match", "answer")
 
 
 def worked_figure(result: Worked | ScaleStudy) -> Figure:
@@ -57,8 +57,11 @@ def _lanes(blocks: list[Block]) -> list[list[Block]]:
 
 
 def _kind(step: Step) -> int:
-    """0 for what is given, 1 for its projections, 2 for everything between a query and a key."""
-    return 2 if step.key in _PAIRWISE else 1 if step.formula else 0
+    """0 for what is given, 1 for its projections, 2 for all between a query and a key, 3 for a mistake."""
+    if step.wrong:
+        return 3
+    between = step.key in _LAST or step.matrix.columns.word == "key"
+    return 2 if between else 1 if step.formula else 0
 
 
 def _height(lane: list[Block]) -> float:
@@ -69,7 +72,10 @@ def _words(result: Worked) -> Words:
     heading = result.title + (f" · example {result.name}" if result.name else "")
     if result.verdict is Verdict.FAILED:  # any other is no failure: it stands in the foot, with its reason
         heading += f" · {verdict_words(result.verdict)}"
-    foot = [f"{proof_words(one)} · against {against}" for against, one in result.proofs]
+    if result.mistake is not None:
+        heading += f" · beside it, wrong: {result.mistake.what}"
+    foot = mistake_words(result.mistake) if result.mistake else []
+    foot += [f"{proof_words(one)} · against {against}" for against, one in result.proofs]
     foot += [" · ".join(check_words(check) for check in result.checks)] if result.checks else []
     foot += ["   ".join(line.plain for line in pair_lines(result.pairs, 3))] if result.pairs else []
     foot += [printable(note) for note in result.notes]

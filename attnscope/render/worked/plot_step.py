@@ -8,7 +8,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.worked.arithmetic import shape_words, texts
@@ -85,7 +85,7 @@ def subtitle(laid: Block) -> str:
     values = laid.step.matrix.values[np.isfinite(laid.step.matrix.values)]
     if laid.detailed or not values.size:
         return shape
-    return f"{shape}, {values.min():.2f} to {values.max():.2f}"
+    return f"{shape}, {short(float(values.min()))} to {short(float(values.max()))}"
 
 
 def axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:

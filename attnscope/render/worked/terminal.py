@@ -11,23 +11,45 @@ from attnscope.render.kit.numbers import counted, short
 from attnscope.render.worked.arithmetic import shape_words, spelled_out
 from attnscope.render.worked.grid import INDENT, grid
 from attnscope.results import Provenance, Verdict
-from attnscope.results.worked import Check, Pair, Step, Worked
+from attnscope.results.worked import Check, Mistake, Pair, Step, Worked
 from attnscope.tokens import printable
+
+WRONG = STYLES[Verdict.FAILED]
 
 
 def worked(result: Worked, width: int, decimals: int = 4, verbose: bool = False) -> RenderableType:
     """Heading, steps, proofs and notes for `width` terminal cells, with up to `decimals` per number."""
     parts: list[RenderableType] = [*_heading(result)]
     for step in result.steps:
-        parts += [Text(), step_line(step), *grid(step, width, decimals)]
-        if spelled := spelled_out(step, decimals):
-            parts.append(Text(INDENT + printable(spelled), style=DIM))
+        parts += [] if step.wrong else _step(step, width, decimals)
     proofs = proof_lines(result, verbose)
     if closing := [*pair_lines(result.pairs, decimals), *proofs, *check_lines(result.checks)]:
         parts += [Text(), *closing]
+    parts += _mistake(result, width, decimals)
     if result.notes:
         parts += [Text(), *(Text(printable(f"note: {note}"), style=DIM) for note in result.notes)]
     return Group(*parts)
+
+
+def _step(step: Step, width: int, decimals: int) -> list[RenderableType]:
+    lines = [Text(), step_line(step), *grid(step, width, decimals)]
+    spelled = spelled_out(step, decimals)
+    return [*lines, Text(INDENT + printable(spelled), style=DIM)] if spelled else [*lines]
+
+
+def _mistake(result: Worked, width: int, decimals: int) -> list[RenderableType]:
+    """The mistake that stands beside what is right: its steps, how its numbers differ, and why it is one."""
+    if result.mistake is None:
+        return []
+    lines: list[RenderableType] = [Text(), Text(f"wrong on purpose: {result.mistake.what}", style=WRONG)]
+    for step in result.steps:
+        lines += _step(step, width, decimals) if step.wrong else []
+    return [*lines, Text(), *(Text(told) for told in mistake_words(result.mistake))]
+
+
+def mistake_words(mistake: Mistake) -> list[str]:
+    """What differs, and why it is a mistake."""
+    return [*(f"differs: {told}" for told in mistake.differs), f"why: {mistake.why}"]
 
 
 def _heading(result: Worked) -> Iterator[Text]:
@@ -51,9 +73,10 @@ def sizes(result: Worked) -> str:
         symbols = (f"{each.rows.symbol} x {each.columns.symbol}" for each in way)
         numbers = (f"{len(each.rows.names)} x {len(each.columns.names)}" for each in way)
         return f"{' → '.join(symbols)} = {' → '.join(numbers)}"
-    if "q" not in found:
+    given = [found[key] for key in (*"qkv", "scores") if key in found]
+    if not given:
         return counted(len(result.steps[0].matrix.rows.names), "key")
-    every = [axis for key in "qkv" for axis in (found[key].rows, found[key].columns)]
+    every = [axis for matrix in given for axis in (matrix.rows, matrix.columns)]
     every.sort(key=lambda axis: bool(axis.symbol))  # queries and keys first
     axes = {axis.symbol or axis.word: axis for axis in every}
     return ", ".join(

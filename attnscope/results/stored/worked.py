@@ -15,7 +15,18 @@ from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
-from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, ScaleStudy, Scoring, Step, Worked
+from attnscope.results.worked import (
+    Axis,
+    Cell,
+    Check,
+    Matrix,
+    Mistake,
+    Pair,
+    ScaleStudy,
+    Scoring,
+    Step,
+    Worked,
+)
 
 MEASURES = ("spread", "entropy", "gradient")
 _VALUES = Float[np.ndarray, "row column"]
@@ -50,6 +61,7 @@ def _worked(result: Worked) -> dict[str, Value]:
         "checks": [_check(check) for check in result.checks],
         "pairs": [asdict(pair) for pair in result.pairs],
         "provenance": None if result.provenance is None else provenance(result.provenance),
+        "mistake": None if result.mistake is None else asdict(result.mistake),
         "steps": [_step(step) for step in result.steps],
     }
 
@@ -123,6 +135,7 @@ def read(record: Record) -> Worked:
         checks=record.get("checks", tuple[Check, ...]),
         pairs=record.get("pairs", tuple[Pair, ...]),
         provenance=record.get("provenance", Provenance | None),
+        mistake=record.get("mistake", Mistake | None, None),
     )
 
 

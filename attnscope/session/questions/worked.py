@@ -1,25 +1,27 @@
-"""Attention on numbers that are given, and on those of one head of the bundled model."""
+"""Attention step by step on one head of a model, and on one that is stored."""
 
 from attnscope.errors import InputError
 from attnscope.results import Worked
 from attnscope.session.listener import Listener
-from attnscope.session.opening import Purpose, open_model
+from attnscope.session.opening import Purpose
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 
-def work_through_theatre(head: str | None, listener: Listener) -> Worked:
-    """The theatre sentence through one head of the bundled model, captured and certified."""
-    request = ModelRequest("demo")
-    from attnscope.session.entering import read_inputs
-    from attnscope.worked.theatre import HEAD, LAYER, SENTENCE, theatre
+def work_through_theatre(
+    request: ModelRequest, layer: str | None, head: str | None, kind: str | None, listener: Listener
+) -> Worked:
+    """The theatre sentence through one head of a model, captured and certified.
 
-    wanted = Wanted(layer=LAYER, head=HEAD if head is None else head)
-    inputs = Inputs(SENTENCE)
-    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
-    reading = read_inputs(opened, inputs, listener)
-    if opened.chosen is None or not opened.chosen.one:
-        raise InputError("--head: the theatre needs one head")
-    model = reading.model
+    Without a layer and a head it is the one that the bundled model learned for it, of others the first.
+    """
+    from attnscope.session.entering import open_chosen
+    from attnscope.worked.heads.theatre import HEAD, LAYER, SENTENCE, theatre
+
+    usual = HEAD if request.model in ("demo", None) else 0
+    wanted = Wanted(layer=LAYER if layer is None else layer, head=usual if head is None else head, kind=kind)
+    reading, chosen = open_chosen(request, Inputs(SENTENCE), wanted, listener, Purpose.ATTENTION)
+    if not chosen.one:
+        raise InputError("--layer, --head: the theatre needs one head")
     with listener.working("reading the attention"):
-        tokens = reading.encoded.tokens
-        return theatre(model.module, reading.inputs, tokens, opened.chosen.heads[0], model.origin())
+        captured = reading.capture(chosen)
+        return theatre(reading.model.module, reading.inputs, captured, *chosen.only())

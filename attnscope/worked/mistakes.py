@@ -1,0 +1,262 @@
+"""What people get wrong, beside the right result: the same arrays with one mistake, what differs, and why."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnscope.errors import InputError
+from attnscope.results.worked import WRONG, Matrix, Mistake, Step, Worked
+from attnscope.sdpa import softmax
+
+_SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
+
+Found = Mapping[str, Matrix]
+Pairs = Float[np.ndarray, "query column"]
+
+
+class Impossible(Exception):
+    """The mistake does not even give numbers; says why."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """One mistake: what is done, why that is wrong, and the steps that it makes of the right ones."""
+
+    what: str
+    why: str
+    steps: Callable[[Found], list[Step]]
+
+
+def mistaken(result: Worked, name: str) -> Worked:
+    """`result` with the mistake `name` beside it; the proofs are those of what is right.
+
+    Raises `InputError` for a mistake that there is not, and where the example has no place for it.
+    """
+    if name not in MISTAKES:
+        raise InputError(f"no mistake '{name}': {', '.join(MISTAKES)}")
+    known, found = MISTAKES[name], {step.key: step.matrix for step in result.steps}
+    if "weights" not in found:
+        raise InputError(f"{name}: there is no softmax here that could go wrong")
+    try:
+        steps = known.steps(found)
+    except _NoPlaceError as error:
+        raise InputError(f"{name}: {error}") from error
+    except Impossible as error:
+        return replace(result, mistake=Mistake(name, known.what, known.why, (f"it cannot be done: {error}",)))
+    steps = [replace(step, key=WRONG + step.key, matrix=_called_wrong(step.matrix)) for step in steps]
+    differs = tuple(_differences(found, {step.key.removeprefix(WRONG): step.matrix for step in steps}))
+    return replace(
+        result,
+        steps=(*result.steps, *steps),
+        mistake=Mistake(name, known.what, known.why, differs or (_nothing(found),)),
+    )
+
+
+class _NoPlaceError(Exception):
+    """The example has nothing that this mistake is about; says what is missing."""
+
+
+def _called_wrong(matrix: Matrix) -> Matrix:
+    return replace(matrix, symbol=f"wrong {matrix.symbol}")
+
+
+def _nothing(found: Found) -> str:
+    one = "q" in found and len(found["q"].columns.names) == 1 and "scaled" in found
+    return "nothing: here it makes the same numbers" + (" (√d_k = 1)" if one else "")
+
+
+def _differences(right: Found, wrong: Found) -> list[str]:
+    """Where weights and output lie furthest off, and how many queries have another strongest key."""
+    told = []
+    for key in ("weights", "output"):
+        if key not in wrong:
+            continue
+        expected, found = right[key].values, wrong[key].values
+        off = np.nan_to_num(np.abs(expected - found))
+        if not off.max() > _SAME * max(float(np.nanmax(np.abs(expected))), 1.0):
+            continue
+        row, column = (int(place) for place in np.unravel_index(off.argmax(), off.shape))
+        names = right[key].rows.names[row], right[key].columns.names[column]
+        told.append(
+            f"{key} up to {off.max():.4g} off, at {names[0]}, {names[1]} "
+            f"({found[row, column]:.4g} where {expected[row, column]:.4g} is right)"
+        )
+        if key == "weights":
+            told += _strongest(expected, found)
+    return told
+
+
+def _strongest(expected: Pairs, found: Pairs) -> list[str]:
+    answered = ~np.isnan(expected).any(axis=1)
+    other = int((expected[answered].argmax(1) != np.nan_to_num(found[answered]).argmax(1)).sum())
+    return [f"the strongest key is another one for {other} of {answered.sum()} queries"] if other else []
+
+
+def _logits(found: Found) -> Matrix:
+    """What enters the softmax."""
+    key = next(key for key in ("masked", "biased", "capped", "scaled", "scores") if key in found)
+    return found[key]
+
+
+def _finite(found: Found) -> Matrix:
+    """The same before any mask, as far as it is known."""
+    key = next(key for key in ("biased", "capped", "scaled", "scores") if key in found)
+    return found[key]
+
+
+def _softmaxed(logits: Pairs, axis: int = 1) -> Pairs:
+    turned = logits if axis else logits.T
+    weights = softmax(torch.from_numpy(np.ascontiguousarray(turned))[None])[0].numpy()
+    return np.asarray(weights if axis else weights.T)
+
+
+def _mixed(
+    found: Found, weights: Pairs, formula: str, like: Matrix | None = None, *, sums: bool = True
+) -> list[Step]:
+    """Weights, and the values mixed by them where there are any."""
+    matrix = replace(like or found["weights"], symbol="weights", values=weights)
+    steps = [Step("weights", matrix, formula, weights=sums)]
+    if "v" in found:
+        values = np.nan_to_num(weights) @ found["v"].values
+        steps.append(Step("output", replace(found["output"], values=values), "wrong weights V"))
+    return steps
+
+
+def _scored(found: Found, scores: Matrix, formula: str) -> list[Step]:
+    """All from other scores on, scaled and masked as the right ones are."""
+    if {"capped", "biased"} & set(found):
+        raise _NoPlaceError("the scores are capped or have something added to them")
+    steps, logits, source = [Step("scores", scores, formula)], scores.values, "wrong scores"
+    if "scaled" in found:
+        root = math.sqrt(len(found["q"].columns.names))
+        logits, source = logits / root, "wrong scaled"
+        steps.append(Step("scaled", replace(scores, symbol="scaled", values=logits), "wrong scores / √d_k"))
+    if "masked" in found:
+        logits = np.where(np.isneginf(found["masked"].values), -np.inf, logits)
+    return steps + _mixed(found, _softmaxed(logits), f"softmax({source})", scores)
+
+
+def _products(found: Found) -> tuple[Matrix, Matrix]:
+    if "q" not in found or "additive_q" in found:
+        raise _NoPlaceError("there is no Q Kᵀ here")
+    return found["q"], found["k"]
+
+
+def _no_transpose(found: Found) -> list[Step]:
+    q, k = _products(found)
+    size, keys = len(q.columns.names), len(k.values)
+    if size != keys:
+        raise Impossible(
+            f"Q is {q.shape} and K is {k.shape}, and d_k = {size} columns of Q meet {keys} rows of K"
+        )
+    return _scored(found, Matrix("scores", q.values @ k.values, q.rows, k.columns), "Q K")
+
+
+def _exchanged(found: Found) -> list[Step]:
+    q, k = _products(found)
+    scores = Matrix("scores", k.values @ q.values.T, k.rows, q.rows)
+    if len(q.values) != len(k.values):
+        counts = f"{len(k.values)} x {len(q.values)}"
+        raise Impossible(f"K Qᵀ is {counts}, and its {len(q.values)} columns meet {len(k.values)} rows of V")
+    return _scored(found, scores, "K Qᵀ")
+
+
+def _rescaled(found: Found, divisor: float, formula: str) -> list[Step]:
+    if "scaled" not in found or "q" not in found:
+        raise _NoPlaceError("nothing is scaled here")
+    if {"capped", "biased"} & set(found):
+        raise _NoPlaceError("the scores are capped or have something added to them")
+    logits = found["scores"].values / divisor
+    if "masked" in found:
+        logits = np.where(np.isneginf(found["masked"].values), -np.inf, logits)
+    return _mixed(found, _softmaxed(logits), f"softmax({formula})")
+
+
+def _no_scale(found: Found) -> list[Step]:
+    return _rescaled(found, 1.0, "scores")
+
+
+def _scale_by_d(found: Found) -> list[Step]:
+    size = len(found["q"].columns.names) if "q" in found else 1
+    return _rescaled(found, float(size), "scores / d_k")
+
+
+def _softmax_axis(found: Found) -> list[Step]:
+    return _mixed(found, _softmaxed(_logits(found).values, axis=0), "softmax over the queries of each key")
+
+
+def _no_softmax(found: Found) -> list[Step]:
+    logits = _logits(found)
+    weights = np.where(np.isneginf(logits.values), 0.0, logits.values)
+    return _mixed(found, weights, f"{logits.symbol}, as they are", sums=False)
+
+
+def _hidden(found: Found) -> np.ndarray:
+    if "masked" not in found:
+        raise _NoPlaceError("nothing is masked here (--causal masks)")
+    return np.isneginf(found["masked"].values)
+
+
+def _mask_after(found: Found) -> list[Step]:
+    hidden, before = _hidden(found), _finite(found)
+    weights = np.where(hidden, 0.0, _softmaxed(before.values))
+    return _mixed(found, weights, f"softmax({before.symbol}), then 0 for masked keys")
+
+
+def _mask_with_zero(found: Found) -> list[Step]:
+    hidden, before = _hidden(found), _finite(found)
+    weights = _softmaxed(np.where(hidden, 0.0, before.values))
+    return _mixed(found, weights, f"softmax({before.symbol}, 0 for masked keys)")
+
+
+MISTAKES = {
+    "no-transpose": Known(
+        "K not transposed: Q K in place of Q Kᵀ",
+        "a score is the product of a query with one key, a row of K; Q K takes a column of K, one dimension "
+        "of all keys, and only where K happens to be square",
+        _no_transpose,
+    ),
+    "no-scale": Known(
+        "not divided by √d_k",
+        "scores of long vectors spread as √d_k, and the softmax of widely spread scores sees one key only "
+        "(--example why-scale)",
+        _no_scale,
+    ),
+    "scale-by-d": Known(
+        "divided by d_k in place of √d_k",
+        "the spread of a product of d_k terms grows as √d_k: divided by d_k the scores shrink the more the "
+        "longer the vectors are, and all keys weigh nearly alike",
+        _scale_by_d,
+    ),
+    "softmax-axis": Known(
+        "softmax along the wrong axis",
+        "each query shares out its attention over the keys, so every row sums to 1; along the other axis "
+        "every column does, and the queries compete for each key",
+        _softmax_axis,
+    ),
+    "no-softmax": Known(
+        "no softmax: scores used as weights",
+        "weights are positive and sum to 1, so that the output is a mean of the values; scores are neither",
+        _no_softmax,
+    ),
+    "exchanged": Known(
+        "queries and keys exchanged: K Qᵀ in place of Q Kᵀ",
+        "row i then asks with key i, so that the weights are those of other words: the scores are transposed "
+        "before the softmax, which is taken by row",
+        _exchanged,
+    ),
+    "mask-after-softmax": Known(
+        "masked after the softmax",
+        "masked keys have taken their share by then: what remains of a row no longer sums to 1",
+        _mask_after,
+    ),
+    "mask-with-zero": Known(
+        "masked scores set to 0 in place of −∞",
+        "e⁰ is 1: a score of 0 takes its share of the weights as any other does, only e to the −∞ is 0",
+        _mask_with_zero,
+    ),
+}

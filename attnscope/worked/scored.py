@@ -1,0 +1,138 @@
+"""From queries and keys, or from given scores, to what enters the softmax: its steps and its proof."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnscope.results import Certificate
+from attnscope.results.worked import Matrix, Scoring, Step
+from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
+from attnscope.worked.beside import Beside
+from attnscope.worked.cells import product_cell, quotient_cell, tanh_cell
+from attnscope.worked.proof import LOOP, prove_additive, prove_dot
+
+Found = Mapping[str, Matrix]
+Allowed = Bool[Tensor, "query key"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The steps to the softmax, all stages, the name of what enters it, and what proves it."""
+
+    steps: list[Step]
+    stages: Stages
+    source: str
+    proof: tuple[str, Certificate]
+
+
+def tensor(matrix: Matrix) -> Float[Tensor, "row column"]:
+    return torch.from_numpy(matrix.values).double()
+
+
+def pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Matrix:
+    """A matrix of all pairs of query and key, named as `like` is."""
+    return replace(like, symbol=symbol, values=values[0].numpy())
+
+
+def dot_scored(found: Found, allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
+    """The scores of dot products, scaled by 1/sqrt(d_k) unless it is said otherwise."""
+    q, k = found["q"], found["k"]
+    operands = Operands(tensor(q)[None], tensor(k)[None], tensor(found["v"])[None], 1.0)
+    scores = Matrix("scores", (operands.q @ operands.k.mT)[0].numpy(), q.rows, k.rows)
+    meaning = "how well each key fits each query"
+    first = Step("scores", scores, "Q Kᵀ", meaning, cell=product_cell(q, k, transposed=True))
+    size = len(q.columns.names)
+    scale = beside.factor(scoring, size)
+    shown = scoring is Scoring.SCALED_DOT or scale != 1
+    return _to_the_softmax([first], operands.but(scale=scale), allowed, beside, size if shown else None)
+
+
+def given_scored(found: Found, allowed: Allowed, beside: Beside) -> Scored:
+    """Scores as they were given: those of queries that are their rows with keys that are the axes."""
+    scores = found["scores"]
+    rows = np.where(np.isfinite(scores.values), scores.values, 0.0)
+    identity = torch.eye(rows.shape[1], dtype=torch.float64)
+    values = tensor(found["v"]) if "v" in found else identity
+    operands = Operands(torch.from_numpy(rows)[None], identity[None], values[None], beside.scale or 1.0)
+    size = None if beside.scale is None else round(beside.scale**-2)
+    masked = None if np.isfinite(scores.values).all() else np.isfinite(scores.values)
+    first = Step("scores", scores, meaning=scores.reading, allowed=masked)
+    return _to_the_softmax([first], operands, allowed, beside, size)
+
+
+def _to_the_softmax(
+    steps: list[Step], operands: Operands, allowed: Allowed, beside: Beside, size: int | None
+) -> Scored:
+    """Scale (of vectors of `size`, None for no step), cap, added terms and mask, each where there is one."""
+    scores = steps[0].matrix
+    terms = {name: torch.from_numpy(values)[None] for name, values in beside.added.items()}
+    operands = operands.but(
+        softcap=beside.softcap,
+        bias=sum(terms.values()) if terms else None,
+        allowed=None if allowed is None else allowed[None],
+        sinks=None if beside.sink is None else torch.tensor([beside.sink], dtype=torch.float64),
+    )
+    stages, source = attend(operands), "scores"
+    if size is not None:
+        steps.append(_scaled(scores, stages, operands.scale, size))
+        source = "scaled"
+    if beside.softcap is not None:
+        formula = f"{beside.softcap:.4g} · tanh({source} / {beside.softcap:.4g})"
+        steps.append(Step("capped", pairs("capped", stages.capped, scores), formula))
+        source = "capped"
+    if terms:
+        steps += [Step(f"term {name}", pairs(name, values, scores)) for name, values in terms.items()]
+        formula = " + ".join((source, *terms))
+        steps.append(Step("biased", pairs("biased", stages.biased, scores), formula))
+        source = "biased"
+    proof = prove_dot(operands, tuple(terms.items()))
+    return _masked(Scored(steps, stages, source, proof), scores, allowed)
+
+
+def _scaled(scores: Matrix, stages: Stages, scale: float, size: int) -> Step:
+    usual = math.isclose(scale, 1 / math.sqrt(size))
+    formula = f"scores / √d_k = scores / {math.sqrt(size):.4g}" if usual else f"scores · {scale:.4g}"
+    cell = quotient_cell(scores, math.sqrt(size)) if usual else None
+    return Step("scaled", pairs("scaled", stages.scaled, scores), formula, cell=cell)
+
+
+def _masked(scored: Scored, scores: Matrix, allowed: Allowed) -> Scored:
+    """With the mask, unless the scores that were given have it in them already."""
+    if allowed is None or bool((scores.values == -np.inf)[~allowed.numpy()].all()):
+        return scored
+    later = bool(torch.equal(allowed, torch.ones_like(allowed).tril()))
+    formula = f"{scored.source}, −∞ for {'later' if later else 'masked'} keys"
+    matrix = pairs("masked", scored.stages.masked, scores)
+    return replace(
+        scored,
+        steps=[*scored.steps, Step("masked", matrix, formula, allowed=allowed.numpy())],
+        source="masked",
+    )
+
+
+def additive_scored(found: Found, allowed: Allowed) -> Scored:
+    """The scores of Bahdanau et al. (2015): a . tanh(q Aq + k Ak) for every query and key."""
+    steps = []
+    for letter in "qk":
+        rows, weight = found[letter], found[f"additive_w{letter}"]
+        symbol = f"{letter.upper()}A"
+        matrix = Matrix(symbol, project(tensor(rows), tensor(weight)).numpy(), rows.rows, weight.columns)
+        formula = f"{rows.symbol} {weight.symbol}"
+        steps.append(Step(f"additive_{letter}", matrix, formula, cell=product_cell(rows, weight)))
+    query, key = (step.matrix for step in steps)
+    vector = found["additive_v"]
+    raw = additive_scores(tensor(query)[None], tensor(key)[None], tensor(vector)[0])
+    stages = weigh(raw, tensor(found["v"])[None], allowed=None if allowed is None else allowed[None])
+    scores = Matrix("scores", raw[0].numpy(), query.rows, key.rows)
+    meaning = "for every query (row of QA) and key (row of KA)"
+    steps.append(Step("scores", scores, "a · tanh(QA + KA)", meaning, cell=tanh_cell(query, key, vector)))
+    arrays = {
+        name: found[name].values for name in ("q", "k", "v", "additive_wq", "additive_wk", "additive_v")
+    }
+    proof = LOOP, prove_additive(stages, arrays, allowed is not None)
+    return _masked(Scored(steps, stages, "scores", proof), scores, allowed)

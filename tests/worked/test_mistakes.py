@@ -1,0 +1,122 @@
+"""Mistakes beside the right result: what each makes of the numbers, where it changes nothing, and why."""
+
+import math
+
+import numpy as np
+import pytest
+
+from attnscope.errors import InputError
+from attnscope.results.worked import Given, Scoring, Worked
+from attnscope.worked import example, work_out
+from attnscope.worked.mistakes import MISTAKES, mistaken
+
+Q = [[1.0, 0.5, 2.0], [0.0, -1.0, 1.5]]
+K = [[1.0, 0.0, 0.5], [2.0, 1.0, -1.0], [0.3, 0.2, 0.1]]
+V = [[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]
+q, k, v = (np.array(each) for each in (Q, K, V))
+
+
+def worked(scoring: Scoring = Scoring.SCALED_DOT, causal: bool = False, **rows: object) -> Worked:
+    given = {
+        key: Given(np.array(value, np.float64)) for key, value in (rows or {"q": Q, "k": K, "v": V}).items()
+    }
+    return work_out(given, scoring=scoring, causal=causal)
+
+
+def softmaxed(logits: np.ndarray, axis: int = -1) -> np.ndarray:
+    return np.exp(logits) / np.exp(logits).sum(axis=axis, keepdims=True)
+
+
+def wrong(name: str, result: Worked | None = None) -> Worked:
+    return mistaken(result or worked(), name)
+
+
+def values(result: Worked, key: str) -> np.ndarray:
+    return result.step(f"wrong_{key}").matrix.values
+
+
+EXPECTED = {
+    "no-transpose": softmaxed(q @ k / math.sqrt(3)),
+    "no-scale": softmaxed(q @ k.T),
+    "scale-by-d": softmaxed(q @ k.T / 3),
+    "softmax-axis": softmaxed(q @ k.T / math.sqrt(3), axis=0),
+    "no-softmax": q @ k.T / math.sqrt(3),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_mistake_makes_what_it_makes_by_hand(name: str) -> None:
+    result = wrong(name)
+    assert values(result, "weights") == pytest.approx(EXPECTED[name])
+    assert values(result, "output") == pytest.approx(EXPECTED[name] @ v)
+    right = worked()
+    assert result.step("weights").matrix.values == pytest.approx(right.step("weights").matrix.values)
+    off = np.abs(EXPECTED[name] - right.step("weights").matrix.values)
+    row, column = np.unravel_index(off.argmax(), off.shape)
+    assert result.mistake.name == name
+    assert f"q{row}" in result.mistake.differs[0]
+    assert f"k{column}" in result.mistake.differs[0]
+    assert result.verdict == right.verdict  # the proof is that of the right one
+
+
+def test_queries_and_keys_exchanged_are_the_scores_transposed() -> None:
+    keys = [[1.0, 0.0, 0.5], [2.0, 1.0, -1.0]]
+    result = wrong("exchanged", worked(q=Q, k=keys, v=V[:2]))
+    assert values(result, "scores") == pytest.approx(np.array(keys) @ q.T)
+    assert values(result, "weights") == pytest.approx(softmaxed(np.array(keys) @ q.T / math.sqrt(3)))
+
+
+def test_masks_that_come_too_late_or_with_zero() -> None:
+    right = worked(causal=True, q=[*Q, [1.0, 1.0, 0.0]], k=K, v=V)
+    scaled = right.step("scaled").matrix.values
+    late = wrong("mask-after-softmax", right)
+    assert values(late, "weights") == pytest.approx(np.tril(softmaxed(scaled)))
+    assert values(late, "weights")[0].sum() < 1
+    zero = wrong("mask-with-zero", right)
+    assert values(zero, "weights") == pytest.approx(softmaxed(np.tril(scaled)))
+    for name in ("mask-after-softmax", "mask-with-zero"):
+        with pytest.raises(InputError, match=f"{name}: nothing is masked here"):
+            wrong(name)
+
+
+def test_what_cannot_even_be_multiplied_says_so_and_shows_no_numbers() -> None:
+    result = wrong("no-transpose", worked(q=Q, k=[*K, K[0]], v=[*V, V[0]]))
+    assert result.mistake.differs == (
+        "it cannot be done: Q is 2 x d_k=3 and K is 4 x d_k=3, and d_k = 3 columns of Q meet 4 rows of K",
+    )
+    assert not [step for step in result.steps if step.wrong]
+    one = wrong("exchanged", worked(q=Q[:1], k=K, v=V))
+    assert one.mistake.differs[0].startswith("it cannot be done: K Qᵀ is 3 x 1")
+
+
+def test_where_a_mistake_changes_nothing_that_is_said() -> None:
+    flat = worked(q=[[2.0]], k=[[1.0], [3.0]], v=[[1.0], [2.0]])
+    for name in ("no-scale", "scale-by-d"):
+        assert wrong(name, flat).mistake.differs == ("nothing: here it makes the same numbers (√d_k = 1)",)
+    symmetric = worked(q=Q[:1], k=[[1, 2, 0], [2, 0, 1], [0, 1, 3]], v=V)
+    assert wrong("no-transpose", symmetric).mistake.differs[0].startswith("nothing: here it makes the same")
+
+
+def test_a_mistake_that_an_example_has_no_place_for_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="no mistake 'pear': no-transpose, no-scale"):
+        wrong("pear")
+    with pytest.raises(InputError, match="no-scale: nothing is scaled here"):
+        wrong("no-scale", worked(Scoring.DOT))
+    with pytest.raises(InputError, match="no-transpose: there is no Q Kᵀ here"):
+        wrong("no-transpose", worked(scores=[[1.0, 2.0, 3.0]]))
+    with pytest.raises(InputError, match="no softmax"):
+        wrong("softmax-axis", example("dictionary"))
+
+
+def test_every_mistake_says_why_it_is_one() -> None:
+    assert list(MISTAKES)[:3] == ["no-transpose", "no-scale", "scale-by-d"]
+    for mistake in MISTAKES.values():
+        assert mistake.what
+        assert mistake.why.endswith(".") is False
+        assert len(mistake.why) > 30
+
+
+def test_weights_from_scores_can_go_wrong_too() -> None:
+    result = wrong("softmax-axis", worked(scores=[[1.0, 2.0, 3.0], [0.0, 1.0, 0.5]]))
+    assert values(result, "weights").sum(axis=0) == pytest.approx([1, 1, 1])
+    assert [step.key for step in result.steps] == ["scores", "weights", "wrong_weights"]
