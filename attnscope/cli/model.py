@@ -19,11 +19,12 @@ Name = Annotated[
     ),
 ]
 Length = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--length",
-        metavar="N",
-        help="Tokens of the text that the cost is reckoned for. Default: 512, or as many as the model reads.",
+        metavar="N[,N...]",
+        help="Tokens of the text that the cost is reckoned for; several make a table, 128,1024,8192, also "
+        "beyond what the model reads. Default: 512, or as many as the model reads.",
     ),
 ]
 

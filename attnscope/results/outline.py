@@ -96,7 +96,8 @@ class Cost:
     recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
     `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
     values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
-    this head in float64. What else a run does and keeps comes on top. How long that takes is not said here:
+    this head in float64. A length `beyond` what the model reads cannot be run. What else a run does and keeps
+    comes on top. How long that takes is not said here:
     a machine is not equally fast twice, and an outline is the same every time.
     """
 
@@ -115,6 +116,12 @@ class Cost:
     kernel: int
     reference: int
     shards: tuple[str, ...]
+    beyond: bool = False
+
+    @property
+    def pairs(self) -> int:
+        """Bytes of what has an entry for every query and key: the model's scores and weights, and ours."""
+        return self.kernel + self.reference
 
     @property
     def flops(self) -> int:
@@ -131,7 +138,8 @@ class Outline(Presented):
     """A model from outside.
 
     `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
-    nothing is known of the weights; both are empty where there is nothing to say.
+    nothing is known of the weights; both are empty where there is nothing to say. `further` are the costs at
+    other lengths that were asked for.
     """
 
     requested: str
@@ -149,6 +157,12 @@ class Outline(Presented):
     run: str
     cost: Cost | None
     unlisted: str = ""
+    further: tuple[Cost, ...] = ()
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """The cost at every length that was asked for, in that order."""
+        return () if self.cost is None else (self.cost, *self.further)
 
     @property
     def verdict(self) -> None:

@@ -59,10 +59,23 @@ def test_the_same_model_gives_the_same_bytes_and_its_speed_is_said_only_when_ask
     assert re.search(r"for its products at \S+ .?FLOP/s, in float64 .* as measured now", loud.stderr)
 
 
+def test_several_lengths_stand_in_one_table_with_what_they_grow_by(attnscope) -> None:
+    lines = attnscope("model", "demo", "--length", "16,128", width=140).stdout.splitlines()
+    assert lines[-7] == "one head of layer 3, encoder, by length of text: an estimate"
+    assert lines[-3].split()[:3] == ["128*", "5.33", "MB"]
+    assert lines[-2] == (
+        "* beyond what demo was made for, it reads at most 64 tokens: the same arithmetic, no run of it"
+    )
+    assert lines[-1].startswith("from 16 to 128 tokens: 8 times the text, 64 times the weights: ")
+    alone = attnscope("model", "demo", "--length", "128", width=140).stdout
+    assert "one head of layer 3, encoder, at 128 tokens: an estimate" in alone
+    assert "beyond what demo was made for" in alone
+
+
 @pytest.mark.parametrize("width", [40, 80, 140])
 def test_it_fits_on_every_screen(attnscope, width: int) -> None:
-    for name in ("demo", "demo-translate"):
-        lines = attnscope("model", name, width=width).stdout.splitlines()
+    for name in ("demo", "demo-translate", "demo --length 16,8192"):
+        lines = attnscope("model", *name.split(), width=width).stdout.splitlines()
         assert max(map(len, lines)) <= width
 
 
@@ -137,8 +150,9 @@ def test_a_model_without_attention_is_information_here_and_an_error_for_heads(at
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("demo", "--length", "65"), "--length 65: a text has at least 1 token, demo reads at most 64"),
-        (("demo", "--length", "0"), "--length 0: a text has at least 1 token"),
+        (("demo", "--length", "some"), "--length 'some': numbers of tokens, such as 512 or 128,1024,8192"),
+        (("demo", "--length", "8,"), "--length '8,': numbers of tokens, such as 512 or 128,1024,8192"),
+        (("demo", "--length", "8,0"), "--length 0: a text has 1 to 1,000,000,000 tokens, demo reads at most"),
         (("demo", "--layer", "4"), "no layer 4 in demo (encoder): layers 0-3"),
         (("demo", "--layer", "1-2"), "the cost is that of one layer, --layer names 2: 1-2"),
         (("demo", "--layer", "x"), "--layer 'x' is not a list"),

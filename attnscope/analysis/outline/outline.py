@@ -5,21 +5,22 @@ part that holds it; what such a run does not show is asked of the modules and th
 """
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 import torch
 from torch import nn
 
 from attnscope.analysis.outline.cost import head_cost
 from attnscope.analysis.outline.layers import context_of, tower_outline
+from attnscope.analysis.outline.lengths import cost_at
 from attnscope.analysis.outline.observed import observe
 from attnscope.capture.describe import versions
-from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.model.anatomy.towers import Tower, reading_text
 from attnscope.model.loading.load import Plan
 from attnscope.model.loading.memory import size_of
 from attnscope.model.source.listing import Listing
-from attnscope.results import Gap, Outline
+from attnscope.results import Cost, Gap, Outline
 
 DEFAULT_LENGTH = 512
 
@@ -30,17 +31,27 @@ def outline_plan(
     *,
     tower: Tower | None = None,
     layer: int = -1,
-    length: int | None = None,
+    length: int | Sequence[int] | None = None,
 ) -> Outline:
     """The outline of a planned model; its cost is that of one head of `layer` of `tower`.
 
     `tower` is by default the one that reads text, `length` the tokens of a text: 512, or as many as the
-    model reads. Raises `InputError` for a layer or a length that there is not.
+    model reads. Of several lengths each has its cost, also of those that are longer than the model reads.
+    Raises `InputError` for a layer or a length that there is not.
     """
     model, towers = planned.skeleton, planned.towers
     chosen = tower or (reading_text(towers) if towers else None)
-    length = _length(planned, chosen, length)
-    observed = observe(model, towers, length)
+    context = None if chosen is None else context_of(model, chosen)
+    usual = min(DEFAULT_LENGTH, context or DEFAULT_LENGTH)
+    lengths = [usual] if length is None else [length] if isinstance(length, int) else list(length)
+    at = cache(partial(observe, model, towers))  # a run without weights for each length
+
+    def run(length: int) -> Cost | None:
+        return None if chosen is None else head_cost(planned, listing, chosen, layer, length, at(length))
+
+    costs = [cost_at(each, context, usual, run, planned.name) for each in lengths]
+    length = lengths[0] if costs[0] is None or run(lengths[0]) else usual
+    observed = at(length)
     source = planned.checkpoint.source
     return Outline(
         requested=source.requested,
@@ -56,19 +67,10 @@ def outline_plan(
         gaps=tuple(_gaps(model, towers)),
         length=length,
         run=observed.problem,
-        cost=None if chosen is None else head_cost(planned, listing, chosen, layer, length, observed),
+        cost=costs[0],
         unlisted=listing.why,
+        further=tuple(cost for cost in costs[1:] if cost is not None),
     )
-
-
-def _length(planned: Plan, tower: Tower | None, wanted: int | None) -> int:
-    context = None if tower is None else context_of(planned.skeleton, tower)
-    if wanted is None:
-        return min(DEFAULT_LENGTH, context or DEFAULT_LENGTH)
-    if wanted < 1 or (context is not None and wanted > context):
-        most = f", {planned.name} reads at most {context}" if context else ""
-        raise InputError(f"--length {wanted}: a text has at least 1 token{most}")
-    return wanted
 
 
 def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:

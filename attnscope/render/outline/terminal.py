@@ -13,7 +13,9 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.outline.words import (
     amount,
     besides_words,
+    beyond_words,
     count_words,
+    growth_words,
     layer_words,
     position_words,
     range_words,
@@ -40,8 +42,12 @@ def outline(result: Outline, width: int) -> RenderableType:
         what = f"no attention in {layer_words(gap.layers)} of {gap.stack}: {gap.module_class}"
         parts.append(Text(printable(what)))
     parts += [Text(), *_source(result)]
-    if result.cost is not None:
+    if result.further:
+        parts += [Text(), *lengths_table(result)]
+    elif result.cost is not None:
         parts += [Text(), *_cost(result.cost, 0 if result.storage is None else result.storage.files)]
+        if result.cost.beyond:
+            parts.append(Text(printable(beyond_words(result)), style=DIM))
     return Group(*parts)
 
 
@@ -122,6 +128,30 @@ def _cost(cost: Cost, of_files: int) -> list[RenderableType]:
         table.add_row(Text(name), Text(printable(words)))
     where = f"layer {cost.layer}, {tower_words(cost)}, {_lengths(cost)}"
     return [Text(printable(f"one head of {where}: an estimate"), style="bold"), table]
+
+
+def lengths_table(result: Outline) -> list[RenderableType]:
+    """What one head takes at every length, and how that grows."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
+    for heading in ("tokens", "memory at least", "of it scores and weights", "model up to there", "the head"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for cost in result.costs:
+        size = f"{cost.queries:,}" if cost.queries == cost.keys else f"{cost.queries:,} x {cost.keys:,}"
+        products = (cost.forward_flops, cost.repeats * cost.head_flops)
+        table.add_row(
+            size + ("*" if cost.beyond else " "),
+            *(amount(bytes, "B") for bytes in (cost.memory, cost.pairs)),
+            *(amount(flops, "FLOP") for flops in products),
+        )
+    first = result.costs[0]
+    where = f"one head of layer {first.layer}, {tower_words(first)}, by length of text: an estimate"
+    told = [beyond_words(result)] if any(cost.beyond for cost in result.costs) else []
+    return [
+        Text(printable(where), style="bold"),
+        table,
+        *(Text(printable(line), style=DIM) for line in told),
+        Text(growth_words(result.costs)),
+    ]
 
 
 def _lengths(cost: Cost) -> str:

@@ -1,12 +1,14 @@
 """The words of an outline: ranges of layers, positions, what is special, amounts with their unit."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from attnscope.render.kit.header import own_name
 from attnscope.render.kit.numbers import counted
 from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
 
-_PREFIXES = ("", "k", "M", "G", "T", "P")
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 
 
 def amount(value: float, unit: str) -> str:
@@ -113,6 +115,33 @@ def besides_words(layer: LayerOutline, kind: Kind) -> str:
     if not layer.seen:
         found.append("not run")
     return ", ".join(found) or "-"
+
+
+def growth_words(costs: Sequence[Cost]) -> str:
+    """`from 128 to 1,024 tokens: 8 times the text, 64 times the weights (...)`, shortest against longest."""
+    short, long = min(costs, key=lambda cost: cost.length), max(costs, key=lambda cost: cost.length)
+    text, weights = long.length / short.length, long.queries * long.keys / (short.queries * short.keys)
+    lengths = f"from {short.length:,} to {long.length:,} tokens"
+    square = ": every token has a weight for every other" if math.isclose(weights, text**2) else ""
+    return f"{lengths}: {_times(text)} the text, {_times(weights)} the weights{square}"
+
+
+def _times(factor: float) -> str:
+    """`8 times`, `1.5 times`, `4,096 times`."""
+    return f"{factor:,.0f} times" if factor >= 10 or factor == round(factor) else f"{factor:.2g} times"
+
+
+def beyond_words(result: Outline) -> str:
+    """Which lengths cannot be run, and how they are known."""
+    context = next((tower.context for tower in result.towers if _is_of(result.costs[0], tower)), None)
+    reads = f"it reads at most {context:,} tokens" if context else "longer than it reads"
+    marked = "* " if result.further else ""
+    made_for = f"{marked}beyond what {own_name(result.model)} was made for, {reads}"
+    return f"{made_for}: the same arithmetic, no run of it"
+
+
+def _is_of(cost: Cost, tower: TowerOutline) -> bool:
+    return (cost.tower, cost.kind) == (tower.name, tower.kind)
 
 
 def storage_words(result: Outline) -> str:

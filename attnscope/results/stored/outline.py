@@ -26,6 +26,7 @@ def _(result: Outline, arrays: bool = True) -> dict[str, Value]:
         "length": result.length,
         "run_problem": result.run or None,
         "cost": None if result.cost is None else _cost(result.cost),
+        "further": [_cost(cost) for cost in result.further],
         "without_attention": [asdict(gap) for gap in result.gaps],
         "towers": [_tower(tower) for tower in result.towers],
         "layers": [_layer(tower, layer) for tower in result.towers for layer in tower.layers],
@@ -86,4 +87,5 @@ def read(record: Record) -> Outline:
         run=record.get("run_problem", str | None) or "",
         cost=record.get("cost", Cost | None),
         unlisted=record.get("unlisted", str | None) or "",
+        further=record.get("further", tuple[Cost, ...], ()),
     )

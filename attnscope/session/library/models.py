@@ -14,7 +14,7 @@ from attnscope.results import (
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.outline import outline_model
+from attnscope.session.questions.outline import Lengths, outline_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
 
 
@@ -65,11 +65,14 @@ def outline(
     layer: Numbers = -1,
     kind: str | None = None,
     tower: str | None = None,
-    length: int | None = None,
+    length: Lengths = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Outline:
-    """What there is to look at in a model, before any of its weights is fetched or read."""
+    """What there is to look at in a model, before any of its weights is fetched or read.
+
+    `costs` says what one head of `layer` would cost at every `length`: 512, "128,1024", [128, 1024].
+    """
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from attnscope.model.loading.load import Plan
 
 
+Lengths = int | str | Sequence[int] | None
+
+
 def outline_model(
     name: str | None,
     wanted: Wanted,
@@ -22,9 +25,13 @@ def outline_model(
     *,
     revision: str | None = None,
     remote_code: bool = False,
-    length: int | None = None,
+    length: Lengths = None,
 ) -> Outline:
-    """The attention layers of a model, those without, and what one head of `wanted.layer` would cost."""
+    """The attention layers of a model, those without, and what one head of `wanted.layer` would cost.
+
+    `length` is that of a text in tokens, or several of them: 512, "128,1024", [128, 1024].
+    """
+    lengths = _lengths(length)
     source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
     with listener.working(f"looking at {source.name}"):
         from attnscope.analysis.outline.outline import outline_plan
@@ -35,7 +42,21 @@ def outline_model(
         planned = plan_model(files.checkpoint, remote_code=remote_code)
         tower = _tower(planned, wanted)
         layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
-        return outline_plan(planned, files, tower=tower, layer=layer, length=length)
+        return outline_plan(planned, files, tower=tower, layer=layer, length=lengths)
+
+
+def _lengths(wanted: Lengths) -> list[int] | None:
+    """The lengths one by one, none where nothing was asked; `InputError` for what is no number."""
+    if wanted is None:
+        return None
+    parts = [wanted] if isinstance(wanted, int) else wanted.split(",") if isinstance(wanted, str) else wanted
+    try:
+        lengths = [int(part) for part in parts]
+    except ValueError as error:
+        raise InputError(f"--length '{wanted}': numbers of tokens, such as 512 or 128,1024,8192") from error
+    if not lengths:
+        raise InputError("--length: give at least one number of tokens")
+    return lengths
 
 
 def time_of(cost: Cost) -> tuple[float, float, float]:
