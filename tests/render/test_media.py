@@ -3,26 +3,32 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import made_media as made
 import numpy as np
 import pytest
+from golden_text import printed
 from made_results import plain
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
+from PIL import Image
 from rich.console import Console
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, missing_glyphs
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
+from attnscope.render.media.plot_picture import outlines
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line, medium_words, query_words, shares
+from attnscope.render.terminal.ramps import theme
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "picture": made.picture_head,
@@ -72,12 +78,50 @@ def test_the_overlay_holds_the_weights_in_place() -> None:
     result = made.picture_head(4)
     plain_axes, axes = picture_figure(result).axes[:2]
     np.testing.assert_array_equal(images(plain_axes)[0].get_array(), result.picture.pixels)
-    grey, heat = images(axes)
+    grey, heat, _ = images(axes)
     np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights)
     assert grey.get_extent() == [0, 52, 31, 0]
     assert heat.get_extent() == [0, 50, 30, 0]
     assert heat.norm.vmin == 0
     assert heat.norm.vmax == result.weights.max()
+
+
+def rendered(figure: Figure) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(figure_bytes(figure, "png"))).convert("RGB"))
+
+
+def patch_colours(figure: Figure, axes: Axes, shape: tuple[int, int], covered: tuple[int, int]) -> np.ndarray:
+    """The colour in the middle of every patch of a picture as it is written."""
+    dots = rendered(figure)
+    rows, columns = np.indices(shape)
+    middles = np.stack([(columns + 0.5) * covered[1] / shape[1], (rows + 0.5) * covered[0] / shape[0]], -1)
+    places = axes.transData.transform(middles.reshape(-1, 2)).astype(int)
+    return dots[len(dots) - 1 - places[:, 1], places[:, 0]].reshape(*shape, 3)
+
+
+@pytest.mark.parametrize("lightness", [0.0, 1.0, "black beside white"])
+def test_a_colour_reads_back_to_its_weight_whatever_the_picture_is_like(lightness: Any) -> None:
+    result = made.picture_head(0)
+    pixels = np.ones_like(result.picture.pixels) * (lightness if isinstance(lightness, float) else 0.0)
+    if not isinstance(lightness, float):
+        pixels[:, 20:] = 1.0
+    result = replace(result, picture=replace(result.picture, pixels=pixels))
+    figure = picture_figure(result)
+    axes = figure.axes[1]
+    heat = images(axes)[1]
+    expected = heat.get_cmap()(heat.norm(result.weights), bytes=True)[..., :3]
+    found = patch_colours(figure, axes, result.weights.shape, result.picture.covered)
+    np.testing.assert_allclose(found, expected.astype(int), atol=1)
+
+
+def test_outlines_lie_on_the_edges_of_the_picture_and_an_even_one_has_none() -> None:
+    grey = np.full((40, 60), 0.3)
+    assert not outlines(grey)[..., 3].any()
+    grey[:, 25:] = 0.9
+    rows, columns = np.nonzero(outlines(grey)[..., 3])
+    assert set(rows.tolist()) == set(range(40))
+    assert set(columns.tolist()) <= {24, 25}
+    assert not outlines(np.zeros((1, 7)))[..., 3].any()
 
 
 def test_the_patch_of_the_query_is_outlined() -> None:
@@ -97,7 +141,7 @@ def test_patches_that_a_window_does_not_read_have_no_colour() -> None:
 def test_the_grid_has_a_picture_for_each_head_in_the_order_of_layers_and_heads() -> None:
     result = made.picture_grid()
     axes = picture_heads_figure(result).axes[0]
-    heats = images(axes)[1::2]
+    heats = images(axes)[1::3]
     assert len(heats) == 6
     for i, heat in enumerate(heats):
         np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights[i // 3, i % 3])
@@ -157,15 +201,32 @@ def test_figures_are_the_same_bytes_every_time_and_say_what_is_proved(name: str)
 # ---- terminal
 
 
-def test_shades_grow_with_the_weight() -> None:
+def test_every_patch_has_its_number_on_the_colour_of_its_weight() -> None:
     result = made.picture_head(0)
-    lines = shown(picture_patches(result, 80)).splitlines()
-    grid = [line[3:].ljust(10) for line in lines[1:4]]
-    largest = result.weights.max()
-    for row in range(3):
-        for column in range(5):
-            shade = " ░▒▓█"[min(int(5 * result.weights[row, column] / largest), 4)]
-            assert grid[row][2 * column : 2 * column + 2] == shade * 2
+    text = printed(picture_patches(result, 80))
+    read = [[float(each) for each in line.split()[1:]] for line in text.splitlines()[1:4]]
+    factor = int(re.search(r"weights x (\d+)", text)[1])  # type: ignore[index]
+    np.testing.assert_allclose(np.array(read) / factor, result.weights, atol=0.51 / factor)
+    assert result.weights.max() * factor >= 10
+    coloured = printed(picture_patches(result, 80), colour="256").splitlines()
+    row, column = np.unravel_index(np.argmax(result.weights), result.weights.shape)
+    strongest = theme("light", "256").styles["weight.64"].bgcolor
+    assert strongest is not None
+    cells = re.findall(r"48;5;(\d+)m", coloured[1 + int(row)])
+    assert cells[int(column)] == str(strongest.number)
+
+
+def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named() -> None:
+    result = made.picture_head(9)
+    assert result.gaze.cell is not None
+    text = printed(picture_patches(result, 16), 40)
+    assert f"the query's own patch is r{result.gaze.cell[0]}c{result.gaze.cell[1]}" in " ".join(text.split())
+    assert "weights x" not in text
+    drawn = [line.split()[1] for line in text.splitlines() if re.match("r[0-9] ", line)]
+    shares = result.weights / result.weights.max()
+    assert [len(row) for row in drawn] == [10, 10, 10]
+    for row, column in np.ndindex(3, 5):
+        assert drawn[row][2 * column] == "·░▒▓█"[min(int(5 * shares[row, column]), 4)]
 
 
 def test_the_strongest_patches_are_listed_in_order() -> None:
@@ -179,11 +240,11 @@ def test_the_strongest_patches_are_listed_in_order() -> None:
 
 def test_a_window_shows_dots_for_what_it_does_not_read_and_lists_only_what_it_does() -> None:
     said = shown(picture_patches(made.window_head(), 80))
-    assert said.splitlines()[1] == "r0 " + "·" * 10
-    assert "the dots are not read" in " ".join(said.split())
+    assert said.splitlines()[1].split() == ["r0", *"·····"]
+    assert "· not read" in " ".join(said.split())
     assert said.count("c") >= 6
     assert "nan" not in said
-    assert "◂▸ the query's own patch" in " ".join(said.split())
+    assert "◆ the query's own patch" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("name", RESULTS)

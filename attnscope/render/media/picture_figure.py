@@ -21,7 +21,7 @@ from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
 
 
 def picture_figure(result: PictureAttention) -> Figure:
-    """The picture as the model saw it, beside it the same with the attention of one query above it."""
+    """The picture as the model saw it, beside it the attention of one query under its outlines."""
     with drawing():
         frame = picture_frame(result.picture)
         bar_frame = Frame(0.9, frame.height, left=0.1, top=frame.top)
@@ -33,7 +33,6 @@ def picture_figure(result: PictureAttention) -> Figure:
         beside.set_axis_off()
         bar = figure.colorbar(drawn, cax=beside.inset_axes((0.0, 0.0, 0.16, 1.0)))
         bar.outline.set_visible(False)  # type: ignore[operator]
-        bar.ax.set_facecolor("0.5")  # the middle of the greys that shine through in the picture
         bar.ax.tick_params(labelsize=7, length=2, colors=INK)
         bar.ax.set_ylabel("attention weight", size=8, color=INK)
     return figure
@@ -48,9 +47,9 @@ def picture_heads_figure(result: PictureHeads) -> Figure:
 
 
 def _words(result: PictureAttention) -> Words:
-    told = shares_words(result)
+    told = f"{shares_words(result)}; white lines: outlines of the picture"
     if result.gaze.cell is not None:
-        told += "; outlined: the query's own patch"
+        told += "; framed: the query's own patch"
     if np.isnan(result.weights).any():
         told += "; without colour: not read here"
     head = result.head
@@ -68,7 +67,7 @@ def _grid_words(result: PictureHeads) -> Words:
     heading = f"{model_words(overview.provenance)} · {attention_words(overview.kind)} · over a picture"
     legend = (
         "above each: the largest weight on a patch, which its brightest colour stands for, and the share "
-        "of the query's attention that lies on the picture"
+        "of the query's attention that lies on the picture; white lines: outlines of the picture"
     )
     return Words(
         heading, _sentence(result), (legend, verdict_counts(overview), source_words(overview.provenance))

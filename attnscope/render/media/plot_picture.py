@@ -1,7 +1,8 @@
 """Attention laid over a picture, drawn on an Axes: one head in full, or a grid of many.
 
-The picture is drawn in faded greys, the weights as one coloured square for each patch above it, so that
-a colour says a weight and nothing else. Rows of patches run from top to bottom, columns from left to right.
+The weights are one opaque square of colour for each patch, so that a colour says a weight and nothing else,
+however bright the picture is; of the picture its outlines are drawn above them, and its greys where there are
+no weights. Rows of patches run from top to bottom, columns from left to right.
 """
 
 import math
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, Normalize
@@ -24,8 +25,9 @@ from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
 _SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
 _GAP, _CAPTION = 0.1, 0.17  # inches beside a small picture, and above it
-_MOST_PIXELS = 100  # of a side of a small picture
-_OPACITY = 0.7
+_MOST_PIXELS = 160  # of a side of a small picture
+_OUTLINES, _OUTLINED = 0.75, 0.2  # opacity, and share of the pixels at most
+_SOFTENED = 90  # of a side: the size of details that have no outline
 _MARK = "#00e5ff"
 
 
@@ -53,13 +55,13 @@ def draw_plain(picture: Picture, axes: Axes) -> None:
 
 
 def draw_picture(result: PictureAttention, axes: Axes) -> ScalarMappable:
-    """The weights of the query above the faded picture; the query's own patch is outlined.
+    """The weights of the query under the outlines of the picture; the query's own patch is framed.
 
     Returns what a colour bar is made for: 0 to the largest weight on a patch.
     """
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
-    drawn = _overlay(result.picture, faded(result.picture.image), result.weights, axes, place)
+    drawn = _overlay(result.picture, result.picture.image, result.weights, axes, place)
     if result.gaze.cell is not None:
         _outline(result.picture, result.weights.shape, result.gaze.cell, axes, place, 2.0)
     axes.set_xlim(0, width)
@@ -80,7 +82,7 @@ class _Place:
 
 def _overlay(
     picture: Picture,
-    grey: Float[np.ndarray, "height width"],
+    pixels: Float[np.ndarray, "height width 3"],
     weights: Float[np.ndarray, "row column"],
     axes: Axes,
     at: _Place,
@@ -89,9 +91,46 @@ def _overlay(
     whole = (at.left, at.left + at.width, at.top + at.height, at.top)
     cut = (at.left, at.left + wide, at.top + high, at.top)
     shown = {"interpolation": "nearest", "aspect": "auto"}
+    grey = faded(pixels)
     axes.imshow(grey, extent=whole, cmap="gray", vmin=0, vmax=1, **shown)  # type: ignore[arg-type]
     scale = Normalize(0.0, largest_magnitude(weights) or 1.0)
-    return axes.imshow(weights, extent=cut, cmap=heat(), norm=scale, alpha=_OPACITY, **shown)  # type: ignore[arg-type]
+    drawn = axes.imshow(weights, extent=cut, cmap=heat(), norm=scale, **shown)  # type: ignore[arg-type]
+    axes.imshow(outlines(grey), extent=whole, **shown)  # type: ignore[arg-type]
+    return drawn
+
+
+def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width 4"]:
+    """The edges of a picture as thin white lines that let colours through, nothing everywhere else.
+
+    An edge is where the softened picture changes fastest, on few of its pixels and not where it is even.
+    """
+    drawn = np.ones((*grey.shape, 4))
+    drawn[..., 3] = 0.0
+    if min(grey.shape) > 2:
+        reach = max(1, max(grey.shape) // _SOFTENED)
+        down, across = np.gradient(_softened(_softened(grey, reach), reach))
+        slope, upright = np.hypot(down, across), np.abs(across) > np.abs(down)
+        ridge = np.where(upright, _crest(slope.T).T, _crest(slope))
+        steep = slope > max(float(np.quantile(slope, 1 - _OUTLINED)), 1e-3)
+        drawn[ridge & steep, 3] = _OUTLINES
+    return drawn
+
+
+def _crest(slope: Float[np.ndarray, "row column"]) -> Bool[np.ndarray, "row column"]:
+    """Where a slope is larger than in the row before, and not smaller than in the next."""
+    around = np.pad(slope, ((1, 1), (0, 0)), mode="edge")
+    return np.asarray((slope > around[:-2]) & (slope >= around[2:]))
+
+
+def _softened(grey: Float[np.ndarray, "height width"], reach: int) -> Float[np.ndarray, "height width"]:
+    """Means over squares of pixels that reach so far on every side."""
+    padded = np.pad(grey, reach, mode="edge")
+    sums = np.pad(padded, ((1, 0), (1, 0))).cumsum(0).cumsum(1)
+    side = 2 * reach + 1
+    return (
+        np.asarray(sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side])
+        / side**2
+    )
 
 
 def _covered(picture: Picture, at: _Place) -> tuple[float, float]:
@@ -142,13 +181,13 @@ def draw_heads(result: PictureHeads, axes: Axes) -> None:
     query's attention that lies on the picture. Heads that are not certified are outlined.
     """
     high, wide = _small(result)
-    grey = _thinned(faded(result.picture.image))
+    small = _thinned(result.picture.image)
     size = min(6.5, 7.0 * (wide + _GAP) / max(text_width(".000 · 100 %", 7.0), 0.01))
     down, across = high + _CAPTION + _GAP, wide + _GAP
     for i, j in np.ndindex(result.weights.shape[:2]):
         at = _Place(j * across, i * down + _CAPTION, wide, high)
         weights = result.weights[i, j]
-        _overlay(result.picture, grey, weights, axes, at)
+        _overlay(result.picture, small, weights, axes, at)
         if result.gaze.cell is not None:
             _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
         told = f"{weight_text(largest_magnitude(weights), 3)} · {100 * float(np.nansum(weights)):.0f} %"
@@ -177,9 +216,9 @@ def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) ->
     axes.set_ylabel("layer", size=9, color=INK, labelpad=5)
 
 
-def _thinned(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width"]:
+def _thinned(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "smaller narrower 3"]:
     """A smaller copy for small pictures: means of squares of pixels."""
-    step = max(1, math.ceil(max(grey.shape) / _MOST_PIXELS))
-    height, width = (side // step * step for side in grey.shape)
-    blocks = grey[:height, :width].reshape(height // step, step, width // step, step)
+    step = max(1, math.ceil(max(pixels.shape) / _MOST_PIXELS))
+    height, width = (side // step * step for side in pixels.shape[:2])
+    blocks = pixels[:height, :width].reshape(height // step, step, width // step, step, 3)
     return np.asarray(blocks.mean(axis=(1, 3)))
