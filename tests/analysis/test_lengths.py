@@ -1,4 +1,4 @@
-"""Costs at several lengths of text, beyond what a model reads too: held against the same model made for more."""
+"""Costs at several lengths, beyond what a model reads too: held against the same model made for more."""
 
 from dataclasses import replace
 
@@ -82,9 +82,8 @@ def test_growth_is_told_in_words_and_not_called_square_where_it_is_not() -> None
     base = outline().cost
     assert base is not None
     short, long = (replace(base, length=n, queries=n, keys=n) for n in (128, 1024))
-    assert growth_words([long, short]) == (
-        "from 128 to 1,024 tokens: 8 times the text, 64 times the weights: every token has a weight for every other"
-    )
+    grown = "from 128 to 1,024 tokens: 8 times the text, 64 times the weights"
+    assert growth_words([long, short]) == f"{grown}: every token has a weight for every other"
     few = replace(long, keys=128)
     assert growth_words([short, few]) == "from 128 to 1,024 tokens: 8 times the text, 8 times the weights"
     assert "reads at most" not in beyond_words(replace(outline(), cost=replace(long, tower="other")))
