@@ -170,6 +170,10 @@ class Tokens:
             for i, name in zip(self.positions, self.names, strict=True)
         )
 
+    def named(self, position: int) -> str:
+        """What a reader is told: `5 door`, its position and its name. `door@5` is what names it to a command."""
+        return f"{self.positions[position]} {self.names[position]}"
+
     def only(self, kept: Sequence[int]) -> "Tokens":
         """Those at the positions `kept` as a text of their own, which is counted from 0."""
         place = {position: i for i, position in enumerate(kept)}

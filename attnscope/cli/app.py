@@ -38,6 +38,12 @@ class ErrorLines(TyperGroup):
             raise typer.Exit(InputError.exit_code)
         return super().parse_args(ctx, args)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Every command with the whole of its first sentence, where the parser would cut it."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in commands if one])
+
     def make_context(self, *given: Any, **settings: Any) -> Any:
         with _one_line_each():
             return super().make_context(*given, **settings)
@@ -74,6 +80,8 @@ def _one_line_each() -> Iterator[None]:
 def _misused(error: Any) -> str:
     """What the option parser says, on one line and as we would say it, and where the options are told."""
     said = " ".join(error.format_message().split()).removesuffix(".")
+    if "unexpected extra argument" in said:
+        said += ": a text of several words goes in quotes"
     help_is_at = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
     return said[:1].lower() + said[1:] + help_is_at
 

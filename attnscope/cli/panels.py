@@ -4,13 +4,24 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from attnscope.cli.examples import EXAMPLES
+
 SHOWN = "What is shown, and how"  # of the options that a command has for itself
 PICTURES = "Pictures"
 BESIDES = "Besides"
 
 
 class Panelled(TyperCommand):
-    """A command whose options stand under what they are about, as `options.grouped` has noted it."""
+    """A command whose options stand under what they are about, as `options.grouped` has noted it.
+
+    Its help opens with its `EXAMPLES`, in lines that are never broken.
+    """
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        super().format_help_text(ctx, formatter)
+        with formatter.section("Examples"):
+            for example in EXAMPLES[self.name or ""]:
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The arguments, then the options, the headings in the order in which they first occur."""

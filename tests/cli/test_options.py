@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -68,7 +69,8 @@ def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str)
         assert len(re.findall(rf"^  {names}(?= |$)", told, re.MULTILINE)) == 1, option.opts
     headings = re.findall(r"^(\S.*):$", told, re.MULTILINE)
     arguments = [each for each in parameters if each.param_type_name == "argument"]
-    assert (headings[0] == "Arguments") == bool(arguments)
+    assert headings[0] == "Examples"
+    assert (headings[1] == "Arguments") == bool(arguments)
     assert headings[-1] == "Besides"
     assert len(set(headings)) == len(headings) > 1
 
@@ -81,3 +83,38 @@ def test_options_stand_with_those_that_are_about_the_same(attnscope) -> None:
         "Besides:",
     )]  # fmt: skip
     assert places == sorted(places)
+
+
+def every_command() -> list[str]:
+    return list(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_the_help_of_a_command_opens_with_two_examples_that_its_parser_takes(name: str) -> None:
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+    before, _, after = told.partition("Examples:\n")
+    assert "Arguments:" not in before
+    shown = [line.strip() for line in after.partition("\n\n")[0].splitlines()]
+    assert len(shown) == 2
+    for example in shown:
+        program, called, *given = shlex.split(example)
+        assert (program, called) == ("attnscope", name)
+        assert len(example) <= 78
+        command.make_context(name, given)
+    with pytest.raises(Exception, match="No such option"):
+        command.make_context(name, [*given, "--no-such-option"])
+
+
+def test_the_list_of_commands_tells_each_in_a_whole_sentence() -> None:
+    told = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    assert "..." not in told.partition("Commands:")[2]
+    for command in get_command(app).commands.values():  # type: ignore[attr-defined]
+        first = command.help.split("\n\n")[0]
+        assert " ".join(first.split()) in " ".join(told.split())
+
+
+def test_a_text_without_quotes_is_told_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = CliRunner().invoke(app, ["heads", "the", "cat", "sat"])
+    assert ended.exit_code == 2
+    assert "a text of several words goes in quotes" in ended.stderr

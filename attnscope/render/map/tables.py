@@ -83,7 +83,7 @@ def _agreement(result: Projection, queries: Sequence[int], key: int) -> list[Tex
     if weights[first] == weights[second] or not abs(distances[first] - distances[second]) > 0:
         return []
     heavier, lighter = (first, second) if weights[first] > weights[second] else (second, first)
-    names = [result.query_tokens.labels[query] for query in (heavier, lighter)]
+    names = [result.query_tokens.named(query) for query in (heavier, lighter)]
     if distances[heavier] < distances[lighter]:
         return [Text(f"{settled(names[0])} gives it the larger weight, and is nearer to it")]
     told = f"{settled(names[0])} gives it the larger weight, although {settled(names[1])} is nearer to it"

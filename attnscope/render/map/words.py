@@ -154,8 +154,8 @@ def title_words(result: Projection, query: int, key: int | None, linked: int) ->
 
 
 def token_name(tokens: Tokens, position: int) -> str:
-    """The token's label, at most `_WIDEST_NAME` cells of it."""
-    return settled(fit(tokens.labels[position], _WIDEST_NAME))
+    """The token's position and name, at most `_WIDEST_NAME` cells of them."""
+    return settled(fit(tokens.named(position), _WIDEST_NAME))
 
 
 def _ending(result: Projection) -> str:

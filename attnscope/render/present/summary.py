@@ -76,7 +76,7 @@ def _map(result: Projection) -> list[str]:
 
 def _report(result: Report) -> list[str]:
     name, *rest = _head(result.head)
-    return [f"{name}, query {fit(result.head.query_tokens.labels[result.query], _MOST_NAME)}", *rest]
+    return [f"{name}, query {fit(result.head.query_tokens.named(result.query), _MOST_NAME)}", *rest]
 
 
 def _overview(result: Overview) -> list[str]:

@@ -22,7 +22,7 @@ _LONGEST_BAR = 40
 
 def report_lines(result: Report, width: int) -> RenderableType:
     """The query's keys by what they add to its output, then the head's statistics, in `width` cells."""
-    title = line(("query ", DIM), (f"{result.query} {query_name(result)}", HEADING))
+    title = line(("query ", DIM), (query_name(result), HEADING))
     listed, remark = shares(result, MOST_KEYS), shares_remark(result)
     rows = _shares(listed, width) if listed else []
     told = " · ".join(view_words(result.weights))

@@ -61,7 +61,7 @@ def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener)
         wanted = frame_at(wanted, tokens.names)
         return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
     chosen = default_query(tokens, keys)
-    shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.labels[chosen]}"
+    shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.named(chosen)}"
     listener.notice(f"showing {shown} (--query chooses)")
     return chosen
 

@@ -1,0 +1,44 @@
+"""Two invocations of every command, which open its help: one to paste at once, one that shows more."""
+
+EXAMPLES = {
+    "heads": (
+        'attnscope heads "I was watching the [MASK] when it opened." -m demo',
+        'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
+    ),
+    "tsne": (
+        'attnscope tsne "I was watching the door when it opened." -m demo --query it',
+        "attnscope tsne -m bert-base-uncased --layer 3 --head 11 --center-keys",
+    ),
+    "predict": (
+        'attnscope predict "I was watching the [MASK] when it opened." -m demo',
+        'attnscope predict "I was watching the" -m demo-causal',
+    ),
+    "compare": (
+        'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
+        'attnscope compare "The door opened." --word door --layer 0,3 -m demo',
+    ),
+    "sdpa": (
+        "attnscope sdpa --example fruit",
+        'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',
+    ),
+    "report": (
+        'attnscope report "I was watching the [MASK] when it opened." -m demo',
+        'attnscope report "The door opened." -m demo --layer 3 --head 11 -o report.pdf',
+    ),
+    "verify": (
+        'attnscope verify "The door opened." -m demo',
+        'attnscope verify "The door opened." -m bert-base-uncased --attn sdpa',
+    ),
+    "model": (
+        "attnscope model demo",
+        "attnscope model bert-base-uncased --length 512",
+    ),
+    "show": (
+        "attnscope show head.npz",
+        "attnscope show head.npz -o head.pdf",
+    ),
+    "measures": (
+        "attnscope measures",
+        "attnscope measures --json",
+    ),
+}
