@@ -1,6 +1,6 @@
 """Typed axes are enforced while tests run; the hook must stand before the first import of attnscope."""
 
-from jaxtyping import install_import_hook
+from typed_axes import enforce
 
 TYPED = (
     "sdpa",
@@ -14,7 +14,7 @@ TYPED = (
     "tokens",
     "model",
 )
-install_import_hook([f"attnscope.{name}" for name in TYPED], "beartype.beartype")
+enforce(f"attnscope.{name}" for name in TYPED)
 
 from collections.abc import Iterator  # noqa: E402
 
