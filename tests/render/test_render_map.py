@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import made_results as made
@@ -242,7 +243,7 @@ def test_masked_keys_get_no_link_and_a_chosen_one_is_called_masked() -> None:
     axes = map_figure(result, [2], key=8, links=9).axes[0]
     drawn = lines(axes, "links")
     assert drawn is not None
-    assert len(drawn.get_segments()) == 3
+    assert len(drawn.get_segments()) == 1  # of its three keys two have links too thin to be seen
     assert "key it masked" in labels(axes)
     assert axes.texts[0].get_text().startswith("masked · cosine distance ")
 
@@ -263,6 +264,25 @@ def test_a_compared_key_is_linked_even_where_it_is_weak() -> None:
     assert drawn is not None
     np.testing.assert_array_equal(drawn.get_segments()[-1][1], result.keys[weakest])
     assert f"rank 13 of 13 · scaled score {result.head.scaled[2, weakest]:.2f}" in axes.texts[0].get_text()
+
+
+def test_a_link_too_thin_to_be_seen_is_not_drawn_and_has_no_weight_at_its_key() -> None:
+    weights = np.full((1, 13), 0.008 / 11)
+    weights[0, 4], weights[0, 7] = 0.9, 0.092
+    of = made.head(["[CLS]"], made.DOOR)
+    result = made.projection(replace(of, weights=weights))
+    axes = map_figure(result, [0], links=5).axes[0]
+    drawn = lines(axes, "links")
+    assert drawn is not None
+    assert len(drawn.get_linewidths()) == 2
+    assert not any("<" in label for label in labels(axes))
+    assert "<.01" in " ".join(
+        labels(map_figure(result, [0], key=2, links=5).axes[0])
+    )  # a key that is asked for
+    even = made.projection(replace(of, weights=np.full((1, 13), 1 / 130)))
+    drawn = lines(map_figure(even, [0], links=5).axes[0], "links")
+    assert drawn is not None
+    assert len(drawn.get_linewidths()) == 1
 
 
 def test_two_queries_stand_on_the_same_map_with_the_key_ringed_in_both() -> None:

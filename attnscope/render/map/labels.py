@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from attnscope.render.kit.labels import LEFT_TO_RIGHT, fit, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
-from attnscope.render.map.layout import INKS, Linked, Plane
+from attnscope.render.map.layout import INKS, LEAST_LINK, Linked, Plane
 from attnscope.render.map.placement import Placement, placement
 from attnscope.render.map.places import Surroundings
 from attnscope.results import Projection
@@ -22,7 +22,6 @@ from attnscope.tokens import Tokens
 _SIZES = (8.0, 7.0, 6.2, 5.4)  # points
 _WIDEST_NAME = 18  # cells
 _SAME_PLACE, _GAP = 0.01, 0.04
-_LEAST = 0.01  # the smallest weight that is written as a number
 _STACK_WIDTH, _MOST_LINES = 2.0, 14
 _MOST_MARKS, _CROWD = 200, 10  # labels of one map, and of a square inch: more could not be told apart
 _LEADER = 0.07  # a label further than this from its marker has a line that leads to it
@@ -107,7 +106,7 @@ def _weight(result: Projection, linked: Linked, key: int) -> str:
     if not result.answered[linked.query]:
         return ""
     weight = float(result.weights[linked.query, key])
-    return f" {weight_text(weight)}" if weight >= _LEAST else f" <{weight_text(_LEAST)}"
+    return f" {weight_text(weight)}" if weight >= LEAST_LINK else f" <{weight_text(LEAST_LINK)}"
 
 
 def _surroundings(result: Projection, linked: Linked, plane: Plane) -> Surroundings:

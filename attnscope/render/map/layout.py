@@ -14,6 +14,7 @@ from attnscope.results import Projection
 INKS = {"query": "#b23a00", "key": "#0a559c"}
 LEGEND = 0.28  # height of the strip above the map
 _EDGE = 0.16
+LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is written as a number
 _RADII = {"query": 3.4, "key": 2.0}  # points, from the middle of a marker to its edge, where there is room
 _RING = 2.0  # points between a marker and the ring around it
 _ROOM, _SMALLEST = 0.3, 0.7  # square inches a point needs for that, and the share of the size left without
@@ -35,12 +36,16 @@ class Linked:
 
 
 def linked_to(result: Projection, query: int | None, key: int | None, links: int) -> Linked:
-    """The `links` strongest keys of `query`, and `key` too where `query` may look at it."""
+    """The `links` strongest keys of `query`, and `key` too where `query` may look at it.
+
+    A link that would be too thin to be seen is left out, but that of the strongest key.
+    """
     if query is None:
         return Linked(None, (), key)
     ranked = result.ranked_keys(query).tolist()
-    further = [position for position in ranked[links:] if position == key]
-    return Linked(query, (*ranked[:links], *further), key)
+    seen = [each for each in ranked[:links] if result.weights[query, each] >= LEAST_LINK] or ranked[:1]
+    further = [position for position in ranked[len(seen) :] if position == key]
+    return Linked(query, (*seen, *further), key)
 
 
 @dataclass(frozen=True)
