@@ -1,0 +1,194 @@
+"""The picture of one query: bars, a strip of a long text, the matrix with row and key marked, parts."""
+
+from dataclasses import replace
+
+import made_every
+import made_results as made
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from attnscope.errors import InputError
+from attnscope.render.figure import figure_bytes, figure_of
+from attnscope.render.focus import Focus, focus_on
+from attnscope.render.head.row import MOST_STRONGEST
+from attnscope.render.kit.sheet import CHIP
+from attnscope.render.kit.typesetting import drawing
+from attnscope.results import HeadAttention
+from attnscope.vocabulary import Scaling
+
+LONG = [f"w{i}" for i in range(90)]
+
+
+def every_axes(figure: Figure) -> list[Axes]:
+    return [each for each in figure.findobj(Axes) if isinstance(each, Axes)]
+
+
+def bars(figure: Figure) -> tuple[Axes, list[float], list[str]]:
+    """The Axes with bars, their heights and the labels below them."""
+    (axes,) = (
+        each for each in every_axes(figure) if any(isinstance(c, BarContainer) for c in each.containers)
+    )
+    heights = [bar.get_height() for bar in axes.containers[0]]  # type: ignore[union-attr]
+    return axes, heights, [label.get_text() for label in axes.get_xticklabels()]
+
+
+def meshes(figure: Figure) -> list[QuadMesh]:
+    found = [mesh for axes in every_axes(figure) for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    return [mesh for mesh in found if mesh.axes is not None and mesh.axes.get_label() != "<colorbar>"]
+
+
+def told(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text))
+
+
+def outlined(figure: Figure) -> dict[str, tuple[float, float, float, float]]:
+    marks = [each for axes in every_axes(figure) for each in axes.patches if isinstance(each, Rectangle)]
+    return {
+        str(each.get_label()): each.get_bbox().bounds
+        for each in marks
+        if each.get_label() in ("query", "key")
+    }
+
+
+def assert_on_the_page(figure: Figure) -> None:
+    with drawing():
+        figure.draw_without_rendering()
+        for text in figure.findobj(Text):
+            assert isinstance(text, Text)
+            if text.get_visible() and text.get_text().strip():
+                box = text.get_window_extent()
+                assert box.x0 >= 0, text.get_text()
+                assert box.y0 >= 0, text.get_text()
+                assert box.x1 <= figure.bbox.x1, text.get_text()
+                assert box.y1 <= figure.bbox.y1, text.get_text()
+
+
+def cross() -> HeadAttention:
+    return made.head(made.DOOR[:6], ["x", "yes", "zebra", "w"])
+
+
+def test_another_query_is_another_picture_and_neither_is_that_of_the_whole() -> None:
+    result = cross()
+    drawn = [figure_bytes(figure_of(result, Focus("weights", query)), "png") for query in ((), (1,), (4,))]
+    assert len(set(drawn)) == 3
+    assert drawn[1] == figure_bytes(figure_of(result, Focus("weights", (1,))), "png")
+
+
+def test_a_row_is_a_bar_for_each_key_in_the_order_of_the_text() -> None:
+    result = cross()
+    figure = figure_of(result, Focus("weights", (4,)))
+    _, heights, labels = bars(figure)
+    assert labels == ["x", "yes", "zebra", "w"]
+    np.testing.assert_allclose(heights, result.weights[4])
+    assert f"what 4 {result.query_tokens.names[4]} attends to" in told(figure).replace("\n", " ")
+    assert not outlined(figure)
+    assert_on_the_page(figure)
+
+
+def test_masked_keys_are_hatched_and_have_no_bar() -> None:
+    result = made.head(causal=True)
+    axes, heights, _ = bars(figure_of(result, Focus("weights", (3,))))
+    assert heights[4:] == [0.0] * 9
+    hatched = [each.get_x() for each in axes.patches if isinstance(each, Rectangle) and each.get_hatch()]
+    assert hatched == [float(key) for key in range(4, 13)]
+
+
+def test_a_query_that_may_look_at_nothing_says_so() -> None:
+    figure = figure_of(made.head(empty=[2]), Focus("weights", (2,)))
+    assert "no valid key" in told(figure)
+
+
+def test_with_a_key_the_row_stands_under_the_matrix_in_which_both_are_marked() -> None:
+    result = cross()
+    figure = figure_of(result, Focus("weights", (4,), 2))
+    np.testing.assert_array_equal(np.asarray(meshes(figure)[0].get_array()), result.weights)
+    assert outlined(figure) == {"query": (0, 4, 4, 1), "key": (2, 0, 1, 6)}
+    axes, heights, labels = bars(figure)
+    np.testing.assert_allclose(heights, result.weights[4])
+    coloured = [label.get_text() for label in axes.get_xticklabels() if label.get_color() == CHIP]
+    assert coloured == ["zebra"]
+    rank = 1 + int((result.weights[4] > result.weights[4, 2]).sum())
+    assert f"marked: 2 zebra gets {result.weights[4, 2]:.3f}, rank {rank} of 4 keys".replace(
+        " 0.", " ."
+    ) in told(figure)
+    heat = meshes(figure)[0].axes
+    assert heat is not None
+    assert heat.get_window_extent().x0 == pytest.approx(axes.get_window_extent().x0)
+    assert heat.get_window_extent().x1 == pytest.approx(axes.get_window_extent().x1)
+    assert len(labels) == 4
+    assert_on_the_page(figure)
+
+
+def test_of_a_long_text_the_strongest_keys_are_bars_and_the_whole_row_is_a_strip() -> None:
+    result = made.head(LONG, [*LONG, "last"])
+    figure = figure_of(result, Focus("weights", (7,)))
+    _, heights, labels = bars(figure)
+    strongest = np.argsort(-result.weights[7], kind="stable")[:MOST_STRONGEST]
+    np.testing.assert_allclose(heights, result.weights[7, strongest])
+    assert labels == [f"{key} {result.key_tokens.names[key]}" for key in strongest]
+    (strip,) = meshes(figure)
+    np.testing.assert_array_equal(np.asarray(strip.get_array()), result.weights[7:8])
+    rest = 1 - result.weights[7, strongest].sum()
+    assert f"{91 - MOST_STRONGEST} more keys share {rest:.2f}".replace(" 0.", " .") in told(figure)
+    assert_on_the_page(figure)
+
+
+def test_a_weak_key_of_a_long_text_has_its_bar_when_it_is_asked_for() -> None:
+    result = made.head(LONG, [*LONG, "last"])
+    weakest = int(np.argmin(result.weights[7]))
+    _, heights, labels = bars(figure_of(result, Focus("weights", (7,), weakest)))
+    assert labels[-1] == f"{weakest} {result.key_tokens.names[weakest]}"
+    assert heights[-1] == pytest.approx(result.weights[7, weakest])
+    assert len(labels) == MOST_STRONGEST + 1
+
+
+def test_the_library_takes_the_same_way_on_a_page_and_on_an_axes() -> None:
+    result = cross()
+    figure = result.plot(query=4)
+    assert isinstance(figure, Figure)
+    assert figure_bytes(figure, "png") == figure_bytes(figure_of(result, Focus("weights", (4,))), "png")
+    own = Figure().add_subplot()
+    assert result.plot(own, query=4, key="yes") is own
+    np.testing.assert_allclose([bar.get_height() for bar in own.containers[0]], result.weights[4])  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="a key goes with a query"):
+        result.plot(key=2)
+
+
+def test_a_scale_is_asked_for_by_name_and_refused_where_it_has_no_meaning() -> None:
+    result = cross()
+    assert focus_on(result, scale="row").scale is Scaling.ROW
+    assert figure_bytes(figure_of(result, focus_on(result, scale="log")), "png") != figure_bytes(
+        figure_of(result, focus_on(result, scale="1")), "png"
+    )
+    for refused in (
+        lambda: focus_on(result, "scores", scale="log"),
+        lambda: focus_on(made.projection(), scale="max"),
+    ):
+        with pytest.raises(InputError, match="a scale is that of the weights of one head: leave scale"):
+            refused()
+    with pytest.raises(InputError, match="no scale is called 'loud'"):
+        focus_on(result, scale="loud")
+
+
+def test_the_parts_of_one_query_are_a_table_with_the_weights_below() -> None:
+    result = made_every.terms()
+    result = replace(
+        result, head=replace(result.head, terms={"bias": np.arange(169.0).reshape(13, 13) / 169})
+    )
+    figure = figure_of(result, Focus("weights", (2,), 1))
+    scores, weights = meshes(figure)
+    rows = np.asarray(scores.get_array())
+    names = [label.get_text() for label in scores.axes.get_yticklabels()]  # type: ignore[union-attr]
+    np.testing.assert_allclose(rows[names.index("bias")], result.head.terms["bias"][2])
+    np.testing.assert_allclose(rows[names.index("score")], result.head.scaled[2])
+    np.testing.assert_allclose(np.asarray(weights.get_array())[0], result.head.weights[2])
+    assert "marked: 2 cat → 1 the" in told(figure)
+    other = figure_bytes(figure_of(result, Focus("weights", (3,))), "png")
+    assert other not in (figure_bytes(figure, "png"), figure_bytes(figure_of(result), "png"))
+    assert_on_the_page(figure)
