@@ -3,7 +3,7 @@
 from attnscope.render.kit.certificate import certificate_line, verdict_words
 from attnscope.render.kit.header import model_words, where_words
 from attnscope.render.look import look_now
-from attnscope.results import Certificate, HeadWeights, Provenance, Verdict
+from attnscope.results import Certificate, HeadWeights, Overview, Provenance, Verdict
 from attnscope.tokens import printable
 
 
@@ -18,7 +18,7 @@ def heading_words(result: HeadWeights, shown: str = "") -> str:
     return " · ".join(parts)
 
 
-def sentence_words(result: HeadWeights) -> str:
+def sentence_words(result: HeadWeights | Overview) -> str:
     """The text that was read, both where there are two; nothing for positions that stand for no text."""
     sentence = f"“{printable(result.query_tokens.sentence)}”" if result.query_tokens.texts else ""
     if result.query_tokens is not result.key_tokens and result.key_tokens.texts:

@@ -22,7 +22,7 @@ CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next
 
 
 def header(result: HeadWeights | Overview | Verification | Projection) -> RenderableType:
-    """Two to five lines: what is shown and of which model, how it was read, what is special, the text.
+    """Two to six lines: what is shown and of which model, how it was read, what is special, the text.
 
     A map is introduced by its head.
     """
@@ -32,7 +32,7 @@ def header(result: HeadWeights | Overview | Verification | Projection) -> Render
         lines.append(Text(" · ".join(features)))
     tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
     if tokens.texts:  # a picture or a sound has none
-        lines.append(_sentence(result))
+        lines += _sentences(result)
     return Group(*lines)
 
 
@@ -154,15 +154,16 @@ def _sharing(result: Overview) -> list[str]:
     return list(groups) if set(result.sharing) == sizes else [f"{each} in some layers" for each in groups]
 
 
-def _sentence(result: HeadWeights | Overview | Verification) -> Text:
-    """The text in quotation marks, cut at the width of the console; two texts where there are two sides."""
+def _sentences(result: HeadWeights | Overview | Verification) -> list[Text]:
+    """The text in quotation marks, cut at the width of the console; a line for each of two sides."""
     if isinstance(result, Verification):
-        return quoted(result.tokens)
-    line = quoted(result.query_tokens)
-    if result.kind is Kind.CROSS and result.key_tokens.texts:
-        line = Text.assemble("query ", line, "  key ", quoted(result.key_tokens))
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
+        return [quoted(result.tokens)]
+    if result.kind is not Kind.CROSS or not result.key_tokens.texts:
+        return [quoted(result.query_tokens)]
+    sides = ("query ", result.query_tokens), ("key   ", result.key_tokens)
+    return [
+        Text.assemble(side, quoted(tokens), no_wrap=True, overflow="ellipsis") for side, tokens in sides
+    ]
 
 
 def quoted(tokens: Tokens) -> Text:

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from attnscope.render.kit.certificate import GLYPHS
-from attnscope.render.kit.figure_words import source_words
+from attnscope.render.kit.figure_words import sentence_words, source_words
 from attnscope.render.kit.header import feature_words, model_words, where_words
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import Words, colour_bar, page
@@ -13,7 +13,6 @@ from attnscope.render.overview.panels import panels_figure
 from attnscope.render.overview.plot import draw_overview, legend, overview_frame
 from attnscope.render.overview.words import absent_words, heading_words, shown
 from attnscope.results import Overview, Verdict
-from attnscope.tokens import printable
 
 
 def overview_figure(result: Overview) -> Figure:
@@ -38,7 +37,6 @@ def _overview_words(result: Overview) -> Words:
     verdicts = f"{counted(len(every), 'head')}: {', '.join(counts)}"
     if set(every) != {Verdict.CERTIFIED}:
         verdicts += "; outlined: not certified"
-    sentence = f"“{printable(result.query_tokens.sentence)}”"
     legends = () if len(shown(result)) > 1 else (legend(result),)
     told = " · ".join((*legends, *absent_words(result), *overview_view_words(result), *feature_words(result)))
-    return Words(heading, sentence, (told, verdicts, source_words(result.provenance)))
+    return Words(heading, sentence_words(result), (told, verdicts, source_words(result.provenance)))
