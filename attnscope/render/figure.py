@@ -25,10 +25,12 @@ from attnscope.render.media.picture_figure import picture_figure, picture_heads_
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
+from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
@@ -38,6 +40,7 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
+    Prediction,
     Projection,
     Report,
     Result,
@@ -45,6 +48,7 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
     Verdict,
+    Verification,
     Worked,
 )
 
@@ -111,6 +115,8 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadTerms: _terms,
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
+    Prediction: _alone(prediction_figure),
+    Verification: _alone(verification_figure),
     Comparison: _alone(comparison_figure),
     Worked: _alone(worked_figure),
     ScaleStudy: _alone(worked_figure),

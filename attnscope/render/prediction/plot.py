@@ -11,7 +11,7 @@ from attnscope.render.kit.typesetting import text_width
 from attnscope.results import Guess
 
 HEIGHT = 0.34  # inches
-_BAR, _TRACK = "#4a4f57", "#e9eaec"
+BAR, TRACK = "#4a4f57", "#e9eaec"
 _SIZE, _WIDEST_NAME = 10.5, 20
 _GAP = 0.3  # inches between two words
 _FULL_ROW = 5  # words that fill the row
@@ -38,8 +38,8 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
         axes.text(left + bar, _BASE, chance, **number)  # type: ignore[arg-type]
     starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
     chances = [bar * guess.probability for guess in guesses]
-    axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=_TRACK)
-    axes.barh([middle] * len(starts), chances, _BAR_HEIGHT, starts, color=_BAR, label="probability")
+    axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=TRACK)
+    axes.barh([middle] * len(starts), chances, _BAR_HEIGHT, starts, color=BAR, label="probability")
 
 
 def _cut(name: str, room: float, size: float) -> str:

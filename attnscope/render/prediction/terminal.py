@@ -26,13 +26,13 @@ def prediction_header(result: Prediction) -> RenderableType:
     parts = (source, origin.architecture, origin.device, origin.dtype, "untouched run", *result.notes)
     reading = " · ".join(parts)
     return Group(
-        Text.assemble((_header_title(result), "bold"), f" · {model_words(origin)}"),
+        Text.assemble((header_title(result), "bold"), f" · {model_words(origin)}"),
         Text(printable(reading), style="dim"),
         *([quoted(result.tokens)] if result.tokens.texts else []),
     )
 
 
-def _header_title(result: Prediction) -> str:
+def header_title(result: Prediction) -> str:
     if result.task == "masked" and not result.blanks:
         return "next sentence"
     if result.generated is not None and not result.generated.written:

@@ -137,14 +137,25 @@ def _outputs(checks: tuple[OutputCheck, ...]) -> list[Text]:
     return [line + Text(", ").join(phrases)]
 
 
-def _conclusion(result: Verification) -> Text:
+def worst_words(result: Verification) -> str:
+    """The head with the worst verdict as plain text; empty where none was checked."""
+    return "".join(line.plain for line in _worst(result))
+
+
+def conclusion_words(result: Verification) -> str:
+    """How many heads have which verdict, and what reading the model changed."""
     told = _heads_by_verdict(result)
     changed = [printable(check.name) for check in result.outputs if not check.identical]
     if changed:
         told += f"; reading the model changed {', '.join(changed)}"
     elif result.outputs:
         told += "; reading the model changed nothing"
-    return Text.assemble((verdict_words(result.verdict), STYLES[result.verdict]), f" · {told}")
+    return told
+
+
+def _conclusion(result: Verification) -> Text:
+    verdict = (verdict_words(result.verdict), STYLES[result.verdict])
+    return Text.assemble(verdict, f" · {conclusion_words(result)}")
 
 
 def _heads_by_verdict(result: Verification) -> str:
