@@ -60,7 +60,7 @@ def test_a_patch_as_the_query(attnscope: Any, saved: Any, square: str) -> None:
     told = document(attnscope("heads", "--image", square, *options, "--json"))
     assert told["query"] == 1 + 2 * 6 + 4
     assert told["query_cell"] == [2, 4]
-    assert "◂▸ the query's own patch" in " ".join(
+    assert "◆ the query's own patch" in " ".join(
         attnscope("heads", "--image", square, *options).stdout.split()
     )
 

@@ -43,9 +43,7 @@ def picture_heads(result: PictureHeads, width: int) -> RenderableType:
         for i, layer in enumerate(overview.layers):
             cells = [part for j in columns for part in _head_cell(result, i, j)]
             lines.append(line((left(f"L{layer}", margin), HEADING), *cells))
-    told = (
-        "each cell: the strongest patch and its weight; colour: the share of the weight on the picture"
-    )
+    told = "each cell: the strongest patch and its weight; colour: the share of the weight on the picture"
     return Group(*lines, Text(told, style=DIM), *verdict_lines(overview))
 
 

@@ -111,7 +111,7 @@ class Raster:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         ink = _ink(console, options, self.signed)
         halves = isinstance(ink, _Blocks) and ink.halves
-        least = self.rows.digits + 1 + _LEAST_LABEL
+        least = self.rows.digits + 1 + (_LEAST_LABEL if any(self.rows.names) else 0)
         laid = plan(len(self.rows.names), len(self.columns.names), self.width - least, halves)
         cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid)
         heads = self._heads(laid)
@@ -202,7 +202,8 @@ class _Shades:
     characters: str
 
     def drawn(self, rows: Shares, cells: int) -> Text:
-        return Text("".join(self._shade(share) * cells for share in rows[0].tolist()), no_wrap=True)
+        drawn = "".join(self._shade(share) * cells for share in rows[0].tolist())
+        return Text(drawn.rstrip(), no_wrap=True)
 
     def ramp(self) -> Text:
         return Text(self.characters)
