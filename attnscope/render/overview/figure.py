@@ -25,12 +25,12 @@ def overview_figure(result: Overview) -> Figure:
             return panels_figure(result, _overview_words(result))
         made = page(overview_frame(result), _overview_words(result))
         drawn = draw_overview(result, made.axes)
-        colour_bar(made, drawn, result.main.description.scale)
+        colour_bar(made, drawn, "weight" if result.aim is not None else result.main.description.scale)
     return made.figure
 
 
 def _overview_words(result: Overview) -> Words:
-    heading = f"{model_words(result.provenance)} · {where_words(result)} · {heading_words(shown(result))}"
+    heading = f"{model_words(result.provenance)} · {where_words(result)} · {heading_words(result)}"
     every = [certificate.verdict for layer in result.certificates for certificate in layer]
     found = [verdict for verdict in Verdict if verdict in every]
     counts = [f"{GLYPHS[verdict]} {every.count(verdict)} {verdict.value}" for verdict in found]

@@ -12,7 +12,7 @@ from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.page import INK, Frame, ink_on
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.overview.links import link_words
-from attnscope.render.overview.words import number, shades_words
+from attnscope.render.overview.words import number, of_a_pair, shades_words
 from attnscope.results import HeadScores, Overview, Verdict
 
 _MOST_LINKS, _MOST_NUMBERS = 16, 40
@@ -37,8 +37,11 @@ def legend(result: Overview) -> str:
     told = shades_words(result.main)
     if len(result.heads) <= _MOST_NUMBERS:
         told += f"; number: {result.main.description.title}"
-    if len(result.heads) <= _MOST_LINKS:
-        told += "; below it: strongest link, query→key, and its weight"
+    if len(result.heads) <= _MOST_LINKS and not of_a_pair(result):
+        link = (
+            "the key that has it" if result.aim is not None else "strongest link, query→key, and its weight"
+        )
+        told += f"; below it: {link}"
     return told
 
 
@@ -67,7 +70,7 @@ def draw_overview(
     axes.set_xlim(0, values.shape[1])
     axes.set_ylim(values.shape[0], 0)
     _ticks(result, axes, cell_size(result, links))
-    with_links = links and len(result.heads) <= _MOST_LINKS
+    with_links = links and len(result.heads) <= _MOST_LINKS and not of_a_pair(result)
     for i, j in np.ndindex(values.shape):
         _mark(result, axes, i, j)
         if len(result.heads) <= _MOST_NUMBERS:
@@ -122,10 +125,10 @@ def _small(result: Overview) -> float:
 
 
 def _link(result: Overview, i: int, j: int, width: float) -> str:
-    """`query→key .91`, the names cut until it fits in `width` inches."""
-    weight = float(result.strongest_weight[i, j])
+    """`query→key .91`, the names cut until it fits in `width` inches; of one query only the key."""
+    weight = weight_text(float(result.strongest_weight[i, j])) if result.aim is None else ""
     for cells in range(40, 3, -1):
-        link = f"{link_words(result, i, j, cells)} {weight_text(weight)}"
+        link = f"{link_words(result, i, j, cells)} {weight}"
         if text_width(link, 5.0) <= width:
             return link
-    return weight_text(weight)
+    return weight

@@ -13,7 +13,7 @@ from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.weights_words import overview_view_words
 from attnscope.render.overview.links import link_table, link_words, ranked
-from attnscope.render.overview.words import absent_words, darkness, number, range_words, shown
+from attnscope.render.overview.words import absent_words, darkness, number, of_a_pair, range_words, shown
 from attnscope.results import HeadScores, Overview, Verdict
 
 MOST_LINES = 110
@@ -34,7 +34,7 @@ def overview(result: Overview, width: int) -> RenderableType:
     body: list[RenderableType]
     if len(listed) > 1:
         body = [*_several(result, listed, width), Text(""), link_table(result, width)]
-    elif many and not _of_a_pair(result) and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
+    elif many and not of_a_pair(result) and room >= _LINK_CELL and 2 * len(result.layers) <= MOST_LINES:
         body = [*_with_links(result, min(room, _WIDEST_CELL)), Text(""), link_table(result, width)]
     else:
         body = [*_plain(result, result.main, width), Text(""), link_table(result, width)]
@@ -153,8 +153,3 @@ def next_step(result: Overview) -> Command:
     """How to open one head: the strongest that is worth it."""
     i, j = next(iter(ranked(result)), (0, 0))
     return Command(f"Open one: {opening(result, result.layers[i], result.heads[j])}")
-
-
-def _of_a_pair(result: Overview) -> bool:
-    """Whether every head has the same link."""
-    return result.aim is not None and result.aim[1] is not None

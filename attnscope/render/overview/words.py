@@ -1,7 +1,6 @@
 """What is said of a measure beside its grid, the same for a terminal and for a picture."""
 
 import math
-from collections.abc import Sequence
 
 from attnscope.results import HeadScores, Overview
 
@@ -45,10 +44,16 @@ def absent_words(result: Overview) -> list[str]:
     ]
 
 
-def heading_words(listed: Sequence[HeadScores]) -> str:
-    """What a picture of these shows."""
-    what = listed[0].measure if len(listed) == 1 else f"{len(listed)} measures"
-    return f"{what} by head"
+def of_a_pair(result: Overview) -> bool:
+    """Whether every head has the same link."""
+    return result.aim is not None and result.aim[1] is not None
+
+
+def heading_words(result: Overview) -> str:
+    """What a picture of it shows."""
+    listed = shown(result)
+    one = result.main.measure if result.aim is None else result.main.description.label
+    return f"{one if len(listed) == 1 else f'{len(listed)} measures'} by head"
 
 
 def range_words(scores: HeadScores, keys: int) -> str:
