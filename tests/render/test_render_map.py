@@ -1,11 +1,7 @@
 """The picture of a map: every point with its label, links as wide as their weights, the same bytes again."""
 
-import hashlib
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import made_results as made
 import numpy as np
@@ -17,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from attnscope.render.figure import FORMATS, Format, figure_bytes, map_figure, missing_glyphs
+from attnscope.render.figure import figure_bytes, map_figure, missing_glyphs
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.map.plot import LINK_WIDTH, draw_map
 from attnscope.results import Kind, Projection, Verdict
@@ -347,24 +343,3 @@ def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross
 
 
 # bytes
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_two_other_processes_write_the_same_bytes(format: Format, tmp_path: Path) -> None:
-    (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsavefig.dpi: 50\n")
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
-        "import hashlib; import made_results as made\n"
-        "from attnscope.render.figure import figure_bytes, map_figure\n"
-        f"data = figure_bytes(map_figure(made.projection(), [2, 7], 4), {format!r})\n"
-        "print(hashlib.sha256(data).hexdigest(), 'matplotlib.pyplot' in sys.modules)"
-    )
-    command = [sys.executable, "-c", code]
-    runs = [
-        subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        )
-        for seed in ("1", "2")
-    ]
-    here = hashlib.sha256(figure_bytes(map_figure(made.projection(), [2, 7], 4), format)).hexdigest()
-    assert [run.stdout.split() for run in runs] == [[here, "False"]] * 2
