@@ -72,13 +72,13 @@ def test_a_result_that_is_read_shows_the_same_on_a_terminal(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_result_that_is_read_is_drawn_as_the_same_picture(tmp_path: Path, name: str) -> None:
-    wanted = figure_bytes(figure_of(original(name)), "png")
-    assert figure_bytes(figure_of(stored(tmp_path, name, ".npz")), "png") == wanted
+    wanted = figure_bytes(figure_of(original(name)), "svg")
+    assert figure_bytes(figure_of(stored(tmp_path, name, ".npz")), "svg") == wanted
     if name in LEFT_OUT:
         with pytest.raises(InputError, match="npz"):
             figure_of(stored(tmp_path, name, ".json"))
     else:
-        assert figure_bytes(figure_of(stored(tmp_path, name, ".json")), "png") == wanted
+        assert figure_bytes(figure_of(stored(tmp_path, name, ".json")), "svg") == wanted
 
 
 def test_every_kind_that_has_a_picture_is_drawn() -> None:

@@ -1,7 +1,7 @@
 """Types are enforced while tests run: axes by jaxtyping, all else by beartype alone.
 
-jaxtyping binds the arguments of every call anew, which took half of the time of the suite where most functions
-are called that have no axes at all. So it is given only those that have some.
+jaxtyping binds the arguments of every call anew, which took half of the time of many tests, since most
+functions have no axes at all. So it is given only those that have some.
 """
 
 import dataclasses
