@@ -1,11 +1,7 @@
 """The page of a report: what is drawn is what was computed, all of it on the page, no text over another."""
 
-import hashlib
 import re
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import made_reports as reports
 import made_results as made
@@ -17,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from attnscope.render.figure import Format, figure_bytes
+from attnscope.render.figure import figure_bytes
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.report.page import report_figure, report_pages
 from attnscope.results import Report, Verdict
@@ -362,28 +358,3 @@ def test_pdf_pages_have_no_date_and_other_formats_take_one_figure() -> None:
     pages = report_pages(of_length(5))
     assert b"CreationDate" not in figure_bytes(pages, "pdf")
     assert figure_bytes(pages[0], "svg").startswith(b"<?xml")
-
-
-@pytest.mark.parametrize("format", ["png", "svg", "pdf"])
-def test_two_processes_make_the_same_bytes(format: Format) -> None:
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'specimens')!r})\n"
-        "import hashlib; import made_reports as reports\n"
-        "from attnscope.render.figure import figure_bytes\n"
-        "from attnscope.render.report.page import report_figure, report_pages\n"
-        "head = reports.with_sink(reports.causal(9))\n"
-        "result = reports.report(head, 4, reports.following(head))\n"
-        f"drawn = report_pages(result) if {format!r} == 'pdf' else report_figure(result)\n"
-        f"print(hashlib.sha256(figure_bytes(drawn, {format!r})).hexdigest())\n"
-        "print('matplotlib.pyplot' in sys.modules)"
-    )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "ab"
-    ]
-    first, second = (run.stdout.split() for run in runs)
-    assert first == second
-    assert first[1] == "False"
-    head = reports.with_sink(reports.causal(9))
-    result = reports.report(head, 4, reports.following(head))
-    drawn = report_pages(result) if format == "pdf" else report_figure(result)
-    assert hashlib.sha256(figure_bytes(drawn, format)).hexdigest() == first[0]
