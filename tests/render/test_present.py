@@ -181,7 +181,7 @@ def test_links_are_left_out_of_a_grid_that_has_no_room_for_them() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"query": "cat"}, "leave query out"),
+        ({"key": "cat"}, "a key goes with a query"),
         ({"show": "values"}, "nothing of a head is called 'values'"),
         ({"ax": 3}, "ax is an Axes of matplotlib, not int"),
     ],
@@ -216,7 +216,7 @@ def test_what_is_drawn_is_what_is_saved(tmp_path: Path) -> None:
     whole, scores = head.save(tmp_path / "a.svg"), head.save(tmp_path / "b.svg", show="scores")
     assert whole.read_bytes() != scores.read_bytes()
     assert EVERY["Report"].save(tmp_path / "r.pdf").read_bytes().count(b"/Type /Page ") == 6
-    with pytest.raises(InputError, match="leave show, query and key out"):
+    with pytest.raises(InputError, match="leave show, query, key, scale and the look out"):
         head.save(tmp_path / "a.csv", show="scores")
 
 

@@ -1,8 +1,10 @@
 """What a picture shows: every label, no mathematics, blank masks, and the same bytes every time."""
 
+import io
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import made_results as made
 import numpy as np
@@ -11,11 +13,25 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from PIL import Image
 
-from attnscope.render.figure import FORMATS, Format, figure_bytes, heatmap, missing_glyphs, overview_figure
+from attnscope.render.figure import (
+    FORMATS,
+    Format,
+    figure_bytes,
+    figure_of,
+    heatmap,
+    missing_glyphs,
+    overview_figure,
+)
+from attnscope.render.head.layout import side
+from attnscope.render.head.plot import strongest
+from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.typesetting import drawing
-from attnscope.results import Verdict
+from attnscope.render.look import Look
+from attnscope.results import HeadAttention, Verdict
+from attnscope.vocabulary import Scaling
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation"] * 12
 
@@ -57,6 +73,86 @@ def test_weights_run_from_0_to_1_and_scores_around_0() -> None:
     assert mesh(heatmap(made.head())).get_clim() == (0, 1)
     low, high = mesh(heatmap(made.head(), "scores")).get_clim()
     assert low == -high < 0
+
+
+def diffuse(count: int, keys: int) -> HeadAttention:
+    """A head whose queries look at everything nearly alike."""
+    weights = np.exp(np.random.default_rng(3).normal(0.0, 0.8, (count, keys)))
+    labels = [f"w{i}" for i in range(keys)]
+    of = made.head(labels[:count], labels)
+    return replace(of, weights=weights / weights.sum(axis=1, keepdims=True))
+
+
+def dots_of(figure: Figure) -> np.ndarray:
+    """The heat map as it is written, dot by dot from its upper left corner."""
+    page = np.asarray(Image.open(io.BytesIO(figure_bytes(figure, "png"))).convert("RGB")).astype(int)
+    box = figure.axes[0].get_window_extent()
+    left, top = round(box.x0), round(len(page) - box.y1)
+    return page[top : top + round(box.height), left : left + round(box.width)]
+
+
+@pytest.mark.parametrize("count", [30, 90, 220])
+def test_a_diffuse_head_is_seen_at_every_length(count: int) -> None:
+    result = diffuse(count, count + 1)
+    assert (dots_of(heatmap(result)).mean(axis=2) < 200).mean() > 0.05
+    if count > 30:
+        assert (dots_of(heatmap(result, scaling=Scaling.ONE)).mean(axis=2) > 225).all()
+
+
+def test_each_weight_of_a_long_text_is_a_square_of_whole_dots_of_its_colour() -> None:
+    result = diffuse(110, 130)
+    figure = heatmap(result)
+    drawn, dots = mesh(figure), dots_of(figure)
+    side = len(dots) // 110
+    assert dots.shape == (side * 110, side * 130, 3)
+    expected = drawn.to_rgba(result.weights, bytes=True)[..., :3].astype(int)
+    cells = dots.reshape(110, side, 130, side, 3)
+    assert (np.abs(cells - expected[:, None, :, None]) <= 1).all()
+
+
+def test_of_very_many_tokens_several_share_a_block_that_shows_the_strongest() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(7, 4))
+    blocks = strongest(values, 3)
+    assert blocks.shape == (3, 4)
+    for block, rows in enumerate((values[:3], values[3:6], values[6:])):
+        for column in range(4):
+            assert blocks[block, column] == max(rows[:, column], key=abs)
+    assert side(1100) * 200 == 2
+    assert side(3000) * 3000 < 11.01
+
+
+def test_every_so_many_tokens_of_a_long_text_are_named_with_their_positions() -> None:
+    axes = heatmap(diffuse(110, 130)).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()][:3] == ["0 w0", "2 w2", "4 w4"]
+    assert [label.get_text() for label in axes.get_xticklabels()][-1] == "128 w128"
+    few = heatmap(made.head(WORDS[:64], WORDS[:60])).axes[0]
+    assert len(few.get_yticklabels()) == 64
+
+
+def test_a_label_of_one_character_is_never_turned() -> None:
+    figure = heatmap(made.head(["[CLS]", "\u6211", "I", "e\u0301", "internationalisation"]))
+    turned = {label.get_text(): label.get_rotation() for label in figure.axes[0].get_xticklabels()}
+    assert {text for text, angle in turned.items() if angle} == {"[CLS]", "internationalisation"}
+
+
+@pytest.mark.parametrize("kind", [each for each in Scaling if each is not Scaling.AUTO])
+def test_colours_of_weights_are_those_of_their_scale_and_the_bar_says_which(kind: Scaling) -> None:
+    result = made.head()
+    figure = heatmap(result, scaling=kind)
+    drawn = mesh(figure)
+    scale = scale_of(result.weights, result.allowed, kind)
+    shades = drawn.norm(np.asarray(drawn.get_array()))
+    np.testing.assert_allclose(shades, scale.shades(result.weights), atol=1e-12)
+    assert figure.axes[1].get_ylabel() == scale.label
+    assert f"colours: {scale.legend}" in texts(figure)
+
+
+def test_a_scale_of_weights_does_nothing_to_scores() -> None:
+    result = made.head()
+    assert figure_bytes(heatmap(result, "scores", Scaling.LOG), "png") == figure_bytes(
+        heatmap(result, "scores"), "png"
+    )
 
 
 def test_masked_cells_are_not_drawn_and_explained() -> None:
@@ -101,10 +197,13 @@ def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> 
     assert verdict.value in title.lower()
 
 
-def test_verdict_and_provenance_stand_at_the_foot() -> None:
-    shown = texts(heatmap(made.head()))
-    for told in ("✓ certified", "tolerated 5.2e-7", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
-        assert told in shown
+def test_the_verdict_stands_at_the_foot_and_with_a_full_caption_what_pins_the_numbers_down() -> None:
+    usual, full = texts(figure_of(made.head())), texts(figure_of(made.head(), look=Look(caption="full")))
+    assert "✓ certified" in usual
+    assert "✓ certified" in full
+    for told in ("tolerated 5.2e-7", "86b5e09344", "float32", "kernel eager", "torch 2.9.0"):
+        assert told in full
+        assert told not in usual
 
 
 def test_a_token_between_dollar_signs_is_text() -> None:

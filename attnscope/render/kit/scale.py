@@ -13,7 +13,7 @@ from attnscope.errors import InputError
 from attnscope.tokens import printable
 from attnscope.vocabulary import Scaling
 
-SEEN = 0.15  # a shade that is told from white at a glance
+SEEN = 0.2  # a shade that is told from white at a glance
 _MOST_SEEN, _LEAST_AREA = 1 / 2, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
 _DECADES = 5  # that a logarithmic scale has at most
 _APART = 0.08  # of a colour bar, between two of its numbers at least
