@@ -1,9 +1,10 @@
 """Writes what the documentation says about the program by asking the program.
 
-    python docs/generate.py     rewrites cli.md, measures.md, the pictures and the output blocks of README.md
+    python docs/generate.py     rewrites cli.md, measures.md, the pictures and the output blocks of all PAGES
 
 An output block is a ```console block whose first line is `$ attnscope ...`; what follows is replaced by
-what that command prints at 80 columns. The table between the `claims` marks is made by claims.py.
+what that command prints at 80 columns, but for the digits that another machine may print otherwise. The
+table between the `claims` marks is made by claims.py.
 tests/project/test_documentation.py fails when any of it drifts.
 """
 
@@ -18,6 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import claims
 
 ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md")))
+UNSETTLED = (  # rounding differs between processors, and t-SNE makes much of it
+    (re.compile(r"(?<=settled after )\d+(?= iterations)"), "…"),
+    (re.compile(r"(?<=trustworthiness )0\.\d+"), "…"),
+    (re.compile(r"\d(\.\d+)?e-\d+"), "…"),
+)
 CONSOLE_BLOCK = re.compile(r"(?<=^```console\n)\$ (attnscope .*)\n(?:.*\n)*?(?=^```$)", re.MULTILINE)
 CLAIMS = re.compile(r"(<!-- claims -->\n)(?:.*\n)*?(<!-- end of claims -->)")
 ARTICLE = "I was watching the door when [MASK] opened."
@@ -45,6 +52,13 @@ def run(arguments: list[str]) -> str:
     if done.exit_code:
         raise RuntimeError(f"attnscope {shlex.join(arguments)} ended with {done.exit_code}: {done.stderr}")
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def settled(text: str) -> str:
+    """`text` without the digits that another machine may print otherwise."""
+    for pattern, instead in UNSETTLED:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def ask(*arguments: str) -> dict[str, Any]:
@@ -82,14 +96,14 @@ def measures_table() -> str:
 
 def with_output(text: str) -> str:
     """`text` with every output block, and the table of claims, as the program prints it now."""
-    text = CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{run(shlex.split(block[1])[1:])}", text)
+    text = CONSOLE_BLOCK.sub(lambda block: f"$ {block[1]}\n{settled(run(shlex.split(block[1])[1:]))}", text)
     return CLAIMS.sub(lambda found: f"{found[1]}{claims.table(ask)}\n{found[2]}", text)
 
 
 def main() -> None:
     """Rewrite everything that is generated."""
-    readme = ROOT / "README.md"
-    readme.write_text(with_output(readme.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(with_output(page.read_text("utf-8")), "utf-8")
     (ROOT / "docs" / "cli.md").write_text(cli_reference(), "utf-8")
     (ROOT / "docs" / "measures.md").write_text(measures_table(), "utf-8")
     for name, arguments in PICTURES.items():
