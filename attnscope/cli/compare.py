@@ -1,15 +1,20 @@
 """`attnscope compare`: one word in two texts, in two layers, or under two models."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnscope.cli import options
 from attnscope.cli.groups import Delivery, Looking, Request, Wanted, Writing, check_something, decoded, given
+from attnscope.cli.lines import called, read_lines
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.request import Inputs
+
+if TYPE_CHECKING:
+    from attnscope.results import Senses
 
 TextB = Annotated[
     str | None,
@@ -45,6 +50,21 @@ TargetB = Annotated[
 ]
 
 
+Texts = Annotated[
+    Path | None,
+    typer.Option(
+        "--texts",
+        metavar="FILE",
+        help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
+        "tab and the text, which makes groups.",
+    ),
+]
+Controls = Annotated[
+    int, typer.Option("--controls", metavar="N", help="Of --texts with labels: how often these are shuffled.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
+
+
 @dataclass(frozen=True)
 class Sides:
     """The one thing that differs between both sides, and the word on each of them."""
@@ -54,6 +74,9 @@ class Sides:
     word: Word
     text: options.SparedText = None
     text_b: TextB = None
+    texts: Texts = None
+    controls: Controls = 1000
+    seed: Seed = 0
     word_b: WordB = None
     layer_b: LayerB = None
     model_b: ModelB = None
@@ -70,9 +93,14 @@ class Sides:
     vocab: options.Vocab = None
 
     def __post_init__(self) -> None:
+        if self.texts is not None:
+            self._check_texts()
+            return
         differing = (self.text_b, self.ids_b, self.layer_b, self.model_b)
         if sum(each is not None for each in differing) != 1:
-            raise InputError("compare one thing at a time: give a second text, --layer-b or --model-b")
+            raise InputError(
+                "compare one thing at a time: give a second text, --texts, --layer-b or --model-b"
+            )
         check_something(self.text, self.ids, self.image, self.audio)
         if self.ids_b is not None and self.ids is None:
             raise InputError("--ids-b is compared with --ids: give these too")
@@ -80,6 +108,20 @@ class Sides:
             raise InputError("only one of the two texts can come from standard input")
         if self.layer_b is not None and (self.word_b is not None or self.target_b is not None):
             raise InputError("--layer-b reads one text once: leave --word-b and --target-b out")
+
+    def _check_texts(self) -> None:
+        others = {
+            "TEXT": self.text,
+            "--word-b": self.word_b,
+            "--layer-b": self.layer_b,
+            "--model-b": self.model_b,
+            "--pair": self.pair,
+            "--image": self.image,
+            "--audio": self.audio,
+            "--ids": self.ids,
+        }
+        if there := [name for name, value in others.items() if value is not None]:
+            raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
 
     @property
     def words(self) -> tuple[str, str]:
@@ -122,17 +164,21 @@ def compare(
     request: Request,
     output: Output,
 ) -> None:
-    """Compare one word in two texts, in two layers or under two models.
+    """Compare one word in two or many texts, in two layers or under two models.
 
     How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
     side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
     table has every layer. By words, the vectors of a word are the means over its pieces. Rows are compared
     as they are, or as they are once special tokens are taken out and the rest is scaled up; hiding them
-    changes only what is shown.
+    changes only what is shown. Of many texts (--texts) the cosines of all pairs are told, and where their
+    lines have labels, how alike pairs of one label and of two are, beside labels that are shuffled.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     check_delivery(delivery, "Comparison")
+    if sides.texts is not None:
+        output.deliver(_in_many(sides, wanted, looking, writing, request, output), delivery)
+        return
     inputs = sides.inputs(writing)
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
@@ -144,3 +190,22 @@ def compare(
     else:
         result = compare_inputs(request, inputs, sides.words, wanted, output, looking)
     output.deliver(result, delivery)
+
+
+def _in_many(
+    sides: Sides, wanted: Wanted, looking: Looking, writing: Writing, request: Request, output: Output
+) -> "Senses":
+    """The word in every line of a file."""
+    assert sides.texts is not None, "asked only where there is a file"
+    from attnscope.session.questions.senses import LabelledText, Shuffling, compare_senses
+
+    texts = []
+    for line in read_lines(sides.texts):
+        label, tab, text = line.text.partition("\t")
+        named = f"{called(sides.texts)}:{line.number}"
+        texts.append(
+            LabelledText(text.strip(), label.strip(), named) if tab else LabelledText(label, "", named)
+        )
+    shuffling = Shuffling(sides.controls, sides.seed)
+    inputs = sides.inputs(writing)[0]
+    return compare_senses(request, inputs, texts, sides.word, wanted, looking, shuffling, output)

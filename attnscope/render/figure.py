@@ -28,6 +28,7 @@ from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
+from attnscope.render.senses.figure import senses_figure
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.verification.figure import verification_figure
@@ -45,6 +46,7 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
+    Senses,
     SoundAttention,
     SoundHeads,
     Verdict,
@@ -118,6 +120,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Prediction: _alone(prediction_figure),
     Verification: _alone(verification_figure),
     Comparison: _alone(comparison_figure),
+    Senses: _alone(senses_figure),
     Worked: _alone(worked_figure),
     ScaleStudy: _alone(worked_figure),
     PictureAttention: _alone(picture_figure),

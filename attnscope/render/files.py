@@ -19,6 +19,7 @@ from attnscope.render.outline import csv as outline
 from attnscope.render.overview import csv as overview
 from attnscope.render.prediction import csv as prediction
 from attnscope.render.report import csv as report
+from attnscope.render.senses import csv as senses
 from attnscope.render.terms import csv as terms
 from attnscope.render.verification import csv as verification
 from attnscope.render.worked import csv as worked
@@ -26,7 +27,20 @@ from attnscope.results import Result
 from attnscope.results.stored.write import as_json, as_npz
 
 # modules whose import registers the rows of their results
-ROWS = (comparison, head, map_, media, outline, overview, prediction, report, terms, verification, worked)
+ROWS = (
+    comparison,
+    head,
+    map_,
+    media,
+    outline,
+    overview,
+    prediction,
+    report,
+    senses,
+    terms,
+    verification,
+    worked,
+)
 
 
 @dataclass(frozen=True)

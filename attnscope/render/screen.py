@@ -26,6 +26,7 @@ from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.report.terminal import report_lines
+from attnscope.render.senses.terminal import senses
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
@@ -44,6 +45,7 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
+    Senses,
     SoundAttention,
     SoundHeads,
     Verification,
@@ -70,7 +72,9 @@ def _introduced(head: HeadWeights, focus: Focus, *body: RenderableType) -> Lines
 
 def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
     if focus.query is None:
-        return _introduced(head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows))
+        return _introduced(
+            head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows)
+        )
     return _introduced(head_of(result), focus, query_bars(result, focus.query, width))
 
 
@@ -91,6 +95,10 @@ def _report(result: Report, width: int, focus: Focus) -> Lines:
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
     return [header(result), "", overview(result, width), next_step(result)]
+
+
+def _senses(result: Senses, width: int, focus: Focus) -> Lines:
+    return [senses(result, width)]
 
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
@@ -150,6 +158,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
+    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _picture,

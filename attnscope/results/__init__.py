@@ -25,6 +25,7 @@ from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, 
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
+from attnscope.results.senses import Senses
 from attnscope.results.special import Special, SpecialMass
 from attnscope.results.terms import HeadTerms, Influence
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
@@ -82,6 +83,7 @@ __all__ = [
     "Result",
     "Route",
     "ScaleStudy",
+    "Senses",
     "Side",
     "Similarity",
     "Sound",

@@ -9,6 +9,7 @@ from attnscope.results.outline import Outline
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
 from attnscope.results.report import Report
+from attnscope.results.senses import Senses
 from attnscope.results.terms import HeadTerms
 from attnscope.results.verification import Verification
 from attnscope.results.view import HeadView
@@ -25,6 +26,7 @@ Result: TypeAlias = (
     | Prediction
     | Report
     | Comparison
+    | Senses
     | Worked
     | ScaleStudy
     | PictureAttention

@@ -1,6 +1,6 @@
 """Worked examples: attention on numbers that are given, every step named and proved. Never prints or plots.
 
-Beside `attnscope.analysis` and not in it, so that numbers need no transformers: only `heads.theatre` has a model.
+Beside `attnscope.analysis` and not in it: numbers need no transformers, only `heads.theatre` has a model.
 """
 
 from attnscope.worked.attention import work_out

@@ -215,7 +215,7 @@ def test_any_text_is_shown_as_text(attnscope, text: str, tmp_path: Path) -> None
     [
         (
             (RIVER, "--word", "bank"),
-            "compare one thing at a time: give a second text, --layer-b or --model-b",
+            "compare one thing at a time: give a second text, --texts, --layer-b or --model-b",
         ),
         ((RIVER, MONEY, "--word", "bank", "-l", "0", "--layer-b", "1"), "compare one thing at a time"),
         ((RIVER, MONEY, "--word", "bank", "--model-b", "demo"), "compare one thing at a time"),
@@ -275,8 +275,8 @@ def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
 
 
 def test_a_word_that_is_not_there_lists_the_words(attnscope) -> None:
-    refused = attnscope(*CUT[:3], "--word", "unlock", "-m", "demo", "--words")
+    refused = attnscope(*CUT[:3], "--word", "elephant", "-m", "demo", "--words")
     assert refused.exit_code == 2
-    assert "no token 'unlock' in the input: tokens are 0 [CLS], 1 The, 2 detective, 11 was" in refused.stderr
+    assert "no token 'elephant' in the input: tokens are 0 [CLS], 1 The, 2 detective, 11 was" in refused.stderr
     hidden = attnscope(*CUT[:3], "--word", "[CLS]", "-m", "demo", "--special", "hide")
     assert "no token '[CLS]' in the input: tokens are 1 The" in hidden.stderr

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.comparison import compare as comparison
+from attnscope.analysis.comparison.stem import forms_in
 from attnscope.analysis.comparison.word import Look
 from attnscope.analysis.views.view import groups_of
 from attnscope.analysis.views.words import joined
@@ -157,15 +158,32 @@ def _one(layers: tuple[int, ...]) -> int:
     return layers[0]
 
 
-def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> int:
-    """Position of the word, of its first piece, among the queries; a mistake says where it is missing."""
+def position_of(
+    reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = ""
+) -> tuple[int, str]:
+    """Position of the word, of its first piece, among the queries, and its text there.
+
+    Where it does not stand there as it is and another form of it does (`banks`), that is taken and told. A
+    mistake says `where` it is missing.
+    """
     if reading.target is not None and chosen.kind != "encoder":
         where = " of ".join(part for part in ("the target", where) if part)
     tokens = reading.tokens_of(chosen.kind)
+    groups = groups_of(tokens, "query", looking.words, looking.treatment) if looking.changes else None
+    units = tokens if groups is None else joined(tokens, groups)
+    forms = forms_in(units, word)
     try:
-        if not looking.changes:
-            return tokens.position(word)
-        groups = groups_of(tokens, "query", looking.words, looking.treatment)
-        return groups[joined(tokens, groups).position(word)][0]
+        place = forms[0] if len(forms) == 1 else units.position(word)
     except InputError as error:
-        raise InputError(f"{where}: {error}" if where else str(error)) from error
+        others = ", ".join(units.labels[form] for form in forms)
+        told = f"'{word}' has several forms there: {others}: name one" if forms else str(error)
+        raise InputError(f"{where}: {told}" if where else told) from error
+    taken = units.items[place].text.strip() or units.names[place]
+    if forms:
+        in_it = f"{where}: " if where else ""
+        reading.listener.notice(f"{in_it}no '{word}', but another form of it: '{taken}'")
+    return (place if groups is None else groups[place][0]), taken
+
+
+def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> int:
+    return position_of(reading, chosen, word, looking, where)[0]

@@ -1,0 +1,113 @@
+"""One word in many texts of one model."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnscope.analysis.comparison.senses import MOST_CONTROLS, separation, together
+from attnscope.analysis.comparison.word import Look, Vectors, word_in
+from attnscope.errors import InputError
+from attnscope.results import Senses, Verdict
+from attnscope.results.senses import Usage
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import open_chosen, read_inputs
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened
+from attnscope.session.questions.comparison import position_of
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+
+CONTROLS, SEED = 1000, 0
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """A text and the label of its group, "" where there is none; `name` is how a mistake calls it."""
+
+    text: str
+    label: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Shuffling:
+    """How often labels are shuffled for chance, and from which seed."""
+
+    controls: int = CONTROLS
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.controls <= MOST_CONTROLS:
+            raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+
+
+def compare_senses(
+    request: ModelRequest,
+    inputs: Inputs,
+    texts: Sequence[LabelledText],
+    word: str,
+    wanted: Wanted,
+    looking: Looking,
+    shuffling: Shuffling,
+    listener: Listener,
+) -> Senses:
+    """The word in every one of `texts`, read one after the other; by their labels where they have some."""
+    _check(texts)
+    one_text = [replace(inputs, text=each.text) for each in texts]
+    first, chosen = open_chosen(request, one_text[0], wanted, listener)
+    opened = Opened(first.model, first.task, chosen)
+    found, verdicts = list[_Found](), Counter[str]()
+    for i, (each, asked) in enumerate(zip(texts, one_text, strict=True)):
+        reading = first if i == 0 else read_inputs(opened, asked, listener)
+        one = _found(reading, chosen, each, word, looking)
+        verdicts.update(one.verdicts)
+        found.append(one)
+    by_layer = [np.stack([each.vectors[i] for each in found]) for i in range(len(found[0].vectors))]
+    labels = [each.label for each in texts]
+    return Senses(
+        asked=word,
+        kind=chosen.kind,
+        usages=tuple(each.usage for each in found),
+        layers=found[0].layers,
+        heads=chosen.heads,
+        cosines=np.array([together(vectors) for vectors in by_layer]),
+        separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
+        certified={verdict.value: verdicts[verdict.value] for verdict in Verdict},
+        provenance=first.capture(chosen, chosen.layers[:1]).provenance,
+    )
+
+
+def _check(texts: Sequence[LabelledText]) -> None:
+    if len(texts) < 2:
+        raise InputError("one text is not enough: a word is compared in two or more")
+    unlabelled = [each.name for each in texts if not each.label]
+    if unlabelled and len(unlabelled) < len(texts):
+        raise InputError(f"{unlabelled[0]} has no label, others have: write LABEL, a tab and the text in all")
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The word in one text: its output vectors by layer, and the verdicts of the heads they are from."""
+
+    usage: Usage
+    layers: tuple[int, ...]
+    vectors: list[Vectors]
+    verdicts: list[str]
+
+
+def _found(reading: Reading, chosen: Chosen, text: LabelledText, word: str, looking: Looking) -> _Found:
+    position, name = position_of(reading, chosen, word, looking, text.name)
+    with reading.listener.working(f"reading {text.name or 'the text'}"):
+        captured = reading.capture(chosen)
+        look = Look(looking.words, looking.treatment)
+        words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
+    usage = Usage(text.text, text.label, name, position)
+    verdicts = [one.verdict.value for each in words for one in each.certificates]
+    return _Found(
+        usage,
+        tuple(call.layer for call in captured.calls),
+        [each.vectors["output"] for each in words],
+        verdicts,
+    )

@@ -1,0 +1,116 @@
+"""`attnscope compare --texts`: one word in the lines of a file, with labels and without."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnscope.results import Senses, load
+
+LINES = [
+    "river\tthe river bank was steep",
+    "river\tthe boat is at the bank",
+    "money\tthe bank has the money",
+    "money\the went to the bank today",
+    "money\tthe bank is new",
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "bank.txt"
+    path.write_text("\n".join(LINES) + "\n\n")
+    return path
+
+
+def ask(attnscope, file: Path, *more: str, **how):
+    return attnscope("compare", "--word", "bank", "--texts", str(file), "-m", "demo", *more, **how)
+
+
+def test_labelled_lines_are_groups_and_every_file_holds_the_same(
+    attnscope, file: Path, tmp_path: Path
+) -> None:
+    targets = [tmp_path / f"bank.{suffix}" for suffix in ("json", "npz", "csv", "png")]
+    outs = [part for target in targets for part in ("-o", str(target))]
+    result = ask(attnscope, file, "--json", "--controls", "50", *outs)
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["schema"] == "attnscope.senses/1"
+    assert [usage["label"] for usage in told["usages"]] == ["river", "river", "money", "money", "money"]
+    cosines = np.array(told["cosines"])
+    assert cosines.shape == (len(told["layers"]), 5, 5)
+    within = np.mean([cosines[1, i, j] for i, j in [(0, 1), (2, 3), (2, 4), (3, 4)]])
+    assert told["separation"]["within"][1] == pytest.approx(within)
+    assert told["verdict"] == "certified"
+    for path in targets[:2]:
+        again = load(path)
+        assert isinstance(again, Senses)
+        assert again.cosines == pytest.approx(cosines)
+        assert again.separation.percentile.tolist() == told["separation"]["percentile"]
+        assert attnscope("show", str(path)).stdout == attnscope("show", str(targets[0])).stdout
+    rows = [line for line in targets[2].read_text("utf-8").splitlines() if line.startswith("cosine,")]
+    assert len(rows) == len(told["layers"]) * 10
+    assert targets[3].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_screen_has_groups_chance_and_every_text_within_its_width(
+    attnscope, file: Path, width: int
+) -> None:
+    result = ask(attnscope, file, "--controls", "20", width=width)
+    assert max(map(len, result.stdout.splitlines())) <= width
+    for told in (
+        "5 texts, 2 groups",
+        "best head",
+        "chance",
+        "4 money “he went to the «bank» today”",
+        "✓ certified",
+    ):
+        assert told in " ".join(result.stdout.split()), told
+
+
+def test_lines_without_labels_are_compared_in_pairs(attnscope, tmp_path: Path) -> None:
+    result = attnscope(
+        "compare", "--word", "bank", "--texts", "-", "-m", "demo", "-l", "2", "--words",
+        stdin="the river bank was steep\nthe bank has the money\nthe boat is at the banks\n",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "most alike" in result.stdout
+    assert "within" not in result.stdout
+    assert "standard input:3: no 'bank', but another form of it: 'banks'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "message"),
+    [
+        ("a\tthe bank\nthe bank is new\n", (), "bank.txt:2 has no label, others have"),
+        ("the bank\n", (), "one text is not enough"),
+        ("a\tthe bank\na\tthe bank is new\n", (), "two groups are needed"),
+        ("a\tthe bank\nb\tthe bank is new\n", (), "no two texts have the same label"),
+        ("the bank\nthe money\n", (), "bank.txt:2: "),
+        ("the bank\nthe bank\n", ("--layer-b", "1"), "--texts is all that is read: leave --layer-b out"),
+        ("the bank\nthe bank\n", ("--controls", "0"), "--controls 0: give 1 to"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    attnscope, file: Path, content: str, more: tuple[str, ...], message: str
+) -> None:
+    file.write_text(content)
+    result = ask(attnscope, file, *more)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert len([line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]) == 1
+
+
+def test_a_word_is_found_by_its_form_in_two_texts_too(attnscope) -> None:
+    result = attnscope(
+        "compare", "the river bank was steep", "the banks of the river", "--word", "bank", "-m", "demo",
+        "-l", "1", "--head", "2", "--words",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "the second text: no 'bank', but another form of it: 'banks'" in result.stderr
+    several = attnscope("compare", "the bank", "banks and banking", "--word", "bank", "-m", "demo", "--words")
+    assert several.exit_code == 2
+    assert "the second text: 'bank' has several forms there: banks, banking: name one" in several.stderr
