@@ -75,7 +75,7 @@ def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
         return _introduced(
             head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows)
         )
-    return _introduced(head_of(result), focus, query_bars(result, focus.query, width))
+    return _introduced(head_of(result), focus, query_bars(result, focus.query, width, focus.key))
 
 
 def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:

@@ -192,3 +192,15 @@ def test_the_parts_of_one_query_are_a_table_with_the_weights_below() -> None:
     other = figure_bytes(figure_of(result, Focus("weights", (3,))), "png")
     assert other not in (figure_bytes(figure, "png"), figure_bytes(figure_of(result), "png"))
     assert_on_the_page(figure)
+
+
+def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> None:
+    result = made.head(LONG, [*LONG, "last"])
+    weakest = int(np.argmin(result.weights[7]))
+    name = f"{weakest} {result.key_tokens.names[weakest]}"
+    said = result.text(query=7, key=weakest, width=80)
+    assert f"{name} is rank 91 of 91 keys" in said
+    assert any(line.strip().startswith(name) for line in said.splitlines()[:40])
+    assert f"{91 - MOST_STRONGEST - 1} more keys" in said
+    assert "rank" not in result.text(query=7, width=80)
+    assert "10 tired is masked" in made.head(causal=True).text(query=2, key=10, width=80)

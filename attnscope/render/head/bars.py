@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.strongest import descending
@@ -21,11 +22,14 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def query_bars(result: HeadWeights | HeadView, query_position: int, width: int) -> RenderableType:
+def query_bars(
+    result: HeadWeights | HeadView, query_position: int, width: int, key: int | None = None
+) -> RenderableType:
     """The keys of one query ranked by weight, each with weight, scaled score and a bar, in `width` cells.
 
     The length of a bar is proportional to the weight; the heading says which weight a full bar stands for.
     Words have no score of their own, so the bars of a view go without, as do weights that were only returned.
+    `key` stands out, is listed however weak, and its rank is told.
     """
     name = settled(result.query_tokens.names[query_position])
     title = (("query ", DIM), (f"{result.query_tokens.positions[query_position]} {name}", HEADING))
@@ -33,10 +37,12 @@ def query_bars(result: HeadWeights | HeadView, query_position: int, width: int) 
         return Group(line(*title, f" has {_why_not(result, query_position)}"))
     weights = result.weights[query_position]
     ranked = [key for key in descending(weights) if result.allowed[query_position, key]]
-    fields = _fields(result, query_position, ranked[:MOST_KEYS])
+    further = [each for each in ranked[MOST_KEYS:] if each == key]
+    listed = [*ranked[:MOST_KEYS], *further]
+    fields = _fields(result, query_position, listed)
     full = next((full for full in _FULL_BARS if weights[ranked[0]] <= full), 1.0)
-    bars = [_row(fields, i, full, width) for i in range(len(fields.positions))]
-    return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked))
+    bars = [_row(fields, i, full, width, stands_out=each == key) for i, each in enumerate(listed)]
+    return Group(line(*title), _heading(fields, full), *bars, *_remarks(result, query_position, ranked, key))
 
 
 def _why_not(result: HeadWeights | HeadView, query: int) -> str:
@@ -91,18 +97,19 @@ def _heading(fields: _Fields, full: float) -> Text:
     return line((f"{key}  weight{scaled}  full bar = {full:g}", DIM))
 
 
-def _row(fields: _Fields, i: int, full: float, width: int) -> Text:
+def _row(fields: _Fields, i: int, full: float, width: int, *, stands_out: bool) -> Text:
     name = f"{fields.positions[i]:>{fields.digits}} {left(fields.names[i], fields.label)}"
     scaled = right(fields.scores[i], fields.score) if fields.scores else ""
     numbers = f"  {weight_text(fields.weights[i], 3):>6}{scaled}  "
     room = max(width - cell_len(name + numbers), 8)
-    return line(name, numbers, (bar(fields.weights[i] / full, room), BAR))
+    style = HEADING if stands_out else Style.null()
+    return line((name, style), (numbers, style), (bar(fields.weights[i] / full, room), BAR))
 
 
-def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int]) -> list[Text]:
+def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int], key: int | None) -> list[Text]:
     """What the bars leave out: further keys, masked keys, the share of a sink; and what a view is."""
-    remarks = []
-    if further := ranked[MOST_KEYS:]:
+    remarks = [] if key is None else [_rank(result, ranked, key)]
+    if further := [each for each in ranked[MOST_KEYS:] if each != key]:
         share = weight_text(float(result.weights[query, further].sum()))
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
     if masked := len(result.key_tokens) - len(ranked):
@@ -115,3 +122,11 @@ def _remarks(result: HeadWeights | HeadView, query: int, ranked: list[int]) -> l
     special = special_words(head_of(result).special_mass_of(pieces), "the weight of this query")
     told = (special, " · ".join(view_words(result)))
     return [Text(line, style=DIM) for line in (" · ".join(remarks), *told) if line]
+
+
+def _rank(result: HeadWeights | HeadView, ranked: list[int], key: int) -> str:
+    """`3 watching is rank 10 of 11 keys`."""
+    name = f"{result.key_tokens.positions[key]} {settled(result.key_tokens.names[key])}"
+    if key not in ranked:
+        return f"{name} is masked"
+    return f"{name} is rank {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.head.layout import MOST_NAMED, side, sparse, tick_step, token_labels
 from attnscope.render.head.plot import WEIGHTS, background, weight_norm
@@ -116,6 +117,7 @@ def _axes_of(row: Row, axes: Axes) -> None:
     places = np.arange(len(row.keys)) + 0.5
     axes.set_xticks(places, row.labels, size=row.size, parse_math=False)
     axes.tick_params(axis="x", length=0, pad=3, colors=INK)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(axis="y", labelsize=7, length=2, colors=INK)
     axes.grid(axis="y", color="#e8e8e8", linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
