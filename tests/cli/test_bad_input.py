@@ -47,7 +47,7 @@ def refused(result, exit_code: int, *parts: str) -> None:
         (["the dog saw the door", *HEAD, "--query", "the"], ["the@1, the@4"]),
         ([TEXT, "--query", "horse"], ["no token 'horse' in the input"]),
         ([TEXT, "--query", "it", "--key", "horse"], ["no token 'horse' in the input"]),
-        ([TEXT, "--show", "q"], ["need one head"]),
+        ([TEXT, "--show", "q"], ["--show needs one head"]),
         ([TEXT, *HEAD, "--device", "tpu"], ["unknown device 'tpu'"]),
         ([TEXT, *HEAD, "--device", "cuda:9"], ["no device cuda:9"]),
         ([TEXT, *HEAD, "--dtype", "int4"], ["unknown dtype 'int4'"]),
