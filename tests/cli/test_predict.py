@@ -72,7 +72,7 @@ def test_a_second_text_that_is_not_judged_is_said_to_be_only_read(attnscope, tmp
         (("the [MASK]", "--top", "0"), "greater than or equal to 1"),
         (("the [MASK]", "--target", "we"), "no encoder-decoder"),
         ((" ",), "the text is empty"),
-        (("the [MASK]", "-o", "p.png"), "cannot write 'p.png'"),
+        (("the [MASK]", "-o", "p.gif"), "cannot write 'p.gif'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(attnscope, arguments, message) -> None:
