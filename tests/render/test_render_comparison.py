@@ -228,12 +228,32 @@ def test_two_layers_have_two_panels_only() -> None:
 def test_of_a_long_text_the_strongest_keys_and_the_word_are_drawn_with_their_positions() -> None:
     result = made.texts(LONG, places=(71, 2))
     figure, (first, _, _) = panels(result)
-    assert MOST_KEYS <= len(first.patches) <= MOST_KEYS + 1
+    weights = result.a.weights
     labels = [label.get_text() for label in first.get_yticklabels()]
     assert "bank" in labels
-    drawn = sorted(bar.get_width() for bar in first.patches)
-    assert drawn[-MOST_KEYS:] == pytest.approx(np.sort(result.a.weights)[-MOST_KEYS:])
-    assert f"the {MOST_KEYS} strongest keys" in "\n".join(text.get_text() for text in figure.texts)
+    drawn = sorted((bar.get_width() for bar in first.patches), reverse=True)
+    matter = np.sort(weights[weights >= 0.05 * weights.max()])[::-1]
+    assert len(drawn) <= min(len(matter), MOST_KEYS) + 1
+    assert drawn[: len(matter)] == pytest.approx(matter[:MOST_KEYS])
+    assert labels[-1] == f"{len(weights) - len(drawn)} others"
+    together = next(text.get_text() for text in first.texts if "together" in text.get_text())
+    assert together.strip() == f"{1 - sum(drawn):.3f}"[1:] + " together"
+    assert f"at most {MOST_KEYS}" in "\n".join(text.get_text() for text in figure.texts)
+
+
+def test_of_keys_that_hardly_count_none_has_an_empty_bar_of_its_own() -> None:
+    result = made.texts(LONG, places=(71, 2))
+    weights = np.full(len(LONG), 0.001)
+    weights[[3, 40]] = 0.6, 1 - 0.6 - 0.001 * (len(LONG) - 2)
+    rows = np.tile(weights, (len(LONG), 1))
+    side = replace(
+        result.a, head=replace(result.a.head, weights=rows, allowed=np.ones_like(rows, dtype=bool))
+    )
+    _, (first, second, _) = panels(replace(result, a=side))
+    labels = [label.get_text() for label in first.get_yticklabels()]
+    assert len(labels) == 4  # two that matter, the word itself, and the others
+    assert labels[-1] == f"{len(LONG) - 3} others"
+    assert len(second.patches) == len(made.texts().b.weights)  # a short text has a bar for every key
 
 
 def boxes(figure: Figure) -> list[tuple[str, Bbox]]:

@@ -38,7 +38,7 @@ def _comparison_words(result: Comparison) -> Words:
     if any((~side.allowed).any() for side in result.sides):
         told.insert(0, "grey: masked")
     if leaves_out(result):
-        told.insert(0, f"of longer texts the {MOST_KEYS} strongest keys, in the order of the text")
+        told.insert(0, f"of longer texts the keys that matter, at most {MOST_KEYS}, in the order of the text")
     verdicts = [f"{GLYPHS[verdict]} {counted}" for verdict, counted in words.verdict_counts(result)]
     heads = [
         f"{letter} {side.head.name} {proof_words(side.head.certificate)}"
