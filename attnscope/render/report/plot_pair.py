@@ -1,5 +1,6 @@
 """Scores and weights of one head side by side, with one set of row labels and one query outlined in both."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.map.layout import INKS
+from attnscope.vocabulary import Scaling
 
 _LEAST_SIZE = 4.5  # points of a label
 _WORD = 0.2  # inches for the word of an axis
@@ -121,14 +123,25 @@ def _row_labels(axes: Axes, laid: Cells, query: int) -> None:
     chosen.set(color=INKS["query"], weight="bold")
 
 
+def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
+    """What is marked on a colour bar, and how it is written."""
+    if shown.show == "weights" and shown.scale.kind is Scaling.LOG:
+        first, *decades, last = shown.scale.ticks
+        middle = math.sqrt(first[0] * last[0])
+        return [first, *sorted(decades, key=lambda each: abs(math.log(each[0] / middle)))[:1], last]
+    low, high = (end or 0.0 for end in drawn.get_clim())
+    decimals = 1 if high >= 1 else 2
+    places = np.linspace(low, high, 3).tolist()
+    return [(place, f"{place:.{decimals}f}".replace("-0.0", "0.0")) for place in places]
+
+
 def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:
-    """A flat one, with its ends and its middle as numbers."""
+    """A flat one, with its ends and its middle as numbers, on a logarithmic scale a decade near it."""
     made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
     made.outline.set_visible(False)  # type: ignore[operator]
-    low, high = drawn.get_clim()
-    made.set_ticks(np.linspace(low or 0.0, high or 0.0, 3).tolist())
-    decimals = 1 if shown.show == "weights" or shown.extent >= 1 else 2
-    made.set_ticklabels([f"{value:.{decimals}f}".replace("-0.0", "0.0") for value in made.get_ticks()])
+    places, texts = zip(*_marks(drawn, shown), strict=True)
+    made.set_ticks(places, labels=texts)
+    made.minorticks_off()
     bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
     ends = bar.get_xticklabels()
     ends[0].set_horizontalalignment("left")
