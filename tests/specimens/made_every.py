@@ -8,6 +8,7 @@ import made_media
 import made_outlines
 import made_reports
 import made_results as made
+import made_senses
 
 from attnscope.analysis.views.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
@@ -37,6 +38,7 @@ def every() -> dict[str, Result]:
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
+        made_senses.senses(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

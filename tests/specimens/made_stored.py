@@ -9,6 +9,7 @@ import made_media
 import made_outlines
 import made_reports
 import made_results as made
+import made_senses
 import numpy as np
 
 from attnscope.analysis.points import points_of
@@ -32,7 +33,7 @@ from attnscope.results import (
 )
 from attnscope.results.worked import Given, Scoring, Worked
 from attnscope.tokens import Token, Tokens
-from attnscope.worked import example, look_up, scale_study, work_out
+from attnscope.worked import example, look_up, mistaken, scale_study, work_out
 
 HALF = "half \ud83d of one \\ud83d"
 
@@ -200,7 +201,10 @@ MADE: dict[str, Callable[[], Result]] = {
     "comparison by words": made_comparison.by_words,
     "comparison with hidden tokens": lambda: made_comparison.by_words(Special.HIDE),
     "comparison of models of two spaces": lambda: made_comparison.models(one_space=False),
+    "senses": made_senses.senses,
+    "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),
+    "worked example with a mistake": lambda: mistaken(example("tensors"), "no-transpose"),
     "worked example with projections": projected,
     "worked example with a mask": causal_numbers,
     "worked dictionary": lambda: look_up({"apple": 9.0, "chair": 3.0}, ["chair"]),

@@ -21,6 +21,7 @@ from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.senses.figure import draw_senses
 from attnscope.results import (
     Comparison,
     HeadView,
@@ -30,6 +31,7 @@ from attnscope.results import (
     PictureHeads,
     Projection,
     Result,
+    Senses,
     SoundAttention,
     SoundHeads,
 )
@@ -93,6 +95,10 @@ def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
     draw_layers(result, ax)
 
 
+def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
+    draw_senses(result, ax)
+
+
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
     """The main measure; links where a cell is as wide as on a page of its own."""
     across = ax.get_window_extent().width / ax.figure.dpi
@@ -124,6 +130,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Overview: _overview,
     Projection: _map,
     Comparison: _comparison,
+    Senses: _senses,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,

@@ -10,6 +10,7 @@ from attnscope.render.kit.header import model_words, where_words
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.media.words import medium_words
+from attnscope.render.senses import words as senses
 from attnscope.results import (
     Comparison,
     HeadTerms,
@@ -25,6 +26,7 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
+    Senses,
     SoundAttention,
     SoundHeads,
     Verification,
@@ -92,6 +94,10 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
+def _senses(result: Senses) -> list[str]:
+    return [fit(senses.subject(result), _MOST_NAME), _model(result.provenance)]
+
+
 def _verification(result: Verification) -> list[str]:
     heads = counted(sum(len(each.certificates) for each in result.layers), "head")
     return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
@@ -135,6 +141,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
+    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _over_medium,

@@ -32,7 +32,7 @@ def senses_figure(result: Senses) -> Figure:
         frames.append(Frame(_CURVES, max(frames[0].height, 1.6), left=0.8, top=0.55, bottom=0.4))
         figure, panels = sheet(frames, _words(result))
         _draw_matrix(result, order.tolist(), panels[0])
-        _draw_layers(result, panels[1])
+        draw_senses(result, panels[1])
     return figure
 
 
@@ -83,8 +83,8 @@ def _draw_matrix(result: Senses, order: list[int], axes: Axes) -> None:
             axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=_LABEL, color=colour)
 
 
-def _draw_layers(result: Senses, axes: Axes) -> None:
-    """Of groups the means within and between, and what chance would add to the latter; else all pairs."""
+def draw_senses(result: Senses, axes: Axes) -> None:
+    """Layer by layer: of groups the means within and between, and the gap beside chance; else all pairs."""
     found = result.separation
     if found is None:
         upper = np.triu_indices(len(result.usages), 1)
