@@ -150,7 +150,8 @@ Texts = Annotated[
         "--texts",
         metavar="FILE",
         help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
-        "other, JSON in lines, files numbered by line (x-001.png).",
+        "other, JSON in lines, files numbered by line (x-001.png). A line that cannot be read is told, the "
+        "others go on, and the exit code is the highest of any line.",
     ),
 ]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]

@@ -133,4 +133,14 @@ def head_frame(shown: Panel, laid: Grid | None = None) -> Frame:
     """The size of the axes for `shown` and the room that its labels need."""
     laid = laid or grid(shown)
     rows, columns = shown.values.shape
-    return Frame(laid.wide * columns, laid.high * rows, left=laid.left + 0.4, top=laid.above + 0.32)
+    left, top = laid.left + 0.4, laid.above + 0.32
+    return Frame(laid.wide * columns, laid.high * rows, left=left, top=top, share=_share(laid))
+
+
+def _share(laid: Grid) -> float:
+    """How much of their size the cells can do with before labels touch; whole dots stay what they are."""
+    if laid.marked:
+        return 1.0
+    letters = line_height(laid.size)
+    widest = max((text_width(label, laid.size) for label in laid.columns), default=0.0) + 0.06
+    return min(1.0, max(letters / laid.high, (letters if laid.rotated else widest) / laid.wide))

@@ -18,6 +18,7 @@ from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.vocabulary import Scaling
 
+_LEAST_NUMBER = 4.5  # points, on axes that are smaller than they should be
 _WORD_SIZE = 9.0
 _MOST_OUTLINED = 4000
 WEIGHTS, SIGNED = "Blues", "RdBu"  # colour maps
@@ -119,10 +120,13 @@ def _ticks(axes: Axes, laid: Grid) -> None:
 
 
 def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
-    """The number of each cell in black or white, whichever is easier to read on its colour."""
+    """The number of each cell in black or white, whichever is easier to read on its colour, if it fits."""
     texts = cell_texts(shown, 2 if shown.extent < 10 else 1)
     widest = max((text_width(text, 1.0) for row in texts for text in row), default=1.0) or 1.0
-    size = min(0.82 * laid.wide / widest, 7.5)
+    across = axes.get_window_extent().width / axes.get_figure(root=True).dpi / shown.values.shape[1]  # type: ignore[union-attr]
+    size = min(0.82 * min(laid.wide, across) / widest, 7.5)
+    if size < _LEAST_NUMBER and across < laid.wide:
+        return
     values = drawn_values(shown)
     for row, column in np.argwhere(shown.visible):
         colour = ink_on(mesh, values[row, column])

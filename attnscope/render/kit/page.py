@@ -21,7 +21,7 @@ from attnscope.render.look import DPI, Size, look_now
 
 INK, FAINT = "#222222", "#666666"
 _MARGIN, _GAP = 0.2, 0.12
-_BARE_MARGIN = 0.06
+_BARE_MARGIN = 0.1
 _LEAST_WIDTH = 5.4
 _STEP = 0.98  # from one size of the letters to the next smaller one
 EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
