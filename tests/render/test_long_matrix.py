@@ -141,9 +141,18 @@ def test_a_masked_pair_is_told_from_a_weight_of_0_in_colour_and_without() -> Non
     row = halves(coloured[20])[-50:]
     assert row[10][0] == colour_of("weight.0")
     assert [upper for upper, _ in row[41:]] == [None] * 9
-    margin = plain[40].index("w40") + 4
+    margin = len("weights ")
     assert plain[40][margin + 10] == "·"
     assert len(plain[40].rstrip()) == margin + 41
+
+
+def test_of_16_colours_that_for_0_is_the_background_and_so_masked_pairs_are_dots() -> None:
+    text = printed(matrix(causal(50), "weights", 80, ONE, 0), 80, "standard", "dark")
+    assert "dots: masked" in made.plain(text)
+    assert made.plain(text).splitlines()[3].endswith("·" * 48)
+    fine = made.plain(printed(matrix(causal(50), "weights", 80, ONE, 0), 80, "256", "dark"))
+    assert "blank: masked" in fine
+    assert "··" not in fine
 
 
 # ---- without colour

@@ -142,9 +142,9 @@ def test_a_number_gives_up_decimals_for_its_cell(value: float, cells: int, text:
 def test_the_range_is_told_for_the_keys_that_there_are() -> None:
     keys = len(made.DOOR)
     told = {name: range_words(scores, keys) for name, scores in several(*EVERY).scores.items()}
-    assert told["entropy"] == "0.00 looks at one key (dark), ln 13 = 2.56 at all alike (light)"
-    assert told["distance"] == "0.00 on the query itself (light), 12.00 from end to end (dark)"
-    assert told["first"] == "0.00 none (light), 1.00 all of it (dark)"
+    assert told["entropy"] == "0.00 looks at one key (strong), ln 13 = 2.56 at all alike (faint)"
+    assert told["distance"] == "0.00 on the query itself (faint), 12.00 from end to end (strong)"
+    assert told["first"] == "0.00 none (faint), 1.00 all of it (strong)"
 
 
 def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
@@ -243,7 +243,7 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
     expected = [[np.diag(w, -2).sum() / len(w) for w in row] for row in result.dense_weights]
     np.testing.assert_allclose(result.main.values, expected)
     grid = printed(overview(result, 80))
-    assert "own, weight two before: 0.00 none (light), 1.00 all of it (dark)" in grid
+    assert "own, weight two before: 0.00 none (faint), 1.00 all of it (strong)" in grid
     assert "head of each layer looking two back" in grid
     assert f"{expected[3][4]:.2f}" in next(line for line in grid.splitlines() if line.startswith("L3 "))
     assert "own by head" in words(overview_figure(result))

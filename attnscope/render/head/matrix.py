@@ -53,7 +53,7 @@ def matrix(
     parts = [_picture(shown, shades, width)]
     if rows:
         parts += [Text(), *_listed(result, shown, rows), strongest_keys(shown, shades, rows, width)]
-    return Group(*parts, *_captions(result, shown))
+    return Group(*parts, *_captions(result, shown, table=False))
 
 
 def _picture(shown: Panel, shades: Shading, width: int) -> RenderableType:
@@ -69,7 +69,7 @@ def _picture(shown: Panel, shades: Shading, width: int) -> RenderableType:
         plain_ends=shades.plain_ends,
         width=width,
         signed=shades.signed,
-        told=("blank: masked",) if shown.masked else (),
+        blank="masked" if shown.masked else "",
     )
 
 
@@ -105,11 +105,13 @@ def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -
     return line(head, *((right(text, width), style) if text else " " * width for text, style, width in cells))
 
 
-def _captions(result: HeadWeights | HeadView, shown: Panel, shades: str = "") -> list[Text]:
+def _captions(
+    result: HeadWeights | HeadView, shown: Panel, shades: str = "", table: bool = True
+) -> list[Text]:
     """What a reader has to know about the numbers above; `shades` of how strong they are coloured."""
     weights = shown.show == "weights"
     told = [sums_words(result)] if weights else _formula(head_of(result), shown)
-    if shown.column_tokens is not None and shown.masked:
+    if table and shown.column_tokens is not None and shown.masked:
         told.insert(1, "blank: masked")
     told += [shades] if shades else []
     further = [special_words(head_of(result).special_mass), " · ".join(view_words(result))] if weights else []

@@ -81,7 +81,6 @@ def _picture(
 ) -> Raster:
     rows, columns = weights.shape
     told = [] if cell is None else [f"the query's own patch is r{cell[0]}c{cell[1]}"]
-    told += ["blank: not read"] if np.isnan(weights).any() else []
     shares, ends = weights / largest, ("0", f"{_bound(largest)}, the largest weight")
     return Raster(
         shares=shares,
@@ -92,6 +91,7 @@ def _picture(
         ends=ends,
         plain_ends=ends,
         width=width,
+        blank="not read" if np.isnan(weights).any() else "",
         told=tuple(told),
     )
 

@@ -57,8 +57,12 @@ def heading_words(result: Overview) -> str:
 
 
 def range_words(scores: HeadScores, keys: int) -> str:
-    """The ends of the range in this grid, what they mean, and how they are shaded."""
-    told, (low, high), (first, last) = scores.description, scores.limits, ends(scores)
+    """The ends of the range in this grid, what they mean, and how they are coloured.
+
+    A terminal may be dark, where more is brighter: so its colours are strong or faint.
+    """
+    told, (low, high) = scores.description, scores.limits
+    first, last = ("strong", "faint") if told.strong == "low" else ("faint", "strong")
     formula = told.most.replace("keys", str(keys))
     most = f"{formula} = {high:.2f}" if any(map(str.isalpha, formula)) else f"{high:.2f}"
     return f"{low:.2f} {told.low} ({first}), {most} {told.high} ({last})"

@@ -23,6 +23,7 @@ from attnscope.render.kit.palette import diverging, sequential
 
 SHADES, ASCII_SHADES = "·░▒▓█", ".:-=+*#%@"
 _MOST_LINES, _FEW_ROWS = 60, 30
+_GAP = "·"
 _TICK = 10  # cells from one name above the columns to the next
 _RAMP = 16  # cells of the ramp in the legend
 _MOST_LABEL, _LEAST_LABEL = 24, 5
@@ -94,7 +95,7 @@ class Raster:
     """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
 
     `plain` are the same from 0 to 1, for characters. `ends` are what the least and the largest share stand
-    for, `told` what follows them under the picture.
+    for, `blank` what a NaN is, empty where there is none; `told` follows them under the picture.
     """
 
     shares: Shares
@@ -106,16 +107,19 @@ class Raster:
     plain_ends: tuple[str, str]
     width: int
     signed: bool = False
+    blank: str = ""
     told: tuple[str, ...] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         ink = _ink(console, options, self.signed)
         halves = isinstance(ink, _Blocks) and ink.halves
-        least = self.rows.digits + 1 + (_LEAST_LABEL if any(self.rows.names) else 0)
+        above = max(cell_len(self.title), cell_len(self.rows.noun) + 2)
+        least = max(self.rows.digits + (_LEAST_LABEL if any(self.rows.names) else 0), above) + 1
         laid = plan(len(self.rows.names), len(self.columns.names), self.width - least, halves)
         cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid)
         heads = self._heads(laid)
-        margin = min(max(map(cell_len, heads)), _MOST_LABEL, self.width - laid.cells * cells.shape[1] - 1) + 1
+        most = min(_MOST_LABEL, self.width - laid.cells * cells.shape[1] - 1)
+        margin = min(max(above, *map(cell_len, heads)), most) + 1
         yield from self._headings(laid, margin, cells.shape[1])
         step = 2 if laid.halved else 1
         cells = np.pad(cells, ((0, len(cells) % step), (0, 0)), constant_values=np.nan)
@@ -148,7 +152,8 @@ class Raster:
         sides = ((laid.rows, self.rows.noun), (laid.columns, self.columns.noun))
         many = [f"{count} {_plural(noun)}" for count, noun in sides if count > 1]
         pooled_words = (f"each cell the largest of {' x '.join(many)}",) if many else ()
-        return text.append("".join(f" · {each}" for each in (*self.told, *pooled_words)), DIM)
+        blank = (f"{'dots' if ink.gap.strip() else 'blank'}: {self.blank}",) if self.blank else ()
+        return text.append("".join(f" · {each}" for each in (*blank, *self.told, *pooled_words)), DIM)
 
 
 def _plural(noun: str) -> str:
@@ -161,25 +166,33 @@ def _ink(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | 
         name = diverging if signed else sequential
         shares = np.linspace(-1.0 if signed else 0.0, 1.0, _RAMP)
         if console.get_style(name(0.0, 1.0), default=Style.null()).bgcolor is not None:
-            return _Blocks(console, signed, [float(each) for each in shares], not options.ascii_only)
+            few = console.color_system not in ("truecolor", "256")
+            gap = _GAP if few and not options.ascii_only else " "
+            return _Blocks(console, signed, [float(each) for each in shares], not options.ascii_only, gap)
     return _Shades(ASCII_SHADES if options.ascii_only else SHADES)
 
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Cells as colours of the console; `halves` where it has characters for half a cell."""
+    """Cells as colours of the console; `halves` where it has characters for half a cell.
+
+    `gap` is drawn where there is nothing: of 16 colours that for 0 is the background.
+    """
 
     console: Console
     signed: bool
     shares: list[float]
     halves: bool
+    gap: str
 
     def drawn(self, rows: Shares, cells: int) -> Text:
         """One row in full cells, or two in half cells."""
         text = Text(no_wrap=True, overflow="crop")
         for upper, lower in zip(rows[0].tolist(), rows[-1].tolist(), strict=True):
             above, below = self._colour(upper), self._colour(lower)
-            if above == below:
+            if above is None and below is None:
+                text.append(self.gap * cells, DIM)
+            elif above == below:
                 text.append(" " * cells, Style(bgcolor=above))
             elif above is None:
                 text.append("▄" * cells, Style(color=below))
@@ -200,6 +213,7 @@ class _Shades:
     """Cells as characters, the least first; a blank for nothing."""
 
     characters: str
+    gap: str = " "
 
     def drawn(self, rows: Shares, cells: int) -> Text:
         drawn = "".join(self._shade(share) * cells for share in rows[0].tolist())
