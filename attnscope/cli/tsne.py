@@ -66,7 +66,7 @@ def tsne(
         shown = look_at(head, looking) or head
         queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
         focus = Focus(queries=tuple(queries), key=None if key is None else shown.key_tokens.position(key))
-        place = own_place("tsne", head, (looking, settings, focus), read.media)
+        place = own_place("tsne", head, (looking, settings, queries, focus.key), read.media)
         result = map_head(head, settings, output, looking)
         return Answer(result, focus, each=lambda: [result], place=place)
 
