@@ -183,6 +183,7 @@ class ScaleStudy(Presented):
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
     `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
+    `additive` has the same three of additive scores of the same vectors; an old file has none.
     """
 
     dims: tuple[int, ...]
@@ -194,6 +195,7 @@ class ScaleStudy(Presented):
     gradient: Float[np.ndarray, "2 size"]
     checks: tuple[Check, ...]
     warnings: tuple[str, ...] = ()
+    additive: Float[np.ndarray, "3 size"] | None = None
 
     @property
     def verdict(self) -> Verdict | None:

@@ -20,15 +20,15 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
 
     The score of such a pair has the standard deviation sqrt(d) (Vaswani et al. 2017, footnote 4).
     """
-    measured = np.zeros((3, 2, len(dims)))
+    measured = np.zeros((3, 3, len(dims)))
     worst = 0.0
     for column, dim in enumerate(dims):
         generator = torch.Generator().manual_seed(seed + dim)
         q = torch.randn(QUERIES, dim, generator=generator, dtype=torch.float64)
         k = torch.randn(QUERIES, KEYS, dim, generator=generator, dtype=torch.float64)
         scores = torch.einsum("qd,qkd->qk", q, k)
-        for row, scale in enumerate((1.0, 1 / math.sqrt(dim))):
-            logits = scores * scale
+        ways = (scores, scores / math.sqrt(dim), additive_logits(q, k, seed + dim))
+        for row, logits in enumerate(ways):
             weights = softmax(logits[None])[0]
             slopes = softmax_jacobian(weights)
             worst = max(worst, float((slopes - _by_autograd(logits)).abs().max()))
@@ -38,7 +38,32 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
     what = "the softmax gradient, diag(p) - p pᵀ, against torch's automatic differentiation"
     check = Check(what, worst, 8 * float(np.finfo(np.float64).eps))
     spread, entropy, gradient = measured
-    return ScaleStudy(dims, KEYS, QUERIES, seed, spread, entropy, gradient, (check,))
+    whole = (spread[:2], entropy[:2], gradient[:2])
+    return ScaleStudy(dims, KEYS, QUERIES, seed, *whole, (check,), additive=measured[:, 2])
+
+
+Projection = Float[Tensor, "dim hidden"]
+
+
+def additive_weights(
+    dim: int, generator: torch.Generator
+) -> tuple[Projection, Projection, Float[Tensor, " hidden"]]:
+    """Aq, Ak and a of additive scoring, d_a = d, every entry from N(0, 1/d) as layers usually start."""
+    wq, wk = (torch.randn(dim, dim, generator=generator, dtype=torch.float64) for _ in range(2))
+    vector = torch.randn(dim, generator=generator, dtype=torch.float64)
+    root = math.sqrt(dim)
+    return wq / root, wk / root, vector / root
+
+
+def additive_logits(
+    q: Float[Tensor, "query dim"], k: Float[Tensor, "query key dim"], seed: int
+) -> Float[Tensor, "query key"]:
+    """a . tanh(q Aq + k Ak) (Bahdanau et al. 2015): no term is larger than its own a, however long q and k.
+
+    Vaswani et al. (2017, section 3.2.1) compare it with dot products that grow with d.
+    """
+    wq, wk, vector = additive_weights(q.shape[1], torch.Generator().manual_seed(seed))
+    return torch.tanh((q @ wq)[:, None] + k @ wk) @ vector
 
 
 def softmax_jacobian(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:

@@ -55,6 +55,26 @@ def test_without_the_scale_the_softmax_loses_its_entropy_and_its_gradient(study)
     assert study.entropy.max() < math.log(study.keys)
 
 
+def test_additive_scores_keep_their_spread_and_their_gradient_where_dot_products_do_not(study) -> None:
+    spread, entropy, gradient = study.additive
+    assert spread.max() < 1.1  # of a unit vector and a tanh no score is larger than its own length
+    assert spread[-1] == pytest.approx(spread[-3], rel=0.15)
+    assert study.spread[0, -1] > 20 * spread[-1]
+    assert entropy[-1] > 0.8 * math.log(study.keys)
+    assert gradient[-1] > study.gradient[0, -1]
+
+
+def test_additive_scores_of_the_study_are_those_of_a_loop() -> None:
+    generator = torch.Generator().manual_seed(3)
+    q, k = torch.randn(2, 4, generator=generator).double(), torch.randn(2, 3, 4, generator=generator).double()
+    wq, wk, a = scale.additive_weights(4, torch.Generator().manual_seed(7))
+    found = scale.additive_logits(q, k, 7)
+    for i in range(2):
+        for j in range(3):
+            hidden = [math.tanh(float(q[i] @ wq[:, h] + k[i, j] @ wk[:, h])) for h in range(4)]
+            assert float(found[i, j]) == pytest.approx(sum(float(a[h]) * hidden[h] for h in range(4)))
+
+
 def test_the_jacobian_is_what_differences_of_softmaxes_say() -> None:
     logits, step = torch.tensor([[0.3, -1.2, 0.8, 2.0]], dtype=torch.float64), 1e-6
     found = softmax_jacobian(torch.softmax(logits, -1))[0]

@@ -49,6 +49,13 @@ def _(result: Worked) -> Iterator[Row]:
 @rows.register
 def _(result: ScaleStudy) -> Iterator[Row]:
     measured = list(product(MEASURES, enumerate(("unscaled", "scaled"))))
-    yield "d", *(f"{measure}_{scale}" for measure, (_, scale) in measured)
+    own = MEASURES if result.additive is not None else ()
+    yield (
+        "d",
+        *(f"{measure}_{scale}" for measure, (_, scale) in measured),
+        *(f"{each}_additive" for each in own),
+    )
     for column, dim in enumerate(result.dims):
-        yield dim, *(exact(getattr(result, measure)[row, column]) for measure, (row, _) in measured)
+        additive = () if result.additive is None else result.additive[:, column].tolist()
+        dots = (exact(getattr(result, measure)[row, column]) for measure, (row, _) in measured)
+        yield dim, *dots, *map(exact, additive)

@@ -32,6 +32,7 @@ MEASURES = ("spread", "entropy", "gradient")
 _VALUES = Float[np.ndarray, "row column"]
 _ALLOWED = Bool[np.ndarray, "row column"]
 _BY_SCALE = Float[np.ndarray, "2 size"]
+_OF_ADDITIVE = Float[np.ndarray, "3 size"]
 _WORDS = ("query", "key", "dimension", "")
 
 
@@ -100,7 +101,8 @@ def _study(result: ScaleStudy) -> dict[str, Value]:
 
 def _by_scale(result: ScaleStudy, key: str) -> dict[str, Value]:
     unscaled, scaled = getattr(result, key)
-    return {"unscaled": unscaled, "scaled": scaled}
+    told = {"unscaled": unscaled, "scaled": scaled}
+    return told if result.additive is None else told | {"additive": result.additive[MEASURES.index(key)]}
 
 
 def _check(check: Check) -> dict[str, Value]:
@@ -119,7 +121,8 @@ def _(result: Worked) -> Arrays:
 
 @arrays_of.register
 def _(result: ScaleStudy) -> Arrays:
-    return {"dims": np.array(result.dims)} | {key: getattr(result, key) for key in MEASURES}
+    found = {"dims": np.array(result.dims)} | {key: getattr(result, key) for key in MEASURES}
+    return found if result.additive is None else found | {"additive": result.additive}
 
 
 @reads("attnscope.worked/1")
@@ -187,7 +190,18 @@ def read_study(record: Record) -> ScaleStudy:
     dims = record.get("dims", tuple[int, ...])
     record.sizes["size"] = len(dims)
     values: dict[str, Any] = {key: _read_by_scale(record, key) for key in MEASURES}
+    values["additive"] = _read_additive(record)
     return made(ScaleStudy, record, dims=dims, checks=record.get("checks", tuple[Check, ...]), **values)
+
+
+def _read_additive(record: Record) -> Float[np.ndarray, "3 size"] | None:
+    """The measures of additive scores; None in a file of before these were studied."""
+    if record.arrays is not None:
+        return np.asarray(record.array("additive", _OF_ADDITIVE)) if record.has("additive") else None
+    parts = [Record(record.part(key).told, sizes=record.sizes) for key in MEASURES]
+    if not all(part.has("additive") for part in parts):
+        return None
+    return np.array([part.array("additive", Float[np.ndarray, " size"]) for part in parts])
 
 
 def _read_by_scale(record: Record, key: str) -> Float[np.ndarray, "2 size"]:
