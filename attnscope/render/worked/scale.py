@@ -42,9 +42,9 @@ def _of_additive(result: ScaleStudy) -> str:
     assert result.additive is not None, "said only where they were studied"
     spread = result.additive[0]
     return (
-        f"additive, a·tanh(q Aq + k Ak) (Bahdanau et al. 2015), entries of Aq, Ak and a from N(0, 1/d): tanh keeps "
-        f"every term within its own a, so that the spread stays near {spread[-1]:.2f} as d grows, without any "
-        "scale; dot products need one (Vaswani et al. 2017, section 3.2.1)"
+        "additive, a·tanh(q Aq + k Ak) (Bahdanau et al. 2015), entries of Aq, Ak and a from N(0, 1/d): tanh "
+        f"keeps every term within its own a, so that the spread is {spread[-1]:.2f} at d = {result.dims[-1]} "
+        "without any scale; dot products need one (Vaswani et al. 2017, section 3.2.1)"
     )
 
 
