@@ -14,7 +14,7 @@ from attnscope.tokens import printable
 from attnscope.vocabulary import Scaling
 
 SEEN = 0.2  # a shade that is told from white at a glance
-_MOST_SEEN, _LEAST_AREA = 1 / 2, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
+_MOST_SEEN, _LEAST_AREA = 1 / 3, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
 _DECADES = 5  # that a logarithmic scale has at most
 _APART = 0.08  # of a colour bar, between two of its numbers at least
 _FAINTEST = 0.01  # quantile of the weights at which it begins
@@ -90,7 +90,7 @@ def scale_of(
 ) -> Scale:
     """The scale that is asked for; of AUTO the first of 1, max and log on which the weights can be seen.
 
-    They can where at least half of all weight, and of all visible pairs one in 64, is visibly tinted. So a
+    They can where at least a third of all weight, and of all visible pairs one in 64, is visibly tinted. So a
     short text is on the scale that compares with other heads, and no text is ever a white page.
     """
     shown = np.where(visible & np.isfinite(weights), weights, 0.0)
