@@ -171,7 +171,7 @@ class Tokens:
         )
 
     def named(self, position: int) -> str:
-        """What a reader is told: `5 door`, its position and its name. `door@5` is what names it to a command."""
+        """What a reader is told: `5 door`, position and name. `door@5` is what names it to a command."""
         return f"{self.positions[position]} {self.names[position]}"
 
     def only(self, kept: Sequence[int]) -> "Tokens":

@@ -38,6 +38,7 @@ class Output:
 
         _check_folder()
         self.quiet, self.verbose = quiet, verbose
+        self._written: list[Path] = []
         self.screen = Console(emoji=False, markup=False, highlight=False)
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
@@ -91,6 +92,7 @@ class Output:
             from attnscope.render.screen import screen
 
             self.show(*screen(result, self.width, focus))
+        self._tell_written()
         finish(result.verdict)
 
     def file(self, result: "Result", target: Path, delivery: "Delivery", focus: "Focus") -> None:
@@ -98,7 +100,15 @@ class Output:
         os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
         from attnscope.render.saving import save
 
-        save(result, target, focus, delivery.look, self.notice)
+        self._written += save(result, target, focus, delivery.look, self.notice)
+
+    def _tell_written(self) -> None:
+        """Where the files are: last, where it is looked for."""
+        sys.stdout.flush()
+        for place in self._written:
+            if not self.quiet:
+                self._narration.print(f"wrote {printable(str(place))}")
+        self._written.clear()
 
     def show(self, *parts: "RenderableType") -> None:
         from attnscope.render.kit.command import Command

@@ -143,16 +143,18 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
 
 def save(
     result: Result, target: Path, focus: Focus = WHOLE, look: Look = USUAL, notice: Notice = silent
-) -> None:
-    """`result` at `target`, as its suffix says; a report at `x-{panel}.png` with a file for each panel."""
+) -> list[Path]:
+    """`result` at `target`, as its suffix says; a report at `x-{panel}.png` with a file for each panel.
+
+    Returns the files that there are now.
+    """
     if PANEL in target.name:
-        _save_panels(result, target, look, notice)
-    else:
-        write(target, content(result, target.suffix.lower(), focus, look, notice))
-        notice(f"wrote {target}")
+        return list(_save_panels(result, target, look, notice))
+    write(target, content(result, target.suffix.lower(), focus, look, notice))
+    return [target]
 
 
-def _save_panels(result: Result, target: Path, look: Look, notice: Notice) -> None:
+def _save_panels(result: Result, target: Path, look: Look, notice: Notice) -> Iterator[Path]:
     from attnscope.render import figure
     from attnscope.results import Report
 
@@ -162,4 +164,4 @@ def _save_panels(result: Result, target: Path, look: Look, notice: Notice) -> No
     for name, drawn in figure.panels(result, look).items():
         place = target.with_name(target.name.replace(PANEL, name))
         write(place, _picture(result, [drawn], suffix, look, notice))
-        notice(f"wrote {place}")
+        yield place

@@ -151,7 +151,8 @@ class Comparison(Presented):
     `layers[i]` holds the layer of side a and the layer of side b behind entry `i` of every layer axis.
     `similarities` are empty where the vectors do not live in one space, `divergence` is None where the
     rows are not over the same tokens. `chosen` says that the heads shown in full were not asked for but
-    are those that differ most: by their outputs, or where there are no cosines by their rows.
+    are those that differ most: by their outputs, or where there are no cosines by their rows. `passed_over`
+    heads were not chosen from since they leave most of the word's weight on special tokens on one side.
     """
 
     between: Between
@@ -162,6 +163,7 @@ class Comparison(Presented):
     similarities: tuple[Similarity, ...]
     divergence: Divergence | None
     chosen: bool
+    passed_over: int = 0
 
     @property
     def sides(self) -> tuple[Side, Side]:

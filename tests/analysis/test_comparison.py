@@ -456,3 +456,56 @@ def test_where_every_key_is_special_nothing_is_left() -> None:
     for look in (Look(False, Special.HIDE), Look(False, Special.RENORMALISE)):
         with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
             compare_layers(empty, 4, (0, 2), heads=[1], look=look)
+
+
+# heads that look at special tokens
+
+
+def with_special(captured: Capture, keys: tuple[int, ...]) -> Capture:
+    """The same reading, of which the tokens at `keys` are special."""
+
+    def marked(tokens: Tokens) -> Tokens:
+        items = (replace(each, special=i in keys) for i, each in enumerate(tokens.items))
+        return replace(tokens, items=tuple(items))
+
+    calls = tuple(
+        replace(call, query_tokens=(tokens := marked(call.query_tokens)), key_tokens=tokens)
+        for call in captured.calls
+    )
+    return replace(captured, calls=calls)
+
+
+def slow_shares(family: str, inputs: dict[str, Tensor], place: int, keys: tuple[int, ...]) -> np.ndarray:
+    weights = eager_weights(sharp(family), inputs)
+    return np.array(
+        [
+            [sum(float(weights[i][0, j, place, key]) for key in keys) for j in range(HEADS)]
+            for i in range(LAYERS)
+        ]
+    )
+
+
+def test_the_head_that_is_shown_is_chosen_among_those_that_look_at_the_text() -> None:
+    keys = (0, 5)
+    model = sharp("bert")
+    a, b = (with_special(record(model, inputs), keys) for inputs in (A, B))
+    found = compare_texts(a, b, PLACES, **EVERY)
+    sides = zip((A, B), PLACES, strict=True)
+    over = np.logical_or(*(slow_shares("bert", inputs, place, keys) > 0.5 for inputs, place in sides))
+    assert 0 < over.sum() < over.size
+    assert found.passed_over == over.sum()
+    assert not over[found.shown]
+    outputs = found.similarity("output").heads
+    assert outputs[found.shown] == outputs[~over].min()
+
+    every = compare_texts(a, b, PLACES, **EVERY, look=Look(all_heads=True))
+    assert every.passed_over == 0
+    assert every.similarity("output").heads[every.shown] == outputs.min()
+
+
+def test_where_every_head_looks_at_special_tokens_none_is_passed_over() -> None:
+    model = sharp("bert")
+    a, b = (with_special(record(model, inputs), tuple(range(9))) for inputs in (A, B))
+    found = compare_texts(a, b, PLACES, **EVERY)
+    assert found.passed_over == 0
+    assert found.similarity("output").heads[found.shown] == found.similarity("output").heads.min()

@@ -277,6 +277,7 @@ def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
 def test_a_word_that_is_not_there_lists_the_words(attnscope) -> None:
     refused = attnscope(*CUT[:3], "--word", "elephant", "-m", "demo", "--words")
     assert refused.exit_code == 2
-    assert "no token 'elephant' in the input: tokens are 0 [CLS], 1 The, 2 detective, 11 was" in refused.stderr
+    known = "tokens are 0 [CLS], 1 The, 2 detective, 11 was"
+    assert f"no token 'elephant' in the input: {known}" in refused.stderr
     hidden = attnscope(*CUT[:3], "--word", "[CLS]", "-m", "demo", "--special", "hide")
     assert "no token '[CLS]' in the input: tokens are 1 The" in hidden.stderr

@@ -201,10 +201,11 @@ def test_every_picture_can_be_bare_and_of_any_size(result: Result) -> None:
 def test_a_report_has_a_file_for_each_panel(tmp_path: Path) -> None:
     result = reports.report(made.head(made.DOOR[:6]))
     heard: list[str] = []
-    saving.save(result, tmp_path / "r-{panel}.png", look=Look(dpi=50), notice=heard.append)
+    written = saving.save(result, tmp_path / "r-{panel}.png", look=Look(dpi=50), notice=heard.append)
     names = ["text", "scores", "weights", "map", "contributions", "numbers"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"r-{name}.png" for name in names)
-    assert heard == [f"wrote {tmp_path / f'r-{name}.png'}" for name in names]
+    assert written == [tmp_path / f"r-{name}.png" for name in names]
+    assert not heard
     assert list(panels(result, Look(bare=True))) == names[1:]
     with pytest.raises(InputError, match="only the picture of a report has panels"):
         saving.check_panels([Path("r-{panel}.csv")], "Report")

@@ -8,6 +8,7 @@ only rows over the same tokens, or the same words, are compared there.
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Bool
 
 from attnscope.analysis.comparison.distances import cosines, jensen_shannon, total_variation
 from attnscope.analysis.comparison.word import TOKENS, ComparedWord, Look, same_keys, word_in
@@ -24,9 +25,11 @@ from attnscope.results import (
     HeadAttention,
     Side,
     Similarity,
+    Special,
 )
 
 Pair = tuple[int, int]
+_MOST_SPECIAL = 0.5  # of the word's weight on either side
 
 
 def compare_texts(
@@ -110,7 +113,8 @@ def _compared(
     first, second = (side.call(layer) for side, layer in zip(sides, pairs[0], strict=True))
     divergence = _divergence(words) if same_keys(first, second, look) else None
     candidates = [i for i, (layer, _) in enumerate(pairs) if layer in layers]
-    i, j = _most_different(similarities, divergence, candidates)
+    passed = _passed_over(words, look)
+    i, j = _most_different(similarities, divergence, candidates, passed)
     a, b = (
         _side(
             recompute_head(captured, pairs[i][side], heads[j]),
@@ -121,7 +125,9 @@ def _compared(
         for side, captured in enumerate(sides)
     )
     chosen = len(candidates) * len(heads) > 1
-    return Comparison(between, a, b, tuple(pairs), tuple(heads), similarities, divergence, chosen)
+    over = passed[candidates]
+    left_out = int(over.sum()) if chosen and not over.all() else 0
+    return Comparison(between, a, b, tuple(pairs), tuple(heads), similarities, divergence, chosen, left_out)
 
 
 def _side(
@@ -134,10 +140,23 @@ def _side(
     return Side(head, look.pieces(head.query_tokens, position)[0], certificates, view)
 
 
+def _passed_over(words: Sequence[tuple[ComparedWord, ...]], look: Look) -> Bool[np.ndarray, "layer head"]:
+    """Heads that leave most of the word's weight on special tokens on one side: what differs is a sink."""
+    over = [np.logical_or.reduce([side.on_special > _MOST_SPECIAL for side in pair]) for pair in words]
+    shown = look.all_heads or look.special is Special.RENORMALISE
+    return np.array(over) & (not shown)
+
+
 def _most_different(
-    similarities: tuple[Similarity, ...], divergence: Divergence | None, candidates: Sequence[int]
+    similarities: tuple[Similarity, ...],
+    divergence: Divergence | None,
+    candidates: Sequence[int],
+    passed: Bool[np.ndarray, "layer head"],
 ) -> Pair:
-    """Where the outputs are least alike, or the rows furthest apart, in the `candidates` among the layers."""
+    """Where the outputs are least alike, or the rows furthest apart, in the `candidates` among the layers.
+
+    Heads that are `passed` over come last.
+    """
     if similarities:
         differing = -next(each.heads for each in similarities if each.vector == "output")
     elif divergence is not None:
@@ -145,6 +164,7 @@ def _most_different(
     else:
         return candidates[0], 0
     among = np.nan_to_num(differing[list(candidates)], nan=-np.inf)
+    among = np.where(passed[list(candidates)] & ~passed[list(candidates)].all(), -np.inf, among)
     row, column = np.unravel_index(among.argmax(), among.shape)
     return candidates[int(row)], int(column)
 

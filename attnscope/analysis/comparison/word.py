@@ -28,11 +28,13 @@ Vectors = Float[np.ndarray, "head dim"]
 class Look:
     """How words are looked at: by words instead of tokens, with special tokens or without.
 
-    What is only hidden still counts where rows are compared: a row with gaps is no distribution.
+    What is only hidden still counts where rows are compared: a row with gaps is no distribution. Unless
+    `all_heads`, a head that leaves most of the word's weight on special tokens is not the one to show.
     """
 
     words: bool = False
     special: Special = Special.SHOW
+    all_heads: bool = False
 
     @property
     def changes(self) -> bool:
@@ -61,10 +63,14 @@ TOKENS = Look()
 
 @dataclass(frozen=True, eq=False)
 class ComparedWord:
-    """The word in one layer: its vectors by name and its rows of weights, one row per compared head."""
+    """The word in one layer: its vectors by name and its rows of weights, one row per compared head.
+
+    `on_special` is how much of the word's weight each head puts on special tokens.
+    """
 
     vectors: dict[str, Vectors]
     weights: Float[np.ndarray, "head key"]
+    on_special: Float[np.ndarray, " head"]
     certificates: tuple[Certificate, ...]
 
     @property
@@ -91,11 +97,14 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
             vectors["unrotated key"] = call.unrotated_k[shared][:, pieces].double().mean(dim=1)
         vectors["value"] = call.v[shared][:, pieces].double().mean(dim=1)
     vectors["output"] = _mean_output(torch.stack([stage.output[0, pieces] for stage in stages]), weights)
+    special = [i for i, token in enumerate(call.key_tokens.items) if token.special]
+    on_special = weights[..., special].sum(-1).nanmean(dim=1)
     if call.sinks is not None:
         weights = torch.cat([weights, (1 - weights.sum(-1, keepdim=True)).clamp_min(0)], dim=-1)
     return ComparedWord(
         {name: vector.numpy() for name, vector in vectors.items()},
         _rows(weights, look, call),
+        on_special.numpy(),
         tuple(certify(whole, head) for head in heads),
     )
 

@@ -84,7 +84,9 @@ def shown_words(result: Comparison) -> str:
         told.append(f"rows apart by {cosine_text(nats)} nats (Jensen-Shannon, 0 to 0.693)")
         told.append(f"{cosine_text(moved)} of the weight moved (total variation)")
     what = "outputs" if output else "rows"
-    why = f" (of the heads asked for, the one whose {what} differ most)" if result.chosen else ""
+    over = f"; {counted(result.passed_over, 'head')} passed over that look at special tokens"
+    why = f"of the heads asked for, the one whose {what} differ most{over if result.passed_over else ''}"
+    why = f" ({why})" if result.chosen else ""
     return f"{heads(result)}{why}: {', '.join(told)}" if told else heads(result)
 
 

@@ -161,9 +161,7 @@ def _sentences(result: HeadWeights | Overview | Verification) -> list[Text]:
     if result.kind is not Kind.CROSS or not result.key_tokens.texts:
         return [quoted(result.query_tokens)]
     sides = ("query ", result.query_tokens), ("key   ", result.key_tokens)
-    return [
-        Text.assemble(side, quoted(tokens), no_wrap=True, overflow="ellipsis") for side, tokens in sides
-    ]
+    return [Text.assemble(side, quoted(tokens), no_wrap=True, overflow="ellipsis") for side, tokens in sides]
 
 
 def quoted(tokens: Tokens) -> Text:

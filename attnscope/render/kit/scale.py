@@ -73,7 +73,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Weights to mark on a colour bar, with their texts; of a logarithmic one its ends and the decades."""
+        """Weights to mark on a colour bar, with their texts; of a logarithmic one ends and decades."""
         if self.kind is not Scaling.LOG:
             top = 1.0 if self.kind is Scaling.ROW else self.top
             return [(share * top, _number(share * top)) for share in (0.0, 0.5, 1.0)]

@@ -38,6 +38,7 @@ def _(result: Comparison, arrays: bool = True) -> dict[str, Value]:
         "layers": [list(pair) for pair in result.layers],
         "heads": list(result.heads),
         "chosen": result.chosen,
+        "passed_over": result.passed_over,
         "provenance": provenance(result.a.head.provenance),
         "vectors": [each.vector for each in result.similarities],
     }

@@ -140,7 +140,7 @@ def _two_models(a: _Side, b: _Side, listener: Listener, looking: Looking) -> Com
 
 
 def _look(looking: Looking) -> Look:
-    return Look(looking.words, looking.treatment)
+    return Look(looking.words, looking.treatment, looking.links_among_all)
 
 
 def _noted(found: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
