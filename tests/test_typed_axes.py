@@ -8,7 +8,7 @@ from jaxtyping import TypeCheckError
 
 from attnscope.analysis import measure_heads
 from attnscope.capture import Selection, record
-from attnscope.capture.takeover import weights_by_identity
+from attnscope.capture.following.takeover import weights_by_identity
 from attnscope.measures import Tile
 from attnscope.model.anatomy.sites import layers_of
 from attnscope.results import HeadScores, MeasureDescription

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.capture.followed import UNFOLLOWED
+from attnscope.capture.following.followed import UNFOLLOWED
+from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.kernel_masks import terms_and_allowed
-from attnscope.capture.takeover import KernelInputs, kernel_weights
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
 from attnscope.results import Route

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.takeover import kernel_name
+from attnscope.capture.following.takeover import kernel_name
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, named_after_senses
 from attnscope.model.inputs.text import tokens_from_encoding

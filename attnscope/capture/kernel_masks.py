@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_mask
 
 from attnscope.attention import Term
-from attnscope.capture.takeover import KernelInputs, kernel_name
+from attnscope.capture.following.takeover import KernelInputs, kernel_name
 
 RELATIVE_POSITION = "relative position"
 IN_THE_MASK = "bias in the mask"

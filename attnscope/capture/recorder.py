@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
-from attnscope.capture.followed import UNFOLLOWED, Follower, following
+from attnscope.capture.following.followed import UNFOLLOWED, Follower, following
+from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.following.trail import Trail
 from attnscope.capture.kinds import of_kind_seen
-from attnscope.capture.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.tracer import TracedAttention, traced
-from attnscope.capture.trail import Trail
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site

@@ -125,12 +125,12 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import (
+    from attnscope.cli import options
+    from attnscope.cli.commands import (
         compare,
         heads,
         measures,
         model,
-        options,
         predict,
         report,
         sdpa,

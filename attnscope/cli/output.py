@@ -111,7 +111,7 @@ class Output:
         self._written.clear()
 
     def show(self, *parts: "RenderableType") -> None:
-        from attnscope.render.kit.command import Command
+        from attnscope.render.kit.words.command import Command
 
         for part in parts:
             self.screen.print(part, soft_wrap=isinstance(part, Command))

@@ -16,9 +16,9 @@ from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
-from attnscope.render.kit.certificate import verdict_words
 from attnscope.render.kit.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
+from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import USUAL, Look, dressed
 from attnscope.render.map.figure import map_figure
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure

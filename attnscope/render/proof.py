@@ -1,9 +1,9 @@
 """What is proved of a result, in words: for a notebook, and for what a picture's file says of itself."""
 
-from attnscope.render.kit.certificate import certificate_words, verdict_words
-from attnscope.render.kit.figure_words import whole_source
-from attnscope.render.kit.header import own_name
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.certificate import certificate_words, verdict_words
+from attnscope.render.kit.words.figure import whole_source
+from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look
 from attnscope.results import (
     Comparison,

@@ -14,10 +14,10 @@ from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
-from attnscope.render.kit.certificate import certificate_line, verdict_words
-from attnscope.render.kit.header import header
 from attnscope.render.kit.stage import SHOWS, Show
-from attnscope.render.kit.weights_words import head_of
+from attnscope.render.kit.words.certificate import certificate_line, verdict_words
+from attnscope.render.kit.words.header import header
+from attnscope.render.kit.words.weights import head_of
 from attnscope.render.map.terminal import projection
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads

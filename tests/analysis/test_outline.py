@@ -15,8 +15,8 @@ from attnscope.analysis.outline import cost
 from attnscope.analysis.outline.outline import outline_plan
 from attnscope.attention import AttentionCall
 from attnscope.capture.dry_run.run import run_dry
+from attnscope.capture.following.takeover import STAND_INS
 from attnscope.capture.run import run_watched
-from attnscope.capture.takeover import STAND_INS
 from attnscope.errors import InputError
 from attnscope.model.anatomy import dimensions
 from attnscope.model.anatomy.heads import head_count

@@ -14,7 +14,7 @@ from unfaithful import Unfaithful, unfaithful
 
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
-from attnscope.capture.followed import UNFOLLOWED
+from attnscope.capture.following.followed import UNFOLLOWED
 from attnscope.capture.joined import JoinedCall
 from attnscope.results import Verdict
 from attnscope.verify import certify

@@ -16,7 +16,7 @@ from transformers import BertForMaskedLM, BertModel
 
 from attnscope.model.loading import memory
 from attnscope.model.source import adapter as adapters
-from attnscope.render.kit.header import model_words, reading
+from attnscope.render.kit.words.header import model_words, reading
 
 TEXT = "the dog was near the big door"
 HEAD = ("--layer", "2", "--head", "1")

@@ -29,7 +29,7 @@ def test_the_document_names_final_hidden_states_and_logits(attnscope) -> None:
 
 
 def test_a_model_that_is_changed_by_being_watched_is_exit_code_5(attnscope, monkeypatch) -> None:
-    from attnscope.capture.takeover import KernelInputs
+    from attnscope.capture.following.takeover import KernelInputs
 
     answer = KernelInputs.answer
 

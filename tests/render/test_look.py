@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from attnscope.errors import InputError
 from attnscope.render import saving
 from attnscope.render.figure import figure_of, panels
-from attnscope.render.kit.header import own_name
+from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look, dressed, look_now
 from attnscope.results import Result, Verdict
 

@@ -277,7 +277,7 @@ def test_the_table_as_json_is_what_is_said_of_each() -> None:
 
 
 def test_the_command_lists_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.cli.measures import measures
+    from attnscope.cli.commands.measures import measures
     from attnscope.cli.output import Output
 
     monkeypatch.setattr("attnscope.cli.output.Output.width", 100)

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attnscope.errors import InputError
-from attnscope.render.kit.certificate import certificate_words
+from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 

@@ -13,7 +13,7 @@ from golden_text import printed
 from attnscope.analysis.views.view import viewed
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, heatmap
-from attnscope.render.kit.header import feature_words
+from attnscope.render.kit.words.header import feature_words
 from attnscope.render.screen import header, matrix, query_bars, verification
 from attnscope.results import HeadWeights, Kind, LayerCheck, OutputCheck, Verdict, Verification
 from attnscope.tokens import Token, Tokens

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnscope.analysis.views.view import viewed
 from attnscope.render.head.bars import bar
-from attnscope.render.kit.certificate import power_words
+from attnscope.render.kit.words.certificate import power_words
 from attnscope.render.screen import (
     SHOWS,
     certificate_line,

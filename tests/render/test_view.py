@@ -12,7 +12,7 @@ from attnscope.analysis.views.view import viewed, viewed_overview
 from attnscope.render.figure import heatmap, overview_figure
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
-from attnscope.render.kit.weights_words import special_words, weights_words
+from attnscope.render.kit.words.weights import special_words, weights_words
 from attnscope.render.overview.terminal import overview
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.words import shares, shares_remark

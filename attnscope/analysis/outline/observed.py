@@ -7,7 +7,7 @@ from torch import nn
 
 from attnscope.capture.dry_run.run import DryRun, run_dry
 from attnscope.capture.dry_run.watch import DryCall
-from attnscope.capture.takeover import STAND_INS
+from attnscope.capture.following.takeover import STAND_INS
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.anatomy.towers import Tower
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.takeover import STAND_INS, KernelInputs
+from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.operations import operation
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site, find_sites

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from attnscope.render.comparison.words import view_remarks
-from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
-from attnscope.render.kit.weights_words import key_groups
+from attnscope.render.kit.words.certificate import certificate_words
+from attnscope.render.kit.words.weights import key_groups
 from attnscope.results import Comparison
 
 

@@ -14,7 +14,7 @@ from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.palette import BAR
-from attnscope.render.kit.weights_words import key_groups
+from attnscope.render.kit.words.weights import key_groups
 from attnscope.results import Comparison, Side
 
 MOST_KEYS = 20

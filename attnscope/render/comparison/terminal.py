@@ -24,9 +24,9 @@ from attnscope.render.comparison.words import (
 )
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.certificate import GLYPHS, STYLES, certificate_line
-from attnscope.render.kit.header import reading
 from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES, certificate_line
+from attnscope.render.kit.words.header import reading
 from attnscope.results import Between, Comparison, Verdict
 
 

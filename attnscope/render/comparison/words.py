@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnscope.render.kit.header import CROSS_ROWS, attention_words, model_words
 from attnscope.render.kit.numbers import counted, signed_texts
-from attnscope.render.kit.weights_words import JOINED, WITHOUT_SPECIAL
+from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, model_words
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
 from attnscope.results import Between, Comparison, Kind, Side, Special, Verdict
 from attnscope.tokens import printable
 

@@ -13,7 +13,7 @@ from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.palette import BAR
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
-from attnscope.render.kit.weights_words import head_of, special_words, sums_words, view_words
+from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_KEYS = 25

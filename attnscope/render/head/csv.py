@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import product
 
-from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
-from attnscope.render.kit.weights_words import weights_words
+from attnscope.render.kit.words.certificate import certificate_words
+from attnscope.render.kit.words.weights import weights_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 

@@ -5,12 +5,12 @@ from matplotlib.figure import Figure
 
 from attnscope.render.head.layout import grid, head_frame
 from attnscope.render.head.plot import draw_head
-from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
-from attnscope.render.kit.header import feature_words
 from attnscope.render.kit.page import Page, Words, colour_bar, page
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, panel
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.kit.weights_words import head_of, weights_words
+from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
+from attnscope.render.kit.words.header import feature_words
+from attnscope.render.kit.words.weights import head_of, weights_words
 from attnscope.results import HeadView, HeadWeights
 from attnscope.vocabulary import Scaling
 

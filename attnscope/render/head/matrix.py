@@ -17,7 +17,7 @@ from attnscope.render.kit.cells import (
 )
 from attnscope.render.kit.labels import column_widths, right, settled
 from attnscope.render.kit.stage import MOST_LISTED, Panel, Show, panel
-from attnscope.render.kit.weights_words import head_of, special_words, sums_words, view_words
+from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.terminal.raster import Raster, Side
 from attnscope.render.terminal.shading import Shading, shading
 from attnscope.results import HeadAttention, HeadView, HeadWeights

@@ -18,13 +18,13 @@ from attnscope.render.head.row import (
     strip_room,
     strip_width,
 )
-from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
-from attnscope.render.kit.header import feature_words
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.page import Frame, Words, page, sheet
 from attnscope.render.kit.stage import panel
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.kit.weights_words import head_of, sums_words, view_words
+from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
+from attnscope.render.kit.words.header import feature_words
+from attnscope.render.kit.words.weights import head_of, sums_words, view_words
 from attnscope.results import HeadView, HeadWeights
 from attnscope.vocabulary import Scaling
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.stage import Panel
-from attnscope.render.kit.weights_words import head_of
+from attnscope.render.kit.words.weights import head_of
 from attnscope.results import HeadView, HeadWeights, Kind
 
 _OF = {"weights": "weight", "scores": "score", "scaled": "scaled score"}

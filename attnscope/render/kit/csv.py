@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator
 from functools import singledispatch
 
-from attnscope.render.kit.certificate import certificate_words
-from attnscope.render.kit.weights_words import special_words
+from attnscope.render.kit.words.certificate import certificate_words
+from attnscope.render.kit.words.weights import special_words
 from attnscope.results import HeadWeights, Overview, Result, Verification
 from attnscope.results.stored.codec.registry import document
 from attnscope.tokens import Tokens, printable

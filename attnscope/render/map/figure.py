@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
-from attnscope.render.kit.header import written_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
+from attnscope.render.kit.words.header import written_words
 from attnscope.render.map.plot import draw_map, map_frame
 from attnscope.render.map.words import (
     DISCLAIMER,

@@ -5,7 +5,7 @@ import math
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
-from attnscope.render.kit.weights_words import JOINED, divides, view_words
+from attnscope.render.kit.words.weights import JOINED, divides, view_words
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 

@@ -3,12 +3,12 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import GLYPHS
-from attnscope.render.kit.figure_words import heading_words, proof_words, source_words
-from attnscope.render.kit.header import attention_words, feature_words, model_words
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.figure import heading_words, proof_words, source_words
+from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.media.plot_picture import (
     draw_heads,
     draw_picture,

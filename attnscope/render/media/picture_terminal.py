@@ -11,10 +11,10 @@ from rich.text import Text
 from attnscope.render.head.bars import bar
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.certificate import GLYPHS, STYLES
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, largest_magnitude, short, weight_text
 from attnscope.render.kit.palette import BAR, sequential
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.media.words import shares_words
 from attnscope.render.terminal.raster import Raster, Side
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from attnscope.render.kit.header import own_name
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.header import own_name
 from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")

@@ -2,13 +2,13 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import GLYPHS
-from attnscope.render.kit.figure_words import sentence_words, source_words
-from attnscope.render.kit.header import feature_words, model_words, where_words
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.page import Words, colour_bar, page
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.kit.weights_words import overview_view_words
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.figure import sentence_words, source_words
+from attnscope.render.kit.words.header import feature_words, model_words, where_words
+from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.overview.panels import panels_figure
 from attnscope.render.overview.plot import draw_overview, legend, overview_frame
 from attnscope.render.overview.words import absent_words, heading_words, shown

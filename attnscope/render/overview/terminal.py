@@ -7,11 +7,11 @@ from rich.text import Text
 
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.certificate import GLYPHS, STYLES
-from attnscope.render.kit.command import Command, opening
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.weights_words import overview_view_words
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.kit.words.command import Command, opening
+from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.overview.links import link_table, link_words, ranked
 from attnscope.render.overview.words import absent_words, darkness, number, of_a_pair, range_words, shown
 from attnscope.results import HeadScores, Overview, Verdict

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure_words import source_words
-from attnscope.render.kit.header import model_words
 from attnscope.render.kit.numbers import short
 from attnscope.render.kit.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.words.figure import source_words
+from attnscope.render.kit.words.header import model_words
 from attnscope.render.prediction.bars import Bars, draw_bars, judgement, panel_size, panels_of
 from attnscope.render.prediction.terminal import header_title
 from attnscope.results import Prediction

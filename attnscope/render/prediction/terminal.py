@@ -8,10 +8,10 @@ from rich.text import Text
 
 from attnscope.render.head.bars import bar
 from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.header import model_words, quoted
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import short, weight_text
 from attnscope.render.kit.palette import BAR
+from attnscope.render.kit.words.header import model_words, quoted
 from attnscope.results import Blank, Generated, Guess, Prediction
 from attnscope.tokens import printable
 

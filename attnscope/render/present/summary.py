@@ -5,10 +5,10 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
-from attnscope.render.kit.certificate import verdict_words
-from attnscope.render.kit.header import model_words, where_words
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.media.words import medium_words
 from attnscope.render.senses import words as senses
 from attnscope.results import (

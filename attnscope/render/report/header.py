@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from attnscope.render.kit.certificate import verdict_words
-from attnscope.render.kit.figure_words import proof_words, source_words
-from attnscope.render.kit.header import attention_words, feature_words, model_words
 from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
-from attnscope.render.kit.weights_words import special_words, view_words
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.figure import proof_words, source_words
+from attnscope.render.kit.words.header import attention_words, feature_words, model_words
+from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
 from attnscope.render.map.layout import INKS
 from attnscope.render.map.words import settings_words

@@ -7,7 +7,7 @@ from attnscope.render.kit.page import FAINT
 from attnscope.render.kit.sheet import TITLE, Sheet, title_rise
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.kit.weights_words import sums_words
+from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.map.plot import draw_map
 from attnscope.render.map.words import DISCLAIMER
 from attnscope.render.report.plot_contributions import ROW as SHARE_ROW

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.weights_words import divides, key_groups
+from attnscope.render.kit.words.weights import divides, key_groups
 from attnscope.render.map.words import nearness_words, signed, token_name
 from attnscope.render.prediction.terminal import verdict_words
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report

@@ -6,12 +6,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.comparison.plot_rows import only_spines
-from attnscope.render.kit.certificate import GLYPHS, verdict_words
-from attnscope.render.kit.figure_words import source_words
-from attnscope.render.kit.header import attention_words, model_words
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.page import FAINT, INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.typesetting import drawing, line_height, text_width
+from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.words.figure import source_words
+from attnscope.render.kit.words.header import attention_words, model_words
 from attnscope.render.senses.terminal import by_label
 from attnscope.render.senses.words import certified_words, remarks, shown_words, subject, usage_words
 from attnscope.results import Senses, Verdict

@@ -7,10 +7,10 @@ from rich.text import Text
 from attnscope.render.comparison.words import cosine_text
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.certificate import GLYPHS, STYLES
-from attnscope.render.kit.header import reading
 from attnscope.render.kit.labels import fit, left, right
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.kit.words.header import reading
 from attnscope.render.senses.words import (
     best_head,
     certified_words,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnscope.render.comparison.words import CLOSE, OPEN, cosine_text
-from attnscope.render.kit.header import attention_words, model_words
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.header import attention_words, model_words
 from attnscope.results import Senses, Verdict
 from attnscope.results.senses import Usage
 from attnscope.tokens import printable

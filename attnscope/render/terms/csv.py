@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
 
-from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import HeadTerms
 
 

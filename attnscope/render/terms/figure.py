@@ -2,12 +2,12 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure_words import heading_words, proof_words, sentence_words, source_words
-from attnscope.render.kit.header import feature_words
 from attnscope.render.kit.page import Words, sheet
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.kit.weights_words import sums_words
+from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
+from attnscope.render.kit.words.header import feature_words
+from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.terms.plot import colour_words, draw_terms, panels_of, terms_frames
 from attnscope.render.terms.terminal import recipe
 from attnscope.results import HeadTerms

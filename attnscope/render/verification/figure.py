@@ -2,11 +2,11 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import verdict_words
-from attnscope.render.kit.figure_words import source_words
-from attnscope.render.kit.header import model_words
 from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.figure import source_words
+from attnscope.render.kit.words.header import model_words
 from attnscope.render.verification.plot import HEADINGS, POWERS, checks_frame, draw_checks, towers_of
 from attnscope.render.verification.terminal import conclusion_words, worst_words
 from attnscope.results import Verdict, Verification

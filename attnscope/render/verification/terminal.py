@@ -10,8 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.certificate import GLYPHS, STYLES, certificate_line, power_words, verdict_words
 from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.words.certificate import (
+    GLYPHS,
+    STYLES,
+    certificate_line,
+    power_words,
+    verdict_words,
+)
 from attnscope.results import Certificate, LayerCheck, OutputCheck, Verdict, Verification
 from attnscope.tokens import printable
 

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from attnscope.render.kit.certificate import certificate_words
 from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.worked.terminal import check_words, mistake_words, source
 from attnscope.results.stored.codec.registry import document
 from attnscope.results.stored.worked import MEASURES

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.certificate import verdict_words
-from attnscope.render.kit.figure_words import proof_words
 from attnscope.render.kit.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.figure import proof_words
 from attnscope.render.look import look_now
 from attnscope.render.worked.plot_scale import PLACES, SIZE, draw_scale
 from attnscope.render.worked.plot_step import Block, axes_on, block, draw_step

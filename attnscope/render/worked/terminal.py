@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING
-from attnscope.render.kit.certificate import STYLES, certificate_line
 from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.words.certificate import STYLES, certificate_line
 from attnscope.render.worked.arithmetic import shape_words, spelled_out
 from attnscope.render.worked.grid import INDENT, grid
 from attnscope.results import Provenance, Verdict

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.trail import Steps, Trail
+from attnscope.capture.following.trail import Steps, Trail
 
 UNFOLLOWED = "what the module makes of what its kernel returned could not be followed"
 

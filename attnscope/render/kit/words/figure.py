@@ -1,7 +1,7 @@
 """The words around every figure of a head: its heading, the text that was read, what pins the numbers."""
 
-from attnscope.render.kit.certificate import certificate_line, verdict_words
-from attnscope.render.kit.header import model_words, where_words
+from attnscope.render.kit.words.certificate import certificate_line, verdict_words
+from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Overview, Provenance, Verdict
 from attnscope.tokens import printable

@@ -1,0 +1,1 @@
+"""Kernels taken over, and what becomes of their answers."""

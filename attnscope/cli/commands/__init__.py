@@ -1,0 +1,1 @@
+"""The commands: each says what it asks of a reading."""

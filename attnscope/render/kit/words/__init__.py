@@ -1,0 +1,1 @@
+"""Words that several results share: certificates, headers, what stands beside weights."""
