@@ -44,7 +44,7 @@ BROKEN = {
     ),
     "the readers of attention are independent of one another": (
         "capture/trace/memory",
-        "from attnscope.capture import takeover",
+        "from attnscope.capture.following import takeover",
         "attnscope.capture.trace.memory -> attnscope.capture.following.takeover",
     ),
     "no cycles between siblings": (
