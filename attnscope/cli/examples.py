@@ -15,7 +15,7 @@ EXAMPLES = {
     ),
     "compare": (
         'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
-        'attnscope compare "The door opened." --word door --layer 0,3 -m demo',
+        'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
     ),
     "sdpa": (
         "attnscope sdpa --example fruit",

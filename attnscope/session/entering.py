@@ -28,11 +28,6 @@ def open_chosen(
     return read_inputs(opened, inputs, listener), opened.chosen
 
 
-def open_whole(request: ModelRequest, inputs: Inputs, listener: Listener, purpose: Purpose) -> Reading:
-    """The whole model that is asked for, and what it reads."""
-    return read_inputs(open_model(request, inputs, None, purpose, listener), inputs, listener)
-
-
 def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     """What `opened` reads of `inputs`, down to the decoder; what the user should know about that is told."""
     return complete(encode_inputs(opened, inputs, listener), opened.chosen)
