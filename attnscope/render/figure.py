@@ -91,7 +91,7 @@ def _drawn(result: Any, focus: Focus) -> Figure:
 def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
     if focus.query is not None and focus.stage == "weights":
         return row_figure(result, focus.query, focus.key, focus.scale)
-    return heatmap(result, focus.stage, focus.scale)
+    return heatmap(result, focus.stage, focus.scale, focus.query)
 
 
 def _terms(result: HeadTerms, focus: Focus) -> Figure:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attnscope.errors import InputError
 from attnscope.render.kit.scale import scaling
-from attnscope.render.kit.stage import MOST_LISTED, SHOWS, Show
+from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Projection, Result
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import Scaling
@@ -58,9 +58,13 @@ def focus_on(
         raise InputError("a query and a key need one head: its weights, its terms or its map")
     if query is None:
         raise InputError("a key goes with a query: name a query")
-    if stage != "weights":
-        raise InputError("a query shows the weights and scaled scores of one token: leave show out")
     queries, keys = _tokens(result)
+    if stage in VECTORS:
+        if key is not None:
+            raise InputError(f"{stage} of one token is a vector: leave key out")
+        return Focus(stage, ((keys if stage in OF_KEYS else queries).position(str(query)),))
+    if stage != "weights":
+        raise InputError(f"a query shows its weights and scaled scores as it is: leave show {stage} out")
     asked, looked_at = queries.position(str(query)), None if key is None else keys.position(str(key))
     return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
 

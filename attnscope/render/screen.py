@@ -14,7 +14,8 @@ from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
-from attnscope.render.kit.stage import SHOWS, Show
+from attnscope.render.head.vector import vector
+from attnscope.render.kit.stage import SHOWS, VECTORS, Show, only, panel
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
 from attnscope.render.kit.words.weights import head_of
@@ -71,6 +72,9 @@ def _introduced(head: HeadWeights, focus: Focus, *body: RenderableType) -> Lines
 
 
 def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
+    if focus.query is not None and focus.stage in VECTORS:
+        head, row = head_of(result), only(panel(result, focus.stage), focus.query)
+        return _introduced(head, focus, vector(head, row, focus.query, width))
     if focus.query is None:
         return _introduced(
             head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows)

@@ -64,8 +64,12 @@ class Asked:
         from attnscope.render.focus import listed
 
         listed(self.rows)
-        if self.query is not None and self.show is not Stage.WEIGHTS:
-            raise InputError("--query shows the weights and scaled scores of one token: leave --show out")
+        if self.query is not None and self.show in (Stage.SCORES, Stage.SCALED):
+            raise InputError(
+                f"--query shows the weights and scaled scores of one token: leave --show {self.show} out"
+            )
+        if self.key is not None and self.show is not Stage.WEIGHTS:
+            raise InputError(f"--key is about one weight: leave --show {self.show} out")
         if looking.changes and self.show is not Stage.WEIGHTS:
             raise InputError(
                 f"--words and --special are about weights: --show {self.show} belongs to single tokens"
@@ -167,6 +171,8 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
         shown = look_at(head, looking) or head
         queries, keys = shown.query_tokens, shown.key_tokens
         result = shown
+        if asked.show in (Stage.K, Stage.V):
+            queries = keys  # whose vectors these are
     query = () if asked.query is None else (queries.position(asked.query),)
     key = None if asked.key is None else keys.position(asked.key)
     return result, Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from attnscope.render.head.layout import grid, head_frame
 from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.page import Page, Words, colour_bar, page
-from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, panel
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.words.header import feature_words
@@ -16,13 +16,17 @@ from attnscope.vocabulary import Scaling
 
 
 def heatmap(
-    result: HeadWeights | HeadView, show: Show = "weights", scaling: Scaling = Scaling.AUTO
+    result: HeadWeights | HeadView,
+    show: Show = "weights",
+    scaling: Scaling = Scaling.AUTO,
+    row: int | None = None,
 ) -> Figure:
     """One stage of a head: rows are queries, columns keys (or dimensions), masked cells hatched.
 
-    `scaling` is how dark weights are.
+    `scaling` is how dark weights are; with a `row` that row alone.
     """
     shown = panel(result, show, scaling)
+    shown = shown if row is None else only(shown, row)
     with drawing():
         made = page(head_frame(shown), _head_words(result, shown))
         drawn = draw_head(shown, made.axes)

@@ -1,6 +1,6 @@
 """One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -15,6 +15,8 @@ from attnscope.vocabulary import Scaling
 
 Show = Literal["weights", "scores", "scaled", "q", "k", "v", "output"]
 SHOWS: tuple[Show, ...] = get_args(Show)
+VECTORS: tuple[Show, ...] = ("q", "k", "v", "output")
+OF_KEYS: tuple[Show, ...] = ("k", "v")
 
 TITLES: dict[Show, str] = {
     "weights": "attention weight",
@@ -99,6 +101,19 @@ def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling
         visible=visible,
         answered=answered,
         scaling=scaling,
+    )
+
+
+def only(shown: Panel, row: int) -> Panel:
+    """One row of a panel, on the colours of the whole."""
+    tokens = replace(shown.row_tokens.only([row]), numbers=(shown.row_tokens.positions[row],))
+    return replace(
+        shown,
+        row_tokens=tokens,
+        values=shown.values[[row]],
+        visible=shown.visible[[row]],
+        answered=shown.answered[[row]],
+        limit=shown.extent,
     )
 
 

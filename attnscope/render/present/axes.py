@@ -13,7 +13,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
-from attnscope.render.kit.stage import panel
+from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import USUAL, Look
 from attnscope.render.map.plot import draw_map
@@ -78,7 +78,9 @@ def _draw(result: Any, ax: Axes, focus: Focus) -> None:
 
 def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
     shown = panel(result, focus.stage, focus.scale)
-    if focus.query is None:
+    if focus.query is not None and focus.stage in VECTORS:
+        draw_head(only(shown, focus.query), ax)
+    elif focus.query is None:
         draw_head(shown, ax)
     else:
         draw_row(row_of(shown, focus.query, focus.key), ax)
