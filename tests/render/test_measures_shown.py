@@ -24,7 +24,7 @@ from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.measures.terminal import measures_json, measures_table
 from attnscope.render.overview.plot import draw_overview
-from attnscope.render.overview.terminal import overview
+from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.overview.words import darkness, number, range_words
 from attnscope.render.report.words import facts
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
@@ -112,7 +112,7 @@ def test_the_strongest_heads_are_those_at_the_strong_end(name: str, title: str) 
     expected = [f"L{i} H{best(row)}" for i, row in enumerate(result.main.values)]
     assert [" ".join(line.split()[:2]) for line in lines[start : start + 12]] == expected
     layer, head = np.unravel_index(best(result.main.values), (12, 12))
-    assert f"--layer {layer} --head {head}" in lines[-1]
+    assert f"--layer {layer} --head {head}" in next_step(result).plain
 
 
 def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import made_comparison
 import made_every
+import made_outlines
 import made_reports
 import made_results as made
 import matplotlib
@@ -121,12 +122,13 @@ def test_the_certificate_stands_above_the_picture() -> None:
 def test_texts_that_look_like_tags_stay_texts() -> None:
     head = made_every.hostile()
     predicted = replace(made_reports.masked(head, [1]), tokens=head.query_tokens, provenance=head.provenance)
-    for result in (head, predicted):
+    outlined = replace(made_outlines.outline(), architecture=made_every.HOSTILE)  # which has no picture
+    for result in (head, predicted, outlined):
         page = result._repr_html_()
         assert {tag for tag, _ in Page(page).tags} <= {"div", "img", "pre"}
         assert "<script" not in page
         assert "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", page)
-    assert made_every.HOSTILE in Page(predicted._repr_html_()).text
+    assert made_every.HOSTILE in Page(outlined._repr_html_()).text
     assert html.escape(made_every.HOSTILE)[:20] in head._repr_html_()
 
 
@@ -145,7 +147,8 @@ def test_plot_draws_on_the_axes_that_are_given_or_gives_a_page(result: Result) -
     assert isinstance(result.plot(), Figure)
     figure = Figure(figsize=(5, 4))
     axes = figure.subplots()
-    if type(result).__name__ in ("Report", "HeadTerms", "Worked", "ScaleStudy"):
+    of_panels = ("Report", "HeadTerms", "Worked", "ScaleStudy", "Prediction", "Verification")
+    if type(result).__name__ in of_panels:
         with pytest.raises(InputError, match="leave ax out"):
             result.plot(axes)
         return
@@ -330,7 +333,7 @@ def test_a_notebook_shows_a_result_and_its_picture_once() -> None:
     assert set(page) == {"text/plain", "image/png"}
     axes, _ = formatter.format(made.head().plot(Figure().subplots()))
     assert set(axes) == {"text/plain"}
-    text, _ = formatter.format(made.verification())
+    text, _ = formatter.format(made_outlines.outline())
     assert set(text) == {"text/plain", "text/html"}
 
 

@@ -36,7 +36,7 @@ def test_shares_are_listed_by_falling_share_with_weight_and_sum() -> None:
     for each in listed:
         assert each.share == result.contributions[each.key]
         assert each.weight == result.head.weights[2, each.key]
-        assert each.name == result.head.key_tokens.labels[each.key]
+        assert each.name == f"{each.key} {result.head.key_tokens.names[each.key]}"
 
 
 def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up() -> None:
@@ -53,7 +53,7 @@ def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up(
 def test_shares_above_the_whole_are_printed_in_full() -> None:
     given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
     lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
-    assert [line.split()[2] for line in lines[2:5]] == ["1234.5", "15.5", "0.0"]
+    assert [line.split()[3] for line in lines[2:5]] == ["1234.5", "15.5", "0.0"]
     assert any("-1150.0 %" in line for line in lines)
     assert len({line.index(" %") for line in lines[2:15]}) == 1
 
@@ -121,15 +121,15 @@ def test_what_is_undefined_is_not_shown_as_a_number() -> None:
 def test_trust_and_correlation_are_those_of_the_map() -> None:
     result = reports.report(projection=made.projection(trustworthiness=0.876, neighbours=1, correlation=0.45))
     assert told(result, "trustworthiness") == ("0.88", "of the map, over 1 neighbour")
-    assert told(result, "distance and score") == ("+0.45", "near keys often score low")
+    assert told(result, "distance and score") == ("+0.45", "over all pairs near ones mostly score low")
 
 
 def test_the_answer_is_about_the_query_where_it_is_a_mask_and_else_about_the_first() -> None:
     head = made.head()
     both = reports.masked(head, [2, 6])
     for query, title, word in (
-        (6, "the model fills mat with", "princess'"),
-        (3, "the model fills cat with", "princess"),
+        (6, "the model fills 6 mat with", "princess'"),
+        (3, "the model fills 2 cat with", "princess"),
     ):
         found = answer(reports.report(head, query, both))
         assert found is not None
@@ -144,14 +144,14 @@ def test_an_encoder_of_a_model_that_writes_shows_the_text_and_a_decoder_the_next
     assert whole is not None
     assert after is not None
     assert (whole.title, whole.text, len(whole.guesses)) == ("the model writes", "“la \\x1bporte”", 0)
-    assert (after.title, after.text, len(after.guesses)) == ("after quick the model writes", "", 5)
+    assert (after.title, after.text, len(after.guesses)) == ("after 2 quick the model writes", "", 5)
 
 
 def test_a_verdict_on_a_pair_is_told_with_or_without_words() -> None:
     head = made.head()
     alone = answer(reports.report(head, 4, reports.masked(head, [], 0.75)))
     beside = answer(reports.report(head, 4, reports.masked(head, [4], 0.75)))
-    for found, title, count in ((alone, "the model says", 0), (beside, "the model fills on with", 5)):
+    for found, title, count in ((alone, "the model says", 0), (beside, "the model fills 4 on with", 5)):
         assert found is not None
         assert (found.title, len(found.guesses)) == (title, count)
         assert found.text == "the second text follows from the first with probability .750"

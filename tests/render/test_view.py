@@ -13,7 +13,7 @@ from attnscope.render.figure import heatmap, overview_figure
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
 from attnscope.render.kit.words.weights import special_words, weights_words
-from attnscope.render.overview.terminal import overview
+from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.words import shares, shares_remark
 from attnscope.results import HeadAttention, Special, SpecialMass
@@ -108,7 +108,7 @@ def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None
     shown = printed(overview(seen, 80), 80)
     assert "special tokens left out, rows divided by what remains" in " ".join(shown.split())
     assert "ln 11 = 2.40" in shown
-    assert "--special renormalise" in shown
+    assert "--special renormalise" in next_step(seen).plain
     small = " ".join(text.get_text() for text in overview_figure(seen).texts).replace("\n", " ")
     assert "weight of all heads" in small
 
@@ -119,9 +119,9 @@ def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:
     result = made_reports.report(head, 4, view=view)
     given, weights = result.contributions, head.weights[4]
     listed = {each.name: each for each in shares(result, 9)}
-    assert sorted(listed) == ["doors", "unlocking"]
-    assert listed["unlocking"].share == pytest.approx(given[1:4].sum())
-    assert listed["unlocking"].weight == pytest.approx(weights[1:4].sum() / weights[1:5].sum())
+    assert sorted(listed) == ["1 unlocking", "4 doors"]
+    assert listed["1 unlocking"].share == pytest.approx(given[1:4].sum())
+    assert listed["1 unlocking"].weight == pytest.approx(weights[1:4].sum() / weights[1:5].sum())
     left_out = f"special tokens left out: weight {weights[[0, 5]].sum():.2f}".replace("0.", ".")
     assert shares_remark(result).startswith(left_out)
     assert "weights divided by what remains" in shares_remark(result)
