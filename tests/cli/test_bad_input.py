@@ -156,8 +156,9 @@ def test_a_folder_that_was_there_stays_when_a_write_fails(tmp_path: Path, monkey
     assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
 
 
-def test_numbers_only_go_into_number_formats_for_a_verification(attnscope, tmp_path: Path) -> None:
-    refused(attnscope("verify", TEXT, "-m", "demo", "-o", str(tmp_path / "a.png")), 2, ".npz, .csv, .json")
+def test_numbers_only_go_into_number_formats_for_an_outline(attnscope, tmp_path: Path) -> None:
+    refused(attnscope("model", "demo", "-o", str(tmp_path / "a.png")), 2, "it ends in .npz, .csv or .json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def broken(bert: Path, folder: Path, how: str) -> Path:
@@ -348,7 +349,7 @@ def test_a_whole_model_that_lacks_a_layer_is_not_certified(attnscope, tmp_path: 
         ([TEXT, *HEAD, "--device", "cpu:"], ["unknown device 'cpu:'"]),
         ([TEXT, *HEAD, "-o", "a" * 300 + ".png"], ["cannot write", "too long"]),
         ([TEXT, *HEAD, "-o", "a" * 300 + "/b.png"], ["cannot write", "too long"]),
-        ([TEXT, *HEAD, "--query", "it", "--show", "q"], ["leave --show out"]),
+        ([TEXT, *HEAD, "--query", "it", "--show", "scores"], ["leave --show scores out"]),
         (["it has 3 doors and 4", *HEAD, "--query", "4"], ["doors@4", "4@6"]),
     ],
 )

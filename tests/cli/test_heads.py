@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -95,10 +96,11 @@ def test_a_dash_reads_standard_input(attnscope) -> None:
     assert piped.stdout == attnscope(*ONE, "--json").stdout
 
 
-def test_what_does_not_fit_is_shown_as_the_strongest_keys_and_says_so(attnscope) -> None:
+def test_what_does_not_fit_is_drawn_with_the_strongest_keys_of_telling_queries(attnscope) -> None:
     text = "the dog saw the door and the cat saw the window and the bird saw the tree ."
     result = attnscope("heads", text, "-m", "demo", "-l", "0", "--head", "0", width=60)
-    assert "does not fit" in result.stdout
+    assert "strongest keys → weights" in result.stdout
+    assert re.search("[░▒▓█]{3}", result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 60
 
 

@@ -42,7 +42,7 @@ def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_pa
     assert result.exit_code == 0
     assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10 · query [CLS]" in result.stdout
     assert "✓ certified" in result.stdout
-    assert "note: showing query [CLS] (--query chooses)" in result.stderr
+    assert "note: showing query 0 [CLS] (--query chooses)" in result.stderr
     with Image.open(files[0]) as drawn:
         assert drawn.width > 1000
     told = json.loads(Path(files[4]).read_text())

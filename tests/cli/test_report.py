@@ -60,7 +60,7 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     strongest = int(np.argmax(document["contributions"]))
-    label = document["key_tokens"][strongest]["text"]
+    label = f"{strongest} {document['key_tokens'][strongest]['text']}"
     first = next(line for line in lines if line.startswith(f"{label} ") and "%" in line)
     assert f"{100 * document['contributions'][strongest]:.1f} %" in first
     for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):

@@ -64,10 +64,13 @@ def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> 
         (),
         ("--words",),
         ("--special", "hide"),
-        ("--query", "was"),
         ("--special", "renormalize"),
     ):
         assert told in attnscope(*ONE, *options, width=140).stdout
+    row = own_weights[11, [0, 14]].sum()
+    shown = attnscope(*ONE, "--query", "was", width=140).stdout
+    assert told not in shown
+    assert f"{100 * row:.{0 if row >= 0.0995 else 1}f} % of the weight of this query" in shown
     for options in ((), ("--words", "--special", "hide")):
         stated = json.loads(attnscope(*ONE, "--json", *options).stdout)["special_mass"]
         assert stated["total"] == pytest.approx(masses.sum(), abs=1e-6)
@@ -164,10 +167,10 @@ def test_the_report_has_words_and_says_what_was_left_out(attnscope, own_weights,
     document = json.loads(page.read_text())
     assert document["query"] == 11
     assert np.array(document["view"]["weights"]) == pytest.approx(by_words(own_weights)[1:-1, 1:-1], abs=1e-6)
-    row = next(line for line in result.stdout.splitlines() if line.startswith("detective "))
-    assert float(row.split()[1]) == pytest.approx(own_weights[11, 2:11].sum(), abs=0.0006)
+    row = next(line for line in result.stdout.splitlines() if line.startswith("2 detective "))
+    assert float(row.split()[2]) == pytest.approx(own_weights[11, 2:11].sum(), abs=0.0006)
     shares = np.array(document["contributions"])
-    assert float(row.split()[2]) == pytest.approx(100 * shares[2:11].sum(), abs=0.06)
+    assert float(row.split()[3]) == pytest.approx(100 * shares[2:11].sum(), abs=0.06)
     left_out = f"special tokens left out: weight {own_weights[11, [0, 14]].sum():.2f}".replace("0.", ".")
     assert left_out in result.stdout
     assert f"share {100 * shares[[0, 14]].sum():.1f} %" in result.stdout

@@ -93,7 +93,7 @@ REFUSED = {
     "no text to predict": ("predict",),
     "a grid of one head": ("heads", "a text", *HEAD, "--measure", "distance", "-m", "demo"),
     "a block of a comparison": ("compare", "a", "b", "--word", "a", "--block", "1"),
-    "a picture of a prediction": ("predict", "a [MASK]", "-o", "x.png", "-m", "demo"),
+    "a prediction as plain text": ("predict", "a [MASK]", "-o", "x.txt", "-m", "demo"),
 }
 
 

@@ -55,7 +55,7 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         "sharing": list(result.sharing),
         "ordinary": result.ordinary,
         "aim": None if result.aim is None else list(result.aim),
-        "special_shares": result.special_shares,
+        "special_shares": None if result.tokens is not None else result.special_shares,
         **({} if own is None else {"by_tokens": own}),
     }
 
