@@ -157,8 +157,10 @@ def test_a_folder_that_was_there_stays_when_a_write_fails(tmp_path: Path, monkey
 
 
 def test_numbers_only_go_into_number_formats_for_an_outline(attnscope, tmp_path: Path) -> None:
-    refused(attnscope("model", "demo", "-o", str(tmp_path / "a.png")), 2, "it ends in .npz, .csv or .json")
-    assert list(tmp_path.iterdir()) == []
+    stored = tmp_path / "outline.json"
+    stored.write_text(attnscope("model", "demo", "--json").stdout)
+    refused(attnscope("show", str(stored), "-o", str(tmp_path / "a.png")), 2, ".npz, .csv, .json")
+    assert list(tmp_path.iterdir()) == [stored]
 
 
 def broken(bert: Path, folder: Path, how: str) -> Path:
