@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -182,7 +183,7 @@ class Overview(Presented):
             return by_tokens.told_mass
         return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
 
-    @property
+    @cached_property
     def special_shares(self) -> Float[np.ndarray, "layer head"] | None:
         """How much of its weight each head puts on special tokens, by tokens; None without any."""
         by_tokens = self.tokens or self

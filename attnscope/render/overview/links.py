@@ -45,12 +45,15 @@ def ranked(result: Overview) -> list[Place]:
     """
     values = result.main.values if result.main.description.strong == "low" else -result.main.values
     places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(values))]
-    return sorted(places, key=lambda place: (_on_special(result, place), values[place]))
+    over = _on_special(result)
+    return sorted(places, key=lambda place: (place in over, values[place]))
 
 
-def _on_special(result: Overview, place: Place) -> bool:
+def _on_special(result: Overview) -> set[Place]:
+    """The heads that are passed over where there are others."""
     shares = result.special_shares if result.ordinary and result.aim is None else None
-    return shares is not None and bool(shares[place] > _MOST_SPECIAL)
+    found = [] if shares is None else np.argwhere(shares > _MOST_SPECIAL).tolist()
+    return {(i, j) for i, j in found}
 
 
 def link_table(result: Overview, width: int) -> RenderableType:
@@ -111,8 +114,7 @@ def _passed_over(result: Overview, listed: Sequence[Place]) -> list[str]:
     if not result.ordinary or result.aim is not None or result.special_shares is None:
         return []
     told = ["special: share of its weight on special tokens; links are those of the others"]
-    over = [place for place in np.ndindex(result.main.values.shape) if _on_special(result, place)]
-    left_out = len(set(over) - set(listed))
+    left_out = len(_on_special(result) - set(listed))
     if left_out and result.main.values.size > _FEW_HEADS:
         told.append(f"passed over: {counted(left_out, 'head')} with more than half of it there")
     return told
