@@ -197,7 +197,7 @@ def test_bars_are_the_shares_by_falling_share_and_dots_the_weights() -> None:
     (dots,) = [line for line in axes.lines if line.get_label() == "weight"]
     assert dots.get_xdata() == pytest.approx(result.head.weights[3, order])
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        result.head.key_tokens.labels[key] for key in order
+        f"{key} {result.head.key_tokens.names[key]}" for key in order
     ]
 
 
@@ -276,7 +276,7 @@ def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() ->
         [chance * bars(figure, "probability")[0].get_width() / 0.5 for chance in reports.CHANCES]
     )
     texts = told(figure)
-    assert "the model fills on with" in texts
+    assert "the model fills 4 on with" in texts
     for word, chance in zip(reports.WORDS, (".500", ".250", ".125", ".062", ".031"), strict=True):
         assert f"{word}'" in texts
         assert chance in texts
@@ -286,7 +286,7 @@ def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() ->
     ("result", "title"),
     [
         (lambda: causal(9), "the model goes on with"),
-        (lambda: cross(6, 4), "after fox the model writes"),
+        (lambda: cross(6, 4), "after 4 fox the model writes"),
         (lambda: reports.report(made.head(), 4, reports.masked(made.head(), [], 0.75)), "the model says"),
     ],
 )
@@ -326,7 +326,7 @@ def test_the_small_print_has_certificate_map_and_provenance() -> None:
 
 def test_a_map_that_did_not_settle_says_so_in_its_title() -> None:
     titles = [axes.get_title(loc="left") for axes in report_figure(unsettled()).axes]
-    assert "t-SNE map that DID NOT SETTLE: query brown" in titles
+    assert "t-SNE map that DID NOT SETTLE: query 3 brown" in titles
 
 
 def test_the_statistics_are_on_the_page() -> None:

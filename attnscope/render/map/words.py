@@ -50,12 +50,12 @@ def agreement_words(result: Projection) -> str:
 
 def centring_words(result: Projection) -> str:
     """What moving the keys onto the queries does to the map, or would do where they lie apart."""
-    if math.isnan(result.otherwise):
-        return ""
+    known = not math.isnan(result.otherwise)
     told = f"correlation {signed(result.otherwise)}"
     if result.centred:
-        return f"keys moved to the mean of the queries, which leaves attention as it is; without that {told}"
-    if not result.apart:
+        moved = "keys moved to the mean of the queries, which leaves attention as it is"
+        return f"{moved}; without that {told}" if known else moved
+    if not result.apart or not known:
         return ""
     return (
         "queries and keys lie apart: between two clouds nearness tells little; --center-keys moves the keys "
