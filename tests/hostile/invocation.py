@@ -63,7 +63,15 @@ class Invocation:
             for option, value in zip(self.argv, self.argv[1:], strict=False)
             if option in ("-o", "--out")
         ]
-        return tuple(Path(name) for name in named)
+        glued = [
+            word[len(option) :] for word in self.argv for option in ("-o", "--out=") if _glued(word, option)
+        ]
+        return tuple(Path(name) for name in (*named, *glued))
+
+
+def _glued(word: str, option: str) -> bool:
+    """Whether an option and its value are one word: `-oFILE`, `--out=FILE`."""
+    return word.startswith(option) and len(word) > len(option)
 
 
 @dataclass(frozen=True)

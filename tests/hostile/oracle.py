@@ -15,7 +15,7 @@ from .invocation import Invocation, Outcome, Stream
 
 DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
 REFUSED = {2, 3, 4, 5, 130}
-PREFIX, NOTE = "attnscope: ", "note: "
+PREFIX, NOTE, WROTE = "attnscope: ", "note: ", "wrote "
 # said before any code of ours can run, of a variable of their own that says nothing they know
 NOT_OURS = ("libgomp: ", "Invalid -W option ignored: ", "Unknown option TRANSFORMERS_VERBOSITY=")
 NOT_OUR_FOLDERS = ("torchinductor_",)  # torch's own cache, which it keeps from one run to the next
@@ -130,7 +130,7 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     ours = [line for line in lines if line.startswith(PREFIX)]
     if invocation.interrupt is not None and len(ours) == 2 and ours[1] == f"{PREFIX}interrupted":
         ours = ours[1:]  # the moment came between the line of a refusal and the end
-    others = [line for line in lines if not line.startswith((PREFIX, NOTE, *NOT_OURS))]
+    others = [line for line in lines if not line.startswith((PREFIX, NOTE, WROTE, *NOT_OURS))]
     if others and not invocation.verbose and not (outcome.code == 2 and not invocation.argv):
         yield Finding(
             "stray line on stderr", f"exit {outcome.code}: {_alike(others[0])}", "\n".join(lines)[-2000:]
@@ -141,7 +141,7 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
         )
     if outcome.code == 0 and ours:
         yield Finding("error with exit 0", _alike(ours[0]), ours[0])
-    if invocation.quiet and any(line.startswith(NOTE) for line in lines):
+    if invocation.quiet and any(line.startswith((NOTE, WROTE)) for line in lines):
         yield Finding("notice under --quiet", _alike(lines[0]), lines[0])
 
 
