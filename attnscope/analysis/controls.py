@@ -1,0 +1,170 @@
+"""Control texts: the same shape with other words in its places, so that a claim about words can fail.
+
+Tokens of a text change places with others of their class: beginnings of words with beginnings of words,
+pieces that go on a word with such pieces, punctuation with punctuation. So a control has as many tokens as
+the text, and the very same ones in another order. Special tokens, masks, padding and the places of pictures
+and sounds stay. What a claim is about is broken on purpose: at every `moved` position stands another token
+than in the text, in each control. What asks is `kept`.
+
+    texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
+
+Nothing here runs a model. No word comes from elsewhere: a control has the words of the text, and no grammar.
+"""
+
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnscope.errors import InputError
+from attnscope.tokens import Token, Tokens
+
+MOST_CONTROLS = 10_000
+Places = Int[np.ndarray, "..."]  # where tokens come from; several lengths meet in one function
+_TRIES = 60  # draws for one control until it is given up
+BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a word", "punctuation", "tokens"
+
+
+@dataclass(frozen=True, eq=False)
+class ControlTexts:
+    """Texts of one shape: at place `p` of control `c` stands `ids[c, p]`, the token of place `sources[c, p]`.
+
+    All are different, and none is the text itself. `asked` is how many were asked for: a short text has not
+    so many. `how` says in one phrase what changed places with what.
+    """
+
+    ids: Int[np.ndarray, "control token"]
+    sources: Int[np.ndarray, "control token"]
+    how: str
+    seed: int
+    asked: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def control_texts(
+    tokens: Tokens,
+    *,
+    mask_id: int | None = None,
+    count: int,
+    seed: int = 0,
+    kept: Collection[int] = (),
+    moved: Collection[int] = (),
+) -> ControlTexts:
+    """`count` controls of a text, or as many as it has, from `seed`.
+
+    `kept` positions stay as they are; at `moved` ones stands another token, unless a special token or a mask
+    stands there, which stays. Where a moved token is the only one of its class, all classes are one. Raises
+    `InputError` where no other order of the words is possible.
+    """
+    if not 1 <= count <= MOST_CONTROLS:
+        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
+    classes = classes_of(tokens, mask_id, kept)
+    others = [place for place in moved if classes[place] is not None]
+    joined = any(len(_ids_of(tokens, classes, classes[place])) < 2 for place in others)
+    classes = [ANY if each is not None and joined else each for each in classes]
+    sources = _drawn(tokens, classes, others, count, np.random.default_rng(seed))
+    if not sources:
+        raise InputError(
+            "the text has too few words that could change places: there is no control to hold it against"
+        )
+    drawn = np.array(sources)
+    return ControlTexts(np.array(tokens.ids)[drawn], drawn, _how(classes, kept, joined), seed, count)
+
+
+def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int] = ()) -> list[str | None]:
+    """The class of every token, None for one that stays: special, mask, padding, `kept`, no text."""
+    pictured = {place for stretch in tokens.stretches for place in stretch.positions}
+    return [
+        None
+        if i in kept or i in pictured or token.special or token.padding or token.id in (mask_id, -1)
+        else _class(token, tokens.items[i - 1] if i else None)
+        for i, token in enumerate(tokens.items)
+    ]
+
+
+def _class(token: Token, before: Token | None) -> str:
+    text = token.text.strip() or token.piece
+    if all(unicodedata.category(character)[0] in "PS" for character in text):
+        return PUNCTUATION
+    within = (
+        before is not None
+        and token.word is not None
+        and (token.word, token.part, before.special) == (before.word, before.part, False)
+    )
+    return GOES_ON if token.piece.startswith("##") or within else BEGINS
+
+
+def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> set[int]:
+    return {token.id for token, each in zip(tokens.items, classes, strict=True) if each == one}
+
+
+def _drawn(
+    tokens: Tokens,
+    classes: Sequence[str | None],
+    moved: Sequence[int],
+    count: int,
+    random: np.random.Generator,
+) -> list[Places]:
+    """Orders of the tokens, each by the places that its tokens come from, until no new one is found."""
+    ids = np.array(tokens.ids)
+    names = sorted({each for each in classes if each is not None})
+    groups = [np.flatnonzero([each == one for each in classes]) for one in names]
+    texts, found = {ids.tobytes()}, list[Places]()
+    while len(found) < count:
+        for _ in range(_TRIES):
+            places = _exchanged(len(ids), groups, random)
+            text = ids[places].tobytes()
+            if text not in texts and all(ids[places[each]] != ids[each] for each in moved):
+                texts.add(text)
+                found.append(places)
+                break
+        else:
+            break
+    return found
+
+
+def _exchanged(length: int, groups: Sequence[Places], random: np.random.Generator) -> Places:
+    places = np.arange(length)
+    for group in groups:
+        places[group] = random.permutation(group)
+    return places
+
+
+def _how(classes: Sequence[str | None], kept: Collection[int], joined: bool) -> str:
+    """What changed places with what, in one phrase."""
+    there = [each for each in (BEGINS, GOES_ON, PUNCTUATION) if classes.count(each) > 1]
+    what = f"{', '.join(there)} change places, each among their own kind"
+    if joined:
+        what = "all tokens of the text change places, whatever their kind"
+    elif len(there) == 1:
+        what = f"{there[0]} change places"
+    stays = "special tokens, masks and the token that asks" if kept else "special tokens and masks"
+    return f"{what}; {stays} stay"
+
+
+def inputs_with(
+    inputs: Mapping[str, Any], name: str, ids: Int[np.ndarray, "control token"]
+) -> dict[str, Any] | None:
+    """The inputs of one text as those of a batch, other `ids` in the place of those called `name`.
+
+    Everything else is repeated. None where that cannot be done, as where features of a picture are packed.
+    """
+    tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
+    if any(len(value) != 1 or value.ndim > 2 for value in tensors.values()):
+        return None
+    repeated = {key: value.repeat_interleave(len(ids), 0) for key, value in tensors.items()}
+    given = torch.as_tensor(ids, dtype=inputs[name].dtype, device=inputs[name].device)
+    return {**inputs, **repeated, name: given}
+
+
+def batches(count: int, tokens: int, at_once: int = 2**22) -> Iterator[slice]:
+    """The controls in batches whose weights of one head have at most `at_once` entries together."""
+    size = max(1, at_once // max(tokens, 1) ** 2)
+    yield from (slice(start, min(start + size, count)) for start in range(0, count, size))
