@@ -35,8 +35,9 @@ class AttentionCall:
     what else stands between these and what the layer makes of them, nothing in most. `output` and
     `weights` are the model's own: weights by head, for the heads that were asked for. `unrotated_k` is the
     key before its rotary position, where it is known; it only serves to prove that the rotation would be
-    missed. `standing` says whether positions were seen to be the tokens that they are called by. Tensors
-    are detached and on the CPU.
+    missed. `standing` says whether positions were seen to be the tokens that they are called by.
+    `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
+    matrix; it may be the model's own memory. Tensors are detached and on the CPU.
     """
 
     module: str
@@ -67,6 +68,7 @@ class AttentionCall:
     tower: str = ""
     block: int = 0
     standing: Standing = Standing.UNKNOWN
+    projection: Float[Tensor, "head value_dim hidden"] | None = None
 
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:

@@ -20,6 +20,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
+from attnscope.capture.following.projected import OutputProjections, projections_of
 from attnscope.capture.joined import JoinedCall
 from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_of, wanted_layers
@@ -52,7 +53,8 @@ def record_written(
     _check_reads_what_is_written(model, inputs, selection)
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
-        steps = Steps(model, rung.watched, wanted, selection.heads)
+        sought = projections_of(model, rung.watched, wanted) if selection.projections else None
+        steps = Steps(model, rung.watched, wanted, selection.heads, sought)
         name = type(model).__name__
         with if_it_writes(model, inputs, settings, name), evaluating(model), steps.recording():
             written = write(model, inputs, settings, name)
@@ -101,10 +103,15 @@ class Steps:
     """The forward passes of one `generate`: which tokens each was given, and what the layers did in it."""
 
     def __init__(
-        self, model: nn.Module, watched: Sequence[Site], wanted: set[int], heads: Sequence[int] | None
+        self,
+        model: nn.Module,
+        watched: Sequence[Site],
+        wanted: set[int],
+        heads: Sequence[int] | None,
+        projections: OutputProjections | None = None,
     ) -> None:
-        self.model = model
-        self.recorder = Recorder(watched, wanted, self._keep, Sides(None), heads, 0, 1)
+        self.model, self.projections = model, projections
+        self.recorder = Recorder(watched, wanted, self._keep, Sides(None), heads, 0, 1, projections)
         self.module_of = {site.path: site.module for site in watched}
         self.read: list[int] = []
         self.joined: dict[tuple[int, int], JoinedCall] = {}
@@ -145,4 +152,6 @@ class Steps:
                 f"{type(self.model).__name__} did not read its text token by token: its attention cannot be "
                 "put in the order of the text"
             )
-        return [self.joined[place].call() for place in sorted(self.joined)]
+        joined = [self.joined[place] for place in sorted(self.joined)]
+        sought = self.projections
+        return [each.call() if sought is None else sought.of(each.call(), each.first) for each in joined]

@@ -13,6 +13,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
 from attnscope.capture.following.followed import UNFOLLOWED, Follower, following
+from attnscope.capture.following.projected import OutputProjections
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.following.trail import Trail
 from attnscope.capture.kinds import of_kind_seen
@@ -46,10 +47,11 @@ class Recorder:
         heads: Sequence[int] | None,
         row: int,
         batch: int,
+        projections: OutputProjections | None = None,
     ) -> None:
         self.site_of = {site.module: site for site in watched}
         self.wanted, self.keep, self.sides, self.heads = wanted, keep, sides, heads
-        self.row, self.batch = row, batch
+        self.row, self.batch, self.projections = row, batch, projections
         self.entered: Counter[nn.Module] = Counter()  # forwards of each module
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
@@ -72,6 +74,8 @@ class Recorder:
             if followed := by_route[Route.TRACED]:
                 stack.enter_context(traced(followed, self.of_trace, self.of_unread, self.taken_back))
             # after the tracer's own hooks, so that what it leaves unread is known
+            if self.projections is not None:
+                stack.enter_context(self.projections.watching())
             stack.enter_context(self._counting(after))
             yield
             self.flush()
@@ -84,7 +88,10 @@ class Recorder:
             layer = self._layer(self.site_of[module])
             self.entered[module] += 1
             self._hand_on(module, layer)
-            after(layer)
+            if self.projections is None:
+                after(layer)
+            elif module in self.projections.around:
+                self.projections.through(module, partial(after, layer))
 
         handles = [module.register_forward_hook(leave) for module in self.site_of]
         try:
@@ -174,6 +181,8 @@ class Recorder:
             )
             for entry in self._mine(entries)
         ]
+        if self.projections is not None:
+            self.projections.answered(module, seen.calls)
         return seen
 
     def _mine(self, entries: int) -> range:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.projected import projections_of
 from attnscope.capture.recorder import Keep, Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.selection import Labels, Selection
@@ -45,7 +46,7 @@ def record(
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sides = sides_of(model, inputs, tokens, labels.target, row)
-        calls = _recorded(model, inputs, rung, wanted, sides, selection.heads, row)
+        calls = _recorded(model, inputs, rung, wanted, sides, selection, row)
         if not (missing := missing_layers(wanted, calls)):
             break
     else:
@@ -64,7 +65,7 @@ def _recorded(
     rung: Rung,
     wanted: set[int],
     sides: Sides,
-    heads: Sequence[int] | None,
+    selection: Selection,
     row: int,
 ) -> list[AttentionCall]:
     """The calls of the wanted layers in a run that ends after the last of them."""
@@ -76,10 +77,12 @@ def _recorded(
         if finished >= wanted:
             raise _Enough
 
-    recorder = Recorder(rung.watched, wanted, calls.append, sides, heads, row, batch_size(inputs))
+    found = projections_of(model, rung.watched, wanted) if selection.projections else None
+    batch, heads = batch_size(inputs), selection.heads
+    recorder = Recorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
     with suppress(_Enough), evaluating(model), recorder.watching(after):
         model(**inputs)
-    return calls
+    return calls if found is None else [found.of(call) for call in calls]
 
 
 def run_watched(

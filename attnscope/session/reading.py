@@ -61,24 +61,29 @@ class Reading:
         """The tokens on the query side of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
 
-    def capture(self, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
-        """The attention of the chosen heads, in the chosen layers or in others that are named."""
+    def capture(
+        self, chosen: Chosen, layers: tuple[int, ...] | None = None, *, projections: bool = False
+    ) -> Capture:
+        """The attention of the chosen heads, in the chosen layers or in others that are named.
+
+        With `projections` also what takes the heads' outputs to the hidden state, where that is found.
+        """
         if chosen.route is Route.RETURNED:
             raise InputError("--route returned has weights alone: here queries and keys are needed")
         if self.captured is not None:
             return self.captured
-        selection = self._selection(chosen, layers)
+        selection = self._selection(chosen, layers, projections)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             captured = record(self.model.module, self.inputs, selection, self._labels(chosen))
         return self._with_windows_named(captured, chosen)
 
-    def attention(self, chosen: Chosen) -> Capture | Returned:
+    def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
         """The same where it can be recomputed, else the weights that the model returns, with a notice."""
         if self.captured is not None:
             return self.capture(chosen)
         if chosen.block and chosen.route is Route.RETURNED:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
-        selection, labels = self._selection(chosen, None), self._labels(chosen)
+        selection, labels = self._selection(chosen, None, projections), self._labels(chosen)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             found = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
         if isinstance(found, Capture):
@@ -87,13 +92,14 @@ class Reading:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         return found
 
-    def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None) -> Selection:
+    def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None, projections: bool) -> Selection:
         return Selection(
             layers=chosen.layers if layers is None else layers,
             heads=chosen.heads,
             kind=chosen.kind,
             tower=chosen.tower.pattern,
             route=chosen.route,
+            projections=projections,
         )
 
     def _labels(self, chosen: Chosen) -> Labels:

@@ -53,6 +53,7 @@ def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
                 kind=chosen.kind,
                 tower=chosen.tower.pattern,
                 route=chosen.route,
+                projections=True,
             ),
             Labels(encoded.tokens, source=model.origin()),
             spell=spell,
