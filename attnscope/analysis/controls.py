@@ -90,8 +90,7 @@ def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int]
 
 
 def _class(token: Token, before: Token | None) -> str:
-    text = token.text.strip() or token.piece
-    if all(unicodedata.category(character)[0] in "PS" for character in text):
+    if is_punctuation(token):
         return PUNCTUATION
     within = (
         before is not None
@@ -99,6 +98,12 @@ def _class(token: Token, before: Token | None) -> str:
         and (token.word, token.part, before.special) == (before.word, before.part, False)
     )
     return GOES_ON if token.piece.startswith("##") or within else BEGINS
+
+
+def is_punctuation(token: Token) -> bool:
+    """Whether a token is nothing but marks and signs."""
+    text = token.text.strip() or token.piece
+    return all(unicodedata.category(character)[0] in "PS" for character in text)
 
 
 def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> set[int]:

@@ -6,6 +6,8 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from pathlib import Path
 
+from attnscope.results.claims.finding import Controls, Finding, Pattern, Sought
+from attnscope.results.claims.relations import Dependencies
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
 from attnscope.results.measure import MeasureDescription
@@ -50,9 +52,12 @@ __all__ = [
     "Blank",
     "Certificate",
     "Comparison",
+    "Controls",
     "Cost",
+    "Dependencies",
     "Divergence",
     "Fault",
+    "Finding",
     "Gap",
     "Gaze",
     "Generated",
@@ -72,6 +77,7 @@ __all__ = [
     "Outline",
     "OutputCheck",
     "Overview",
+    "Pattern",
     "Picture",
     "PictureAttention",
     "PictureHeads",
@@ -86,6 +92,7 @@ __all__ = [
     "Senses",
     "Side",
     "Similarity",
+    "Sought",
     "Sound",
     "SoundAttention",
     "SoundHeads",

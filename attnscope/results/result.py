@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from attnscope.results.claims.finding import Finding
 from attnscope.results.comparison import Comparison
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
@@ -34,4 +35,5 @@ Result: TypeAlias = (
     | SoundAttention
     | SoundHeads
     | Outline
+    | Finding
 )

@@ -15,9 +15,11 @@ from attnscope.results.stored import (
     view,
     worked,
 )
+from attnscope.results.stored.claims import finding
 
 KINDS = (
     comparison,
+    finding,
     head,
     media,
     outline,

@@ -5,10 +5,11 @@ A result knows its text and how its model was run, but not every input: what it 
 """
 
 import shlex
+from typing import Protocol
 
 from rich.text import Text
 
-from attnscope.results import Kind, Overview, Special
+from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Tokens
 
 _LONGEST = 300  # characters of a text that a command still carries
@@ -19,20 +20,48 @@ class Command(Text):
     """A line to be pasted, which is printed without a line break at whatever width."""
 
 
+class Heads(Protocol):
+    """What shows several heads of one run: enough to say how one of them is opened."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def query_tokens(self) -> Tokens: ...
+
+    @property
+    def key_tokens(self) -> Tokens: ...
+
+    @property
+    def provenance(self) -> Provenance: ...
+
+    @property
+    def tower(self) -> str: ...
+
+
 def opening(result: Overview, layer: int, head: int) -> str:
     """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
-    asked = [] if result.aim is None else ["--query", _label(result.query_tokens, result.aim[0])]
+    words = ["--words"] if result.words else []
+    special = [] if result.special is Special.SHOW else ["--special", result.special.value]
+    aim = result.aim or (None, None)
+    return " ".join([opening_head(result, layer, head, aim[0]), *words, *special])
+
+
+def opening_head(
+    result: Heads, layer: int, head: int, query: int | None = None, key: int | None = None
+) -> str:
+    """The command that opens a head of `result`, with the query and the key at these positions."""
+    asked = [] if query is None else ["--query", _label(result.query_tokens, query)]
+    asked += [] if key is None else ["--key", _label(result.key_tokens, key)]
     parts = [
         *("attnscope heads", *_read(result)),
         *("-m", shlex.quote(result.provenance.model), *_run(result)),
         *("--layer", str(layer), "--head", str(head), *asked),
-        *(["--words"] if result.words else []),
-        *([] if result.special is Special.SHOW else ["--special", result.special.value]),
     ]
     return " ".join(parts)
 
 
-def _read(result: Overview) -> list[str]:
+def _read(result: Heads) -> list[str]:
     """What was read, as far as the result has it."""
     cross = result.kind is Kind.CROSS
     tokens = result.key_tokens if cross else result.query_tokens
@@ -56,7 +85,7 @@ def _texts(tokens: Tokens) -> tuple[str, ...]:
     return tokens.texts if alone and sum(map(len, tokens.texts)) <= _LONGEST else ()
 
 
-def _run(result: Overview) -> list[str]:
+def _run(result: Heads) -> list[str]:
     """How the model was run, where that is not as it comes."""
     told, options = result.provenance, []
     if told.dtype != "float32":

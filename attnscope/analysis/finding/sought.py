@@ -1,0 +1,115 @@
+"""What heads are ranked by, as functions of weights: one pair, a pattern of keys, likeness to another head.
+
+Each is a target that scores one head's weights, and says which rank its keys have. A row without any allowed
+key is NaN and counts for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.analysis.comparison.distances import jensen_shannon
+from attnscope.analysis.controls import is_punctuation
+from attnscope.results import Pattern
+from attnscope.tokens import Tokens
+
+Weights = Float[np.ndarray, "head query key"]
+Numbers = Float[np.ndarray, " head"]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Keys by query: the number of a head is the mean weight on them, over the queries that have some.
+
+    `keys` is True where a key is meant. Of one pair it is one entry.
+    """
+
+    keys: Bool[np.ndarray, "query key"]
+
+    @cached_property
+    def queries(self) -> tuple[int, ...]:
+        """The queries that have a key that is meant."""
+        return tuple(np.flatnonzero(self.keys.any(axis=1)).tolist())
+
+    @cached_property
+    def own(self) -> Bool[np.ndarray, "row key"]:
+        """The keys of these queries alone."""
+        return np.asarray(self.keys[list(self.queries)])
+
+    def number(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
+        """The number of each head from the rows of `queries`; NaN where none of them has a key."""
+        return _mean(np.where(self.own, rows, 0.0).sum(axis=2) + 0.0 * rows.sum(axis=2))
+
+    def rank(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
+        """Which of a query's keys the strongest one meant is, 1 for the first: the mean over queries."""
+        strongest = np.where(self.own, rows, -np.inf).max(axis=2, keepdims=True)
+        return _mean(1.0 + (rows > strongest).sum(axis=2) + 0.0 * rows.sum(axis=2))
+
+
+def _mean(values: Float[np.ndarray, "head row"]) -> Numbers:
+    """The mean over the rows that are numbers; NaN where none is."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=1)
+    total = np.where(there, values, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """The divergence of every head from one: `layer` is its place among the layers."""
+
+    layer: int
+    head: int
+
+
+def pair(query: int, key: int, queries: int, keys: int) -> Target:
+    """One query and one key."""
+    meant = np.zeros((queries, keys), dtype=bool)
+    meant[query, key] = True
+    return Target(meant)
+
+
+def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndarray, "query key"]:
+    """Which keys of each query are those of `pattern`; nothing is said of whether it may see them.
+
+    But for special tokens, punctuation and the first key, both sides must be the same tokens.
+    """
+    count, others = len(tokens), len(keys)
+    behind = np.arange(others)[None, :] - np.arange(count)[:, None]
+    ids, of_keys = np.array(tokens.ids)[:, None], np.array(keys.ids)[None, :]
+    before = np.concatenate([[-2], np.array(keys.ids)[:-1]])[None, :]
+    special = np.array([token.special for token in keys.items])
+    words = ~np.array([token.special for token in tokens.items])[:, None] & ~special
+    makes: dict[Pattern, Callable[[], Bool[np.ndarray, "query key"]]] = {
+        Pattern.PREVIOUS: lambda: behind == -1,
+        Pattern.NEXT: lambda: behind == 1,
+        Pattern.SELF: lambda: behind == 0,
+        Pattern.FIRST: lambda: np.broadcast_to(np.arange(others) == 0, behind.shape),
+        Pattern.SAME: lambda: (ids == of_keys) & (behind != 0) & words,
+        # the token behind an earlier one of the query's own: its place is at most the query's
+        Pattern.INDUCTION: lambda: (before == ids) & (behind <= 0) & words,
+        Pattern.PUNCTUATION: lambda: np.broadcast_to(_punctuation(keys) & ~special, behind.shape),
+        Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
+    }
+    return np.asarray(makes[pattern]())
+
+
+def _punctuation(tokens: Tokens) -> Bool[np.ndarray, " key"]:
+    return np.array([is_punctuation(token) for token in tokens.items])
+
+
+def divergence(rows: Weights, given: Float[np.ndarray, "query key"]) -> Numbers:
+    """Jensen-Shannon divergence of each head's rows from those of a `given` head, 0 to ln 2 nats (Lin 1991).
+
+    The mean over the queries that have a key in both. What a sink takes of a row counts as one more key.
+    """
+    other = _with_rest(given)
+    return _mean(np.stack([jensen_shannon(_with_rest(each), other) for each in rows]))
+
+
+def _with_rest(rows: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query more"]:
+    rest = np.clip(1.0 - rows.sum(axis=1, keepdims=True), 0.0, None)
+    return np.concatenate([rows, rest], axis=1)

@@ -1,0 +1,151 @@
+"""Which heads do it: all of them ranked by one number, each beside the same number of control texts."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.presented import Presented
+from attnscope.tokens import Tokens
+
+
+class Pattern(StrEnum):
+    """Which keys of a query are meant, in place of one query and one key that are named.
+
+    `same` are other places with the query's own token; `induction` are the tokens that followed an earlier
+    one of these (Olsson et al. 2022).
+    """
+
+    PREVIOUS = "previous"
+    NEXT = "next"
+    SELF = "self"
+    FIRST = "first"
+    SAME = "same"
+    INDUCTION = "induction"
+    PUNCTUATION = "punctuation"
+    SPECIAL = "special"
+
+    @property
+    def of_places(self) -> bool:
+        """Whether it is about where a key stands alone, which exchanged words leave as it is."""
+        return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What heads are ranked by: the weight of one query on one key, that on a pattern, or likeness to a head.
+
+    Exactly one of the three is there. `query` and `key` are positions, `like` is a layer and a head.
+    """
+
+    query: int | None = None
+    key: int | None = None
+    pattern: Pattern | None = None
+    like: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Controls:
+    """The same number of every head in control texts, which have the shape of the text and other words.
+
+    `low` and `high` hold the middle nine tenths of the controls. `percentile` is how many in a hundred of
+    them the text itself goes beyond. `best` is, text by text, the number of the head that is best in it.
+    `asked` is how many controls there should have been; `how` says what they keep, and `seed` repeats them.
+    """
+
+    mean: Float[np.ndarray, "layer head"]
+    low: Float[np.ndarray, "layer head"]
+    high: Float[np.ndarray, "layer head"]
+    percentile: Float[np.ndarray, "layer head"]
+    best: Float[np.ndarray, " control"]
+    how: str
+    seed: int
+    asked: int
+
+    @property
+    def count(self) -> int:
+        return len(self.best)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding(Presented):
+    """All heads that were looked at, by one number each.
+
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`: the weight of the query on the key, 0 to 1; of a
+    pattern the mean, over the `rows` queries that have such a key, of the weight on all of them; of likeness
+    the Jensen-Shannon distance to the given head in nats, the mean over the queries (Lin 1991), where less is
+    better. NaN where a head is not ranked.
+
+    `ranks` is which of its keys this is to the query, 1 for the strongest (of a pattern the mean). `norms` is
+    the weight times the length of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` how much
+    of the query's sum of these that is; None where the way out of the heads is not known. `even` is what
+    attention that weighs all keys alike would have. `followed` is what the query gave in the controls to the
+    token that is the key here, wherever that went. Each is None where it has no meaning.
+    """
+
+    sought: Sought
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    rows: int
+    weights: Float[np.ndarray, "layer head"]
+    ranks: Float[np.ndarray, "layer head"] | None
+    norms: Float[np.ndarray, "layer head"] | None
+    shares: Float[np.ndarray, "layer head"] | None
+    even: Float[np.ndarray, "layer head"] | None
+    followed: Float[np.ndarray, "layer head"] | None
+    controls: Controls
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(verdict for layer in self.verdicts for verdict in layer)
+
+    @property
+    def difference(self) -> Float[np.ndarray, "layer head"]:
+        """How far each head lies above the mean of its controls; of distances a head below it is nearer."""
+        return np.asarray(self.weights - self.controls.mean)
+
+    @property
+    def smaller_is_better(self) -> bool:
+        return self.sought.like is not None
+
+    @property
+    def ranking(self) -> tuple[tuple[int, int], ...]:
+        """The places of all heads that have a number, best first; of equal ones the first in the model."""
+        better = self.weights if self.smaller_is_better else -self.weights
+        places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
+        return tuple(sorted(places, key=lambda place: (better[place], place)))
+
+    @property
+    def best_percentile(self) -> float:
+        """How many in a hundred control texts have a best head that is not as good as the best one here."""
+        if not self.ranking:
+            return float("nan")
+        return float(beyond(self.weights[self.ranking[0]], self.controls.best, self.smaller_is_better))
+
+    @property
+    def most_above(self) -> tuple[int, int] | None:
+        """The head that lies farthest beyond its own controls; None where no head is ranked."""
+        signed = -self.difference if self.smaller_is_better else self.difference
+        if np.isnan(signed).all():
+            return None
+        place = np.unravel_index(int(np.nanargmax(signed)), signed.shape)
+        return int(place[0]), int(place[1])
+
+
+def beyond(
+    value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
+) -> Float[np.ndarray, "..."]:
+    """How many in a hundred `controls`, their first axis, the value goes beyond by more than rounding."""
+    below = controls > value + 1e-9 if smaller else controls < value - 1e-9
+    share = 100.0 * np.asarray(below).mean(axis=0)
+    return np.where(np.isnan(value), np.nan, share)

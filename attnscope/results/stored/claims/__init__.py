@@ -1,0 +1,1 @@
+"""How claims about heads are written and read again."""
