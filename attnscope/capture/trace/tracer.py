@@ -58,6 +58,8 @@ from attnscope.model.anatomy.heads import head_count
 __all__ = ["TracedAttention", "traced"]
 
 Watcher = Callable[[TracedAttention], None]
+# given an attention, the result that its output stands in, and what arranges anything of that shape likewise
+Changer = Callable[[TracedAttention, Tensor, Callable[[Tensor], Tensor]], None]
 Unread = Callable[[nn.Module, int], None]
 Taken = Callable[[TracedAttention], None]
 
@@ -68,6 +70,7 @@ def traced(
     watch: Watcher,
     unread: Unread = lambda module, count: None,
     taken_back: Taken = lambda attention: None,
+    change: Changer | None = None,
 ) -> Iterator[None]:
     """While open, `watch` gets every softmax attention that is computed inside of one of `modules`.
 
@@ -75,13 +78,15 @@ def traced(
     the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
     `unread` is told, when a module returns, how many softmaxes over scores it made whose weights were never
     seen to meet values, and `taken_back`, which of the attentions it was given are none: what the weights
-    had met was no values, for these came later, and there is another one with them.
+    had met was no values, for these came later, and there is another one with them. `change` may write over
+    the result, after `watch`; torch's native path, which would not know of that, is then not asked.
     """
     watched = tuple(dict.fromkeys(modules))
-    tracer = _Tracer(watch, unread, taken_back)
+    tracer = _Tracer(watch, unread, taken_back, change)
     with ExitStack() as stack:
         stack.enter_context(unscripted(watched))
-        stack.enter_context(native_answers(watched))
+        if change is None:
+            stack.enter_context(native_answers(watched))
         for module in watched:
             for buffer in module.buffers():
                 tracer.memory.keep(buffer, Origin(shapes=(buffer.shape,)))
@@ -96,9 +101,9 @@ def traced(
 class _Tracer(TorchFunctionMode):
     """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
 
-    def __init__(self, watch: Watcher, unread: Unread, taken_back: Taken) -> None:
+    def __init__(self, watch: Watcher, unread: Unread, taken_back: Taken, change: Changer | None) -> None:
         super().__init__()
-        self.watch, self.unread, self.taken_back = watch, unread, taken_back
+        self.watch, self.unread, self.taken_back, self.change = watch, unread, taken_back, change
         self.inside: list[nn.Module] = []
         self.waiting: list[list[object]] = []  # by module that runs, the softmaxes that met no values yet
         self.doubts: list[list[Doubt]] = []  # by module that runs
@@ -174,10 +179,14 @@ class _Tracer(TorchFunctionMode):
         if name in PRODUCTS:
             return self._product(name, args, kwargs, result, before)
         if name == "scaled_dot_product_attention":
-            attention = fused_attention(
-                self.inside[-1], function, args, kwargs, result, lambda x: self.memory.of(x).origin
-            )
-            self._tell(attention)
+            module = self.inside[-1]
+
+            def fused(output: Tensor) -> TracedAttention | None:
+                return fused_attention(
+                    module, function, args, kwargs, output, lambda x: self.memory.of(x).origin
+                )
+
+            self._tell(fused(result), result, fused)
             return None
         first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
         if name == "softmax":
@@ -242,21 +251,22 @@ class _Tracer(TorchFunctionMode):
 
     def _met(self, weights: Weights, made: Multiplication, side: int, result: Tensor, values: Known) -> Known:
         """Weights that met something: values, to all appearances, or a matrix that mixes them."""
-        attention = attention_of(self.inside[-1], weights, made, side, result)
+        module = self.inside[-1]
+        attention = attention_of(module, weights, made, side, result)
         if attention is None:
             return mixed_weights(weights, made, side, result)
         if is_blended(values, made, 1 - side):
             attention = replace(attention, blended=True)
         self._answered(weights.logits)
-        self.watch(attention)
+        self._tell(attention, result, lambda other: attention_of(module, weights, made, side, other))
         return answer_of(attention, weights, made, side, result)
 
     def _doubt(self, answer: Answer, root: object, made: Multiplication, side: int, result: Tensor) -> None:
         """What was taken for an output meets what may be the values."""
-        instead = None
-        if answer.mixed is not None:
-            instead = attention_of(self.inside[-1], answer.mixed, made, side, result)
-        self._tell(instead)
+        module, mixed, instead = self.inside[-1], answer.mixed, None
+        if mixed is not None:
+            instead = attention_of(module, mixed, made, side, result)
+            self._tell(instead, result, lambda other: attention_of(module, mixed, made, side, other))
         self.doubts[-1].append(Doubt(root, answer.attention, instead, answer.logits))
 
     def _settle(self, scores: Scores) -> None:
@@ -272,9 +282,25 @@ class _Tracer(TorchFunctionMode):
         for waiting in self.waiting:
             waiting[:] = [each for each in waiting if each is not logits]
 
-    def _tell(self, attention: TracedAttention | None) -> None:
-        if attention is not None:
-            self.watch(attention)
+    def _tell(
+        self,
+        attention: TracedAttention | None,
+        result: Tensor,
+        of: Callable[[Tensor], TracedAttention | None],
+    ) -> None:
+        """Hands an attention on; `of` is the same with another tensor in the place of its `result`."""
+        if attention is None:
+            return
+        self.watch(attention)
+        if self.change is None:
+            return
+
+        def arranged(tensor: Tensor) -> Tensor:
+            one = of(tensor)
+            assert one is not None, "it was one with the result"
+            return one.output
+
+        self.change(attention, result, arranged)
 
 
 def _is_matrix(operand: Tensor, origin: Origin) -> bool:

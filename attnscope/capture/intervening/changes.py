@@ -1,0 +1,109 @@
+"""What is put in the place of a head's output at an attention, and nothing else is touched.
+
+Zero()            nothing: the head adds nothing to what its layer writes
+Put(answers)      its output in another run, or any other of the same shape
+Cut(query, key)   its output without one edge: that key gets no weight, and the other weights of the row
+                  are divided by what is left, as if its score had been minus infinity
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.errors import InputError
+
+_ROUNDED = 1e-3  # a row of weights that is short of 1 by more has a sink
+
+Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
+Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """One attention as it passes by: what it answers, and what that is made of.
+
+    The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into.
+    """
+
+    place: Place
+    output: Float[Tensor, "batch head query value_dim"]
+    weights: Callable[[], Float[Tensor, "batch head query key"]]
+    value: Float[Tensor, "batch kv_head key value_dim"]
+
+    def parts(self, entry: int, entries: int) -> slice:
+        """Where one of the entries lies along the batch axis."""
+        each = max(len(self.output) // entries, 1)
+        return slice(entry * each, (entry + 1) * each)
+
+    def values_of(self, head: int) -> Float[Tensor, "batch key value_dim"]:
+        """The values that a query head reads: groups of heads share theirs."""
+        return self.value[:, head // (self.output.shape[1] // self.value.shape[1])]
+
+
+@dataclass(frozen=True)
+class Zero:
+    """Zeros."""
+
+    def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
+        return seen.output.new_zeros(seen.output[parts, head].shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Put:
+    """What the head answered elsewhere, by place: from a run on another text, or the mean of several."""
+
+    answers: Answers
+
+    def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
+        given, there = self.answers[seen.place][:, head], seen.output[parts, head]
+        if given.shape != there.shape:
+            shapes = f"{tuple(given.shape)} cannot stand in the place of {tuple(there.shape)}"
+            raise InputError(f"layer {seen.place[0]}: an output of shape {shapes}")
+        return given.to(there)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The output without the edge from the query to the key, both by position."""
+
+    query: int
+    key: int
+
+    def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
+        rows = seen.output[parts, head].clone()
+        weights = seen.weights()[parts, head, self.query].to(rows.dtype)
+        others = weights.clone()
+        others[:, self.key] = 0
+        if not bool((others.sum(-1) > 0).all()):
+            raise InputError(
+                f"layer {seen.place[0]} head {head}: the query sees no other key, so that edge cannot be cut"
+            )
+        left = _left(weights, others, self.key)
+        rows[:, self.query] = (others / left[:, None])[:, None].matmul(seen.values_of(head)[parts])[:, 0]
+        return rows
+
+
+def _left(weights: Float[Tensor, "part key"], others: Float[Tensor, "part key"], key: int) -> Tensor:
+    """What is left of a row of weights without one key.
+
+    Without a sink the sum of the others, which keeps its digits where it is little; a sink has the rest to 1.
+    """
+    sink = weights.sum(-1) < 1 - _ROUNDED
+    return (1 - weights[:, key]).where(sink, others.sum(-1))
+
+
+What = Zero | Put | Cut
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What becomes of the output of one head of one layer."""
+
+    layer: int
+    head: int
+    what: What
+
+
+Variant = tuple[Change, ...]  # what is changed in one run; the empty one is the model as it is

@@ -1,0 +1,219 @@
+"""Runs of one model on one input, each with other heads changed, beside the run that is as it is.
+
+    untouched     nothing watches: the answer that every other is held against
+    watched       the same again: the attentions' answers, the layers' results, what can be read back
+    variants      those that begin to differ at one layer go through as a batch, with an untouched entry
+
+The entry that nothing was done to shows what rounding alone does to the answer in a batch of that size, and
+that layers which were not run again, and scores that were not made, change nothing else. Where it strays
+from the untouched run by more than rounding, the batch is run once more without these savings, and at last
+every variant alone.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.intervening.answering import Asked, Logits, rows_only
+from attnscope.capture.intervening.changes import Attended, Place, Variant
+from attnscope.capture.intervening.kept import Kept
+from attnscope.capture.intervening.passing import passing
+from attnscope.capture.intervening.read_back import ReadBack
+from attnscope.capture.routes import nothing_seen, rungs, wanted_layers
+from attnscope.capture.selection import Selection
+from attnscope.errors import AttnscopeError, is_out_of_memory
+from attnscope.model.anatomy.sites import Site
+
+_TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
+_STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The answer's scores with a variant's heads changed; `control`: those of the untouched entry beside."""
+
+    variant: Variant
+    scores: Logits
+    control: Logits | None
+
+
+@dataclass(eq=False)
+class Tally:
+    """How many changed attentions were read back as asked for, were not, and cannot be read back."""
+
+    back: int = 0
+    lost: int = 0
+    unseen: int = 0
+
+
+@dataclass(eq=False)
+class Experiments:
+    """One model, one input, the attentions that may be changed, and where the answer stands.
+
+    `untouched` are the scores of the model as it is; `answers` what the heads answer in it, by place, and
+    `faithful` whether the run that was watched gave the very same scores, bit for bit.
+    """
+
+    model: nn.Module
+    inputs: Mapping[str, Any]
+    sites: Sequence[Site]
+    asked: Asked
+    untouched: Logits = field(init=False)
+    answers: dict[Place, Tensor] = field(init=False, default_factory=dict)
+    faithful: bool = field(init=False)
+    passes: set[Place] = field(init=False)
+    tally: Tally = field(init=False, default_factory=Tally)
+    plainness: int = field(init=False, default=0)  # 0 with every saving, 1 without, 2 one by one
+
+    def __post_init__(self) -> None:
+        self.inputs = without_cache(self.model, self.inputs)
+        with evaluating(self.model):
+            self.untouched = self.asked.of(self.model(**self.inputs)).clone()
+        self.kept = Kept(self.model, self.sites)
+        back = ReadBack(self.model)
+
+        def look(seen: Attended) -> None:
+            self.answers[seen.place] = seen.output.detach().clone()
+            back.expect(seen, [()])
+
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.model))
+            passage = stack.enter_context(passing(self.sites, look, changing=False))
+            stack.enter_context(self.kept.keeping())
+            stack.enter_context(back.watching())
+            watched = self.asked.of(self.model(**self.inputs))
+        self.answers = {place: each for place, each in self.answers.items() if place not in passage.none}
+        self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
+
+    def run(self, variants: Sequence[Variant]) -> list[Outcome]:
+        """What becomes of the answer in each variant, in their order."""
+        groups: dict[int | None, list[int]] = {}
+        for number, variant in enumerate(variants):
+            groups.setdefault(min((change.layer for change in variant), default=None), []).append(number)
+        found: dict[int, Outcome] = {}
+        for first, numbers in groups.items():
+            for several in self._batches(numbers):
+                outcomes = self._together(first, [variants[number] for number in several])
+                found.update(zip(several, outcomes, strict=True))
+        return [found[number] for number in range(len(variants))]
+
+    def _batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+        longest = max((each.shape[2] for each in self.answers.values()), default=1)
+        size = max(_TOKENS_AT_ONCE // longest - 1, 1)
+        yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
+
+    def _together(self, first: int | None, variants: Sequence[Variant]) -> list[Outcome]:
+        """One batch with an untouched entry before the variants, or where that fails one by one."""
+        while first is not None and self.plainness < 2:
+            try:
+                scores, back = self._batch(first, [(), *variants], saving=self.plainness == 0)
+            except AttnscopeError:
+                raise
+            except Exception as error:
+                if is_out_of_memory(error) and len(variants) > 1:
+                    half = len(variants) // 2
+                    return self._together(first, variants[:half]) + self._together(first, variants[half:])
+            else:
+                if not self._strays(scores[:1]):
+                    self._count(back)
+                    return [Outcome(v, scores[i : i + 1], scores[:1]) for i, v in enumerate(variants, 1)]
+            self.plainness += 1
+        return [self._alone(variant) for variant in variants]
+
+    def _alone(self, variant: Variant) -> Outcome:
+        scores, back = self._batch(None, [variant], saving=False)
+        self._count(back)
+        return Outcome(variant, scores, None)
+
+    def _strays(self, control: Logits) -> bool:
+        """Whether an entry that nothing was done to is off by more than rounding."""
+        if control.shape != self.untouched.shape:
+            return True
+        largest = float(self.untouched[self.untouched.isfinite()].abs().max())
+        off = (control - self.untouched).nan_to_num(0.0).abs().max()
+        return bool(off > _STRAY * torch.finfo(self.untouched.dtype).eps ** 0.5 * (1 + largest))
+
+    def _batch(
+        self, first: int | None, variants: Sequence[Variant], *, saving: bool
+    ) -> tuple[Logits, ReadBack]:
+        entries, back = len(variants), ReadBack(self.model)
+        layers = {change.layer for variant in variants for change in variant}
+        changed: set[Place] = set()
+
+        def handle(seen: Attended) -> Tensor | None:
+            mine = [(e, c) for e, variant in enumerate(variants) for c in variant if c.layer == seen.place[0]]
+            if not mine or seen.place not in self.answers:
+                return None
+            back.expect(seen, variants)
+            changed.add(seen.place)
+            return _with(seen, variants)
+
+        begun = self.kept.forwards[first] if saving and first is not None else None
+        touched = [site for site in self.sites if layers & set(site.layers)]
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.model))
+            if saving and first is not None:
+                stack.enter_context(self.kept.replayed(first, entries))
+                stack.enter_context(rows_only(self.model, self.asked))
+            if touched:
+                stack.enter_context(passing(touched, handle, changing=True, begun=begun))
+                stack.enter_context(back.watching())
+            scores = self.asked.of(self.model(**repeated(self.inputs, entries)))
+        missed = {place for place in self.answers if place[0] in layers} - changed
+        if missed:
+            raise RuntimeError(f"the attention of layer {min(missed)[0]} did not come by again")
+        return scores, back
+
+    def _count(self, back: ReadBack) -> None:
+        good, lost, unseen = back.told(self.passes)
+        self.tally.back += good
+        self.tally.lost += lost
+        self.tally.unseen += unseen
+
+
+def _with(seen: Attended, variants: Sequence[Variant]) -> Tensor:
+    """The answer with what every variant asks for in its entry."""
+    new = seen.output.clone()
+    for entry, variant in enumerate(variants):
+        for change in variant:
+            if change.layer == seen.place[0]:
+                parts = seen.parts(entry, len(variants))
+                new[parts, change.head] = change.what.made(seen, change.head, parts)
+    return new
+
+
+def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, and where a model would keep keys and values for a next token, that there is none."""
+    known = "use_cache" in inspect.signature(model.forward).parameters
+    return {**inputs, **({"use_cache": False} if known and "use_cache" not in inputs else {})}
+
+
+def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
+    """The inputs of one text as those of a batch of `entries` alike."""
+    return {
+        name: value.repeat(entries, *[1] * (value.ndim - 1))
+        if isinstance(value, Tensor) and value.ndim and entries > 1
+        else value
+        for name, value in inputs.items()
+    }
+
+
+def experiments_on(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: Asked
+) -> Experiments:
+    """Experiments with the selected attention, by the first route on which every wanted layer is seen.
+
+    Raises `InputError` where there is no such attention, or none that can be reached.
+    """
+    for rung in rungs(model, selection):
+        wanted = wanted_layers(rung.tower, selection.layers)
+        made = Experiments(model, inputs, rung.watched, asked)
+        if not (missing := wanted - {layer for layer, _ in made.answers}):
+            return made
+    raise nothing_seen(model, rung.tower, sorted(missing))

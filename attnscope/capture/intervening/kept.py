@@ -1,0 +1,131 @@
+"""Layers that were run once and are not run again: they return what they returned then.
+
+    first run     layer 0 -> layer 1 -> layer 2 -> ...       each layer's result is kept
+    from layer 2  kept    -> kept    -> layer 2 -> ...       for as many copies as the batch has
+
+The model's own code runs from its start all the same, so that masks and positions are made for the batch
+that there is; only the forward of layers that had ended before is replaced. What a layer leaves behind
+elsewhere than in its result is not seen here: whoever replays holds an untouched entry of the batch against
+the first run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnscope.model.anatomy.sites import Site, find_sites
+
+Ended = tuple[nn.Module, int]  # a module, and which of its forwards
+
+
+class Kept:
+    """What the layers of a model returned in one run, in the order in which they ended."""
+
+    def __init__(self, model: nn.Module, sites: Sequence[Site]) -> None:
+        self.site_of = {site.module: site for site in sites}
+        there = [site.path for site in find_sites(model)]
+        self.layers = list(dict.fromkeys(item for path in there for item in _holding(model, path)))
+        self.results: dict[Ended, Any] = {}
+        self.counts: dict[Ended, Counter[nn.Module]] = {}  # of the layers, as each of them ended
+        self.before: dict[int, frozenset[Ended]] = {}
+        self.forwards: dict[int, Counter[nn.Module]] = {}  # of the attentions, before each layer
+        self._forwards: Counter[nn.Module] = Counter()
+        self._ended: Counter[nn.Module] = Counter()
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """While open, the one run whose results are kept."""
+        with ExitStack() as stack:
+            for module in self.site_of:
+                stack.callback(module.register_forward_pre_hook(self._begin).remove)
+                stack.callback(module.register_forward_hook(self._through).remove)
+            for module in self.layers:
+                stack.callback(module.register_forward_hook(self._end).remove)
+            yield
+
+    def _begin(self, module: nn.Module, _inputs: Any) -> None:
+        layer = self.site_of[module].layer_of(self._forwards[module])
+        if layer not in self.before:
+            self.before[layer], self.forwards[layer] = frozenset(self.results), Counter(self._forwards)
+
+    def _through(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
+        self._forwards[module] += 1
+
+    def _end(self, module: nn.Module, _inputs: Any, output: Any) -> None:
+        mine = module, self._ended[module]
+        self._ended[module] += 1
+        self.results[mine] = _each_tensor(output, lambda tensor: tensor.detach().clone())
+        self.counts[mine] = Counter(self._ended)
+
+    @contextmanager
+    def replayed(self, layer: int, copies: int) -> Iterator[None]:
+        """While open, what had ended before `layer` began is not run: its result comes `copies` times."""
+        ended, forwards = self.before[layer], Counter[nn.Module]()
+        with ExitStack() as stack:
+            for module in dict.fromkeys(module for module, _ in ended):
+                stack.enter_context(_stand_in(module, self._answer(module, ended, forwards, copies)))
+            yield
+
+    def _answer(
+        self, module: nn.Module, ended: frozenset[Ended], forwards: Counter[nn.Module], copies: int
+    ) -> Callable[..., Any]:
+        own = module.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            mine = module, forwards[module]
+            forwards[module] += 1
+            if mine not in ended:
+                return own(*args, **kwargs)
+            for inner, count in self.counts[mine].items():  # layers within it are not run either
+                forwards[inner] = max(forwards[inner], count)
+            return _each_tensor(self.results[mine], lambda tensor: _copied(tensor, copies))
+
+        return forward
+
+
+@contextmanager
+def _stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """`forward` in the place of the module's own, which it has again afterwards."""
+    had, own = "forward" in vars(module), vars(module).get("forward")
+    module.forward = forward
+    try:
+        yield
+    finally:
+        if had:
+            module.forward = own  # type: ignore[assignment]
+        else:
+            del module.forward
+
+
+def _copied(tensor: Tensor, copies: int) -> Tensor:
+    """The same for every entry of a batch of copies, one entry's parts next to each other.
+
+    The batch is the first axis, or the second of a model that has its tokens first.
+    """
+    repeats = [1] * tensor.ndim
+    if repeats:
+        repeats[int(tensor.ndim > 2 and tensor.shape[0] != 1 and tensor.shape[1] == 1)] = copies
+    return tensor.repeat(repeats)
+
+
+def _each_tensor(value: Any, do: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return do(value)
+    if isinstance(value, Mapping):
+        named = {key: _each_tensor(each, do) for key, each in value.items()}
+        return type(value)(**named)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_each_tensor(each, do) for each in value))
+    if isinstance(value, tuple | list):
+        return type(value)(_each_tensor(each, do) for each in value)
+    return value
+
+
+def _holding(model: nn.Module, path: str) -> list[nn.Module]:
+    """The entries of lists of modules that the module at `path` stands in."""
+    parts = path.split(".")
+    ends = [end for end in range(1, len(parts) + 1) if parts[end - 1].isdigit()]
+    return [model.get_submodule(".".join(parts[:end])) for end in ends]

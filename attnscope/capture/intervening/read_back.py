@@ -1,0 +1,155 @@
+"""The certificate of an intervention: what was asked for is read back at the model's next operation.
+
+    kernel's answer -> changed -> views, transpositions -> the next module with weights of its own: read here
+
+What is expected there is made anew from the kernel's own answer and from what was asked, as features in
+their order, head by head; nothing of the code that made the change is used. Every feature must be equal bit
+for bit: those of the changed heads are what was asked for, those of all others what the kernel answered. Of
+a cut edge the row is held against (output - weight * value) / (1 - weight) in float64. Where already an
+unchanged answer is not found again (a gate, a norm comes between), nothing can be read back, and it is said.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Variant
+from attnscope.capture.trace.operations import tensors_in
+
+Rows = Float[Tensor, "batch query feature"]
+_ROUNDINGS = 64  # machine epsilons of the largest value, for the row of a cut edge
+
+
+@dataclass(eq=False)
+class _Expected:
+    """The features that must come next, and for cut rows how far from them is near enough.
+
+    `control` says that nothing is asked of the first entry: where that one comes without the others being
+    what was asked for, the others are `wrong`.
+    """
+
+    place: Place
+    rows: Float[Tensor, "entry part query feature"]
+    off: Float[Tensor, "entry part query feature"] | None
+    control: bool
+    found: bool = False
+    wrong: bool = False
+
+    def meets(self, given: Tensor) -> bool:
+        """Whether this is it, in one of the orders that models keep entries, parts and tokens in."""
+        entries, parts, queries, features = self.rows.shape
+        given = given.detach()
+        orders = (
+            given.reshape(self.rows.shape),
+            given.reshape(queries, entries, parts, features).permute(1, 2, 0, 3),  # tokens before the batch
+            given.reshape(entries, queries, parts, features).transpose(1, 2),  # windows behind the tokens
+        )
+        for there in orders:
+            alike = self._alike(there).flatten(1).all(1)
+            if bool(alike.all()):
+                self.found = True
+            elif self.control and bool(alike[0]):
+                self.wrong = True
+        return self.found
+
+    def _alike(self, there: Tensor) -> Tensor:
+        if self.off is None:
+            return (there == self.rows) | (there.isnan() & self.rows.isnan())
+        return (there - self.rows).abs() <= self.off
+
+
+@dataclass(eq=False)
+class ReadBack:
+    """Looks for expected features at the inputs of a model's parts, until they are found."""
+
+    model: nn.Module
+    waiting: list[_Expected] = field(default_factory=list)
+    seen: list[_Expected] = field(default_factory=list)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """While open, the parts of the model that have weights of their own are watched."""
+        with ExitStack() as stack:
+            for part in self.model.modules():
+                if any(True for _ in part.parameters(recurse=False)) or any(
+                    True for _ in part.buffers(recurse=False)
+                ):
+                    hook = part.register_forward_pre_hook(self._enter, with_kwargs=True)
+                    stack.callback(hook.remove)
+            yield
+
+    def expect(self, attended: Attended, variants: Sequence[Variant]) -> None:
+        """What is answered here, changed as the variants ask, is to be found at the next operation."""
+        self.waiting.append(_expected(attended, variants))
+        self.seen.append(self.waiting[-1])
+
+    @property
+    def found(self) -> set[Place]:
+        """The places at which what was expected was found."""
+        return {one.place for one in self.seen if one.found}
+
+    def told(self, passes: Collection[Place]) -> tuple[int, int, int]:
+        """How many attentions were read back as asked for, were not, and cannot be.
+
+        `passes` are the places at which an answer that nothing was done to was found again.
+        """
+        back = sum(one.found for one in self.seen)
+        lost = sum(not one.found and (one.wrong or self._must(one, passes)) for one in self.seen)
+        return back, lost, len(self.seen) - back - lost
+
+    @staticmethod
+    def _must(one: _Expected, passes: Collection[Place]) -> bool:
+        return not one.control and one.place in passes
+
+    def _enter(self, _part: nn.Module, args: Any, kwargs: Any) -> None:
+        if not self.waiting:
+            return
+        given = [each for each in tensors_in((args, kwargs)) if each.is_floating_point()]
+        for one in list(self.waiting):
+            if any(each.numel() == one.rows.numel() and one.meets(each) for each in given):
+                self.waiting.remove(one)
+
+
+def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
+    """The kernel's own answer as rows of features, with what is asked for written over it."""
+    dim = attended.output.shape[-1]
+    rows = attended.output.detach().transpose(1, 2).flatten(2).clone()
+    off = None
+    for entry, variant in enumerate(variants):
+        for change in variant:
+            if change.layer != attended.place[0]:
+                continue
+            parts, columns = (
+                attended.parts(entry, len(variants)),
+                slice(change.head * dim, (change.head + 1) * dim),
+            )
+            if isinstance(change.what, Cut):
+                off = torch.zeros_like(rows) if off is None else off
+                row, tolerance = _without_edge(attended, change, parts)
+                rows[parts, change.what.query, columns] = row
+                off[parts, change.what.query, columns] = tolerance
+            else:
+                put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
+                rows[parts, :, columns] = 0 if put is None else put[:, change.head].to(rows)
+    shape = (len(variants), -1, *rows.shape[1:])
+    control = len(variants) > 1 and not variants[0]
+    return _Expected(attended.place, rows.view(shape), None if off is None else off.view(shape), control)
+
+
+def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, Tensor]:
+    """The row of a cut edge by subtraction, and how far off rounding may bring it."""
+    assert isinstance(change.what, Cut)
+    query, key = change.what.query, change.what.key
+    output = attended.output[parts, change.head, query].double()
+    weight = attended.weights()[parts, change.head, query, key].double()[:, None]
+    values = attended.values_of(change.head)[parts].double()
+    left = (1 - weight).clamp_min(torch.finfo(torch.float64).tiny)
+    row = (output - weight * values[:, key]) / left
+    epsilon = torch.finfo(attended.output.dtype).eps
+    tolerance = _ROUNDINGS * epsilon * values.abs().amax((1, 2))[:, None] / left
+    return row.to(attended.output.dtype), tolerance.expand_as(row).to(attended.output.dtype)
