@@ -19,6 +19,9 @@ from attnscope.results.projection import MAX_ITER
 
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
 SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more
+_NEARLY = (
+    0.9  # share of the points of one side that have their nearest neighbour there, where the sides lie apart
+)
 NEIGHBOURS = 5  # over which trustworthiness is counted, where there are as many
 SMALLEST, LARGEST = 1e-15, 1e15  # entries within which scikit-learn's float32 can hold squared distances
 _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all points are one
@@ -86,13 +89,15 @@ def _apart(
     between: Float[np.ndarray, "query key"],
     metric: str,
 ) -> bool:
-    """Whether the nearest neighbour of every query is a query and that of every key a key."""
-    return bool(
-        len(queries) > 1
-        and len(keys) > 1
-        and (_nearest_other(queries, metric) < between.min(axis=1)).all()
-        and (_nearest_other(keys, metric) < between.min(axis=0)).all()
-    )
+    """Whether nearly all queries have their nearest neighbour among queries, and nearly all keys among keys.
+
+    A few points that stray, such as the key that all queries look at, do not join two clouds.
+    """
+    if min(len(queries), len(keys)) < 2:
+        return False
+    among = [_nearest_other(queries, metric) < between.min(axis=1)]
+    among.append(_nearest_other(keys, metric) < between.min(axis=0))
+    return all(float(own.mean()) >= _NEARLY for own in among)
 
 
 def _nearest_other(points: Float[np.ndarray, "point dim"], metric: str) -> Float[np.ndarray, " point"]:

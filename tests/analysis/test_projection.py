@@ -309,16 +309,18 @@ def test_each_map_tells_the_correlation_that_the_other_has() -> None:
 
 
 def slow_apart(queries: np.ndarray, keys: np.ndarray) -> bool:
-    """Whether everything has its nearest neighbour on its own side, pair by pair."""
+    """Whether nine in ten of each side have their nearest neighbour on it, pair by pair."""
 
     def distance(first: np.ndarray, second: np.ndarray) -> float:
         return 1 - float(first @ second) / math.sqrt(float(first @ first) * float(second @ second))
 
     for own, other in ((queries, keys), (keys, queries)):
+        at_home = 0
         for i, point in enumerate(own):
             nearest = min(distance(point, each) for j, each in enumerate(own) if j != i)
-            if nearest >= min(distance(point, each) for each in other):
-                return False
+            at_home += nearest < min(distance(point, each) for each in other)
+        if 10 * at_home < 9 * len(own):
+            return False
     return True
 
 
@@ -333,6 +335,20 @@ def test_queries_and_keys_lie_apart_where_each_has_its_nearest_on_its_own_side(
     assert slow_apart(head.q, head.k) is apart
     assert project_head(head, MapSettings(max_iter=250)).apart is apart
     assert not project_head(head, MapSettings(max_iter=250, centre_keys=True)).apart
+
+
+@pytest.mark.parametrize(("straying", "apart"), [(1, True), (3, False)])
+def test_one_key_that_every_query_looks_at_does_not_join_two_clouds(straying: int, apart: bool) -> None:
+    head = made.head(made.DOOR)
+    shift = np.zeros(head.q.shape[1])
+    shift[0] = 30.0
+    keys = head.k - shift
+    for key in range(straying):  # on the side of the queries, each in a direction of its own
+        keys[key] += 2 * shift
+        keys[key, key + 1] += 15.0
+    head = replace(head, q=head.q + shift, k=keys)
+    assert slow_apart(head.q, head.k) is apart
+    assert project_head(head, MapSettings(max_iter=250)).apart is apart
 
 
 def test_ranks_count_the_keys_that_a_query_may_look_at_by_weight() -> None:

@@ -7,6 +7,7 @@ import typer
 from attnscope.cli import options
 from attnscope.cli.groups import Delivery
 from attnscope.cli.output import Output
+from attnscope.errors import InputError
 from attnscope.session.request import Wanted
 
 Name = Annotated[
@@ -31,6 +32,7 @@ Length = Annotated[
 
 def model(
     name: Name = None,
+    model: options.ModelName = None,
     layer: options.OneLayer = "-1",
     length: Length = None,
     kind: options.Kind = None,
@@ -47,11 +49,13 @@ def model(
     one head of --layer would cost. Of a hub model only the configuration is fetched. With -v also how long
     the products of that head take on this machine, which is measured then.
     """
+    if name is not None and model is not None:
+        raise InputError("NAME and --model: give one of the two")
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     from attnscope.session.questions.outline import outline_model, time_of
 
     result = outline_model(
-        name, wanted, output, revision=revision, remote_code=trust_remote_code, length=length
+        name or model, wanted, output, revision=revision, remote_code=trust_remote_code, length=length
     )
     if output.verbose and result.cost is not None:
         from attnscope.render.outline.words import speed_words

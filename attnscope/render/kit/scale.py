@@ -15,7 +15,9 @@ from attnscope.vocabulary import Scaling
 
 SEEN = 0.2  # a shade that is told from white at a glance
 _MOST_SEEN, _LEAST_AREA = 1 / 3, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
+_MOST_ROWS = 1 / 2  # that are not given to one key of all: these have to show another
 _DECADES = 5  # that a logarithmic scale has at most
+_OF_EVEN = 0.1  # of the weight that a key of an even row has: what is less is white on a logarithmic scale
 _APART = 0.08  # of a colour bar, between two of its numbers at least
 _FAINTEST = 0.01  # quantile of the weights at which it begins
 
@@ -90,8 +92,10 @@ def scale_of(
 ) -> Scale:
     """The scale that is asked for; of AUTO the first of 1, max and log on which the weights can be seen.
 
-    They can where at least a third of all weight, and of all visible pairs one in 64, is visibly tinted. So a
-    short text is on the scale that compares with other heads, and no text is ever a white page.
+    They can where at least a third of all weight, and of all visible pairs one in 64, is visibly tinted, and
+    where a row is seen to look elsewhere than at the key that draws the most of all, unless it gives that one
+    half. So a short text is on the scale that compares with other heads, and no text is ever a white page, or
+    a white page with one dark column.
     """
     shown = np.where(visible & np.isfinite(weights), weights, 0.0)
     if asked is not Scaling.AUTO:
@@ -122,15 +126,18 @@ def _scaled(
             own = shown.max(axis=1, initial=0.0)
             return Scale(kind, np.where(own > 0, own, 1.0))
         case Scaling.LOG:
-            return Scale(kind, np.full(rows, largest), _least(shown[visible], largest))
+            return Scale(kind, np.full(rows, largest), _least(shown, visible, largest))
     return Scale(kind, np.full(rows, largest))
 
 
-def _least(weights: Float[np.ndarray, " pair"], largest: float) -> float:
-    """Where a logarithmic scale begins: near the smallest weights, but not beyond five decades."""
-    positive = weights[weights > 0]
+def _least(
+    shown: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"], largest: float
+) -> float:
+    """Where a logarithmic scale begins: near the smallest weights worth a look, within five decades."""
+    positive = shown[visible & (shown > 0)]
     faintest = float(np.quantile(positive, _FAINTEST, method="lower")) if positive.size else 0.0
-    return _rounded_down(min(max(faintest, largest / 10**_DECADES), largest / 10))
+    even = float(shown.sum()) / max(int(visible.sum()), 1)
+    return _rounded_down(min(max(faintest, _OF_EVEN * even, largest / 10**_DECADES), largest / 10))
 
 
 def _rounded_down(value: float) -> float:
@@ -140,11 +147,16 @@ def _rounded_down(value: float) -> float:
 
 
 def _shows(scale: Scale, shown: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"]) -> bool:
+    whole = shown.sum(axis=1)
+    if not whole.any():
+        return True
     seen = (scale.shades(shown) >= SEEN) & visible
-    whole, pairs = float(shown.sum()), int(visible.sum())
-    return not whole or (
-        float(shown[seen].sum()) >= _MOST_SEEN * whole and int(seen.sum()) >= _LEAST_AREA * pairs
-    )
+    if shown[seen].sum() < _MOST_SEEN * whole.sum() or seen.sum() < _LEAST_AREA * visible.sum():
+        return False
+    favourite = int(shown.sum(axis=0).argmax())
+    elsewhere = shown[:, favourite] < whole / 2
+    beside = np.delete(seen[elsewhere], favourite, axis=1).any(axis=1)
+    return bool(beside.sum() >= _MOST_ROWS * elsewhere.sum())
 
 
 def _number(weight: float) -> str:

@@ -103,13 +103,13 @@ def nearest(result: Projection, width: int) -> list[Text]:
     table = _table(
         ["query", "strongest key", "weight", "nearest key", "distance", ""], rows, [0, 1, 3], width
     )
-    told = "≠: another key is the nearest"
+    told = ["≠: another key is the nearest"] if any(row[-1] for row in rows) else []
     emptied = result.view.emptied if result.view else 0
     if without := len(result.answered) - len(rows) - emptied:
-        told += f" · {counted(without, 'query')} without a valid key"
+        told.append(f"{counted(without, 'query')} without a valid key")
     if emptied:
-        told += f" · {counted(emptied, 'query')} with {NOTHING_LEFT}"
-    return [*table, Text(told, style=DIM)]
+        told.append(f"{counted(emptied, 'query')} with {NOTHING_LEFT}")
+    return [*table, *([Text(" · ".join(told), style=DIM)] if told else [])]
 
 
 def _table(

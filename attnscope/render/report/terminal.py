@@ -1,5 +1,6 @@
 """A report in a terminal: what each key adds to the query's output, and the head in numbers."""
 
+from dataclasses import replace
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -42,12 +43,23 @@ def report_lines(result: Report, width: int) -> RenderableType:
 
 def _shares(listed: list[Share], width: int) -> list[Text]:
     """One line per key; a full bar is the largest share, whichever way it points."""
+    listed = [replace(each, name=name) for each, name in zip(listed, _aligned(listed), strict=True)]
     label = max(cell_len("key"), *(cell_len(each.name) for each in listed))
     largest = max(abs(each.share) for each in listed)
     cells = max(6, *(cell_len(percent(each.share)) for each in listed))  # a share may exceed 100 %
     room = min(max(width - label - cells - 13, 8), _LONGEST_BAR)
     heading = line((f"{left('key', label)}  weight   share of the output", DIM))
     return [heading, *(_row(each, label, cells, bar(abs(each.share) / largest, room)) for each in listed)]
+
+
+def _aligned(listed: list[Share]) -> list[str]:
+    """The names with the last digits of their positions below each other."""
+    digits = max((cell_len(each.name.split(" ")[0]) for each in listed if each.key is not None), default=0)
+    missing = (digits - cell_len(each.name.split(" ")[0]) for each in listed)
+    return [
+        each.name if each.key is None else " " * more + each.name
+        for each, more in zip(listed, missing, strict=True)
+    ]
 
 
 def _row(each: Share, label: int, cells: int, drawn: str) -> Text:
