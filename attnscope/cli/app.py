@@ -128,6 +128,7 @@ def _register() -> None:
     from attnscope.cli import options
     from attnscope.cli.commands import (
         compare,
+        dependencies,
         heads,
         measures,
         model,
@@ -144,6 +145,7 @@ def _register() -> None:
         tsne.tsne,
         predict.predict,
         compare.compare,
+        dependencies.dependencies,
         sdpa.sdpa,
         report.report,
         verify.verify,

@@ -17,6 +17,10 @@ EXAMPLES = {
         'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
         'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
     ),
+    "dependencies": (
+        "attnscope dependencies dev.conllu -m demo",
+        "attnscope dependencies dev.conllu -m bert-base-uncased --relation nsubj -o nsubj.png",
+    ),
     "sdpa": (
         "attnscope sdpa --example fruit",
         'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',

@@ -26,6 +26,7 @@ from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.prediction.figure import prediction_figure
+from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.senses.figure import senses_figure
@@ -35,6 +36,7 @@ from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
+    Dependencies,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -127,6 +129,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
+    Dependencies: _alone(dependencies_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

@@ -18,6 +18,7 @@ from attnscope.render.media import csv as media
 from attnscope.render.outline import csv as outline
 from attnscope.render.overview import csv as overview
 from attnscope.render.prediction import csv as prediction
+from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
 from attnscope.render.senses import csv as senses
 from attnscope.render.terms import csv as terms
@@ -35,6 +36,7 @@ ROWS = (
     outline,
     overview,
     prediction,
+    relations,
     report,
     senses,
     terms,

@@ -26,6 +26,7 @@ from attnscope.render.media.words import medium_line
 from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
+from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.senses.terminal import senses
 from attnscope.render.terms.terminal import query_terms, terms
@@ -34,6 +35,7 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
+    Dependencies,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -117,6 +119,10 @@ def _verification(result: Verification, width: int, focus: Focus) -> Lines:
     return [header(result), verification(result, width)]
 
 
+def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
+    return [dependencies(result, width)]
+
+
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
     return [outline(result, width)]
 
@@ -170,6 +176,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Outline: _outline,
+    Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

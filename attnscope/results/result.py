@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from attnscope.results.claims.finding import Finding
+from attnscope.results.claims.relations import Dependencies
 from attnscope.results.comparison import Comparison
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
@@ -36,4 +37,5 @@ Result: TypeAlias = (
     | SoundHeads
     | Outline
     | Finding
+    | Dependencies
 )

@@ -21,9 +21,11 @@ from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.senses.figure import draw_senses
 from attnscope.results import (
     Comparison,
+    Dependencies,
     HeadView,
     HeadWeights,
     Overview,
@@ -97,6 +99,14 @@ def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
     draw_layers(result, ax)
 
 
+def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
+    if result.looked_at is not None:
+        raise InputError(
+            "one relation has a panel for each direction and takes a page of its own: leave ax out"
+        )
+    draw_dependencies(result, ax)
+
+
 def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
     draw_senses(result, ax)
 
@@ -137,6 +147,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
+    Dependencies: _dependencies,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

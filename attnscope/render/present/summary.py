@@ -10,9 +10,11 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.media.words import medium_words
+from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
 from attnscope.results import (
     Comparison,
+    Dependencies,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -98,6 +100,11 @@ def _senses(result: Senses) -> list[str]:
     return [fit(senses.subject(result), _MOST_NAME), _model(result.provenance)]
 
 
+def _dependencies(result: Dependencies) -> list[str]:
+    count = counted(len(result.relations), "relation")
+    return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
+
+
 def _verification(result: Verification) -> list[str]:
     heads = counted(sum(len(each.certificates) for each in result.layers), "head")
     return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
@@ -149,6 +156,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
     Outline: _outline,
+    Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

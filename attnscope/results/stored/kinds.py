@@ -15,7 +15,7 @@ from attnscope.results.stored import (
     view,
     worked,
 )
-from attnscope.results.stored.claims import finding
+from attnscope.results.stored.claims import finding, relations
 
 KINDS = (
     comparison,
@@ -26,6 +26,7 @@ KINDS = (
     overview,
     prediction,
     projection,
+    relations,
     report,
     senses,
     terms,

@@ -8,13 +8,13 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
-from attnscope.results import (
-    Outline,
-)
+from attnscope.results import Dependencies, Outline
+from attnscope.session.choosing import choose
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.outline import Lengths, outline_model
+from attnscope.session.questions.relations import BATCH, Asked, find_relations_in
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
 
 
@@ -147,6 +147,30 @@ class Model:
             target_ids=target_ids,
         )
         return Reading(self._opened, inputs, self._listener)
+
+    def dependencies(
+        self,
+        path: str | Path,
+        relation: str | None = None,
+        *,
+        limit: int | None = None,
+        batch: int = BATCH,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        kind: str | None = None,
+        tower: str | None = None,
+        block: int = 0,
+        route: str | None = None,
+    ) -> Dependencies:
+        """Which head finds which grammatical relation of a treebank in CoNLL-U, beside the best fixed offset.
+
+        With a `relation` all heads are shown for that one. The first `limit` sentences are read, by default
+        all, at most `batch` of one length at once.
+        """
+        asked = Asked(Path(path), relation, limit, batch)
+        wanted = Wanted(layers, heads, kind, tower, block, route)
+        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
+        return find_relations_in(self._opened, chosen, asked, self._listener)
 
     def __repr__(self) -> str:
         places = ", ".join(

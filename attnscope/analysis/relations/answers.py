@@ -1,0 +1,67 @@
+"""What each head answers for each word: from the weights of tokens to those of words, to one word each.
+
+    weight of word i on word j = mean over the pieces of i of the sum over the pieces of j
+
+Special tokens and the diagonal are left out. For a dependent there are two answers: the word that it attends
+to most, and the word that attends to it most (Clark et al. 2019, Section 4.2, reads both as its head).
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.tokens import Tokens
+
+Pieces = Bool[Tensor, "row word token"]
+
+
+def pieces_of(tokens: Tokens, words: int) -> Bool[Tensor, "word token"]:
+    """Which tokens are pieces of each word; a word that the tokenizer leaves out has none."""
+    found = torch.zeros(words, len(tokens), dtype=torch.bool)
+    for i, token in enumerate(tokens.items):
+        if token.span is not None and token.word is not None and not token.special:
+            found[token.word, i] = True
+    return found
+
+
+def together(pieces: Sequence[Bool[Tensor, "_ token"]]) -> Pieces:
+    """Those of several sentences of as many tokens; a shorter sentence's missing words have no pieces."""
+    longest = max(map(len, pieces))
+    found = torch.zeros(len(pieces), longest, pieces[0].shape[1], dtype=torch.bool)
+    for row, mine in enumerate(pieces):
+        found[row, : len(mine)] = mine
+    return found
+
+
+def word_weights(
+    weights: Float[Tensor, "row head query key"], pieces: Pieces
+) -> Float[Tensor, "row head word other"]:
+    """By words: summed over the pieces of a key, averaged over those of a query; 0 where there are none."""
+    sums = pieces.to(weights.device, torch.float64)[:, None]
+    means = sums / sums.sum(-1, keepdim=True).clamp_min(1)
+    return means @ weights.double() @ sums.transpose(-1, -2)
+
+
+def answers(
+    weights: Float[Tensor, "row head query key"], pieces: Pieces
+) -> Int[Tensor, "row head direction word"]:
+    """The word that each word attends to most, and the word that attends to it most; -1 for none.
+
+    Other words alone may be answers, the first of several that are alike; where no other word gets anything,
+    as for the first word of a causal text, there is none.
+    """
+    by_word = word_weights(weights, pieces)
+    there = pieces.any(-1).to(by_word.device)
+    other = ~torch.eye(by_word.shape[-1], dtype=torch.bool, device=by_word.device)
+    among = (there[:, :, None] & there[:, None, :] & other)[:, None]
+    by_word = by_word.masked_fill(~among, -1.0)
+    both = torch.stack([by_word, by_word.transpose(-1, -2)], dim=2)
+    largest, place = both.max(-1)
+    return place.masked_fill(~(largest > 0), -1).cpu()
+
+
+def looks_ahead(weights: Float[Tensor, "row head query key"]) -> bool:
+    """Whether any query gives anything to a later key."""
+    return bool((weights.triu(1) > 0).any())

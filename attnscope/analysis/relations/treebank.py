@@ -1,0 +1,140 @@
+"""A treebank in the CoNLL-U format (universaldependencies.org/format.html): words, heads and relations.
+
+Nothing else of it is kept, and nothing is mended: a line that is not as the format says is refused, by file
+and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty nodes (`1.1`) are no words.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnscope.errors import InputError
+from attnscope.tokens import printable
+
+ROOT = "root"
+_FIELDS = 10
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words in their order, with the place of each one's head (from 0, -1 for the root) and its relation.
+
+    `line` is that of its first word in the file, from 1.
+    """
+
+    line: int
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+
+    @property
+    def edges(self) -> list[tuple[int, int, str]]:
+        """Dependent, head and relation of every word but the root, which no word can point at."""
+        pairs = zip(self.heads, self.relations, strict=True)
+        return [(i, head, name) for i, (head, name) in enumerate(pairs) if head >= 0]
+
+
+@dataclass(frozen=True)
+class _Word:
+    line: int
+    form: str
+    head: int
+    relation: str
+
+
+def read_treebank(path: Path, limit: int | None = None) -> tuple[Sentence, ...]:
+    """The sentences of a CoNLL-U file, at most the first `limit`.
+
+    Raises `InputError` that names file and line where it is not as the format says, and where there is none.
+    """
+    sentences = []
+    for sentence in _sentences(_lines(path), printable(str(path))):
+        sentences.append(sentence)
+        if len(sentences) == limit:
+            break
+    if not sentences:
+        raise InputError(f"no sentence in '{printable(str(path))}': it takes CoNLL-U, one word a line")
+    return tuple(sentences)
+
+
+def _lines(path: Path) -> list[bytes]:
+    name = printable(str(path))
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read '{name}': {getattr(error, 'strerror', None) or error}") from error
+    return content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+
+
+def _sentences(lines: Sequence[bytes], name: str) -> Iterator[Sentence]:
+    words: list[_Word] = []
+    for number, raw in enumerate([*lines, b""], start=1):
+        try:
+            text = raw.removesuffix(b"\r").decode("utf-8")
+            if text.strip():
+                if (word := _word(text, number, len(words))) is not None:
+                    words.append(word)
+                continue
+        except UnicodeError as error:
+            raise InputError(f"{name}:{number}: it is not valid UTF-8") from error
+        except _MalformedError as error:
+            raise InputError(f"{name}:{number}: {printable(str(error))}") from error
+        if words:
+            yield _sentence(words, name)
+            words = []
+
+
+class _MalformedError(Exception):
+    """What is wrong with a line."""
+
+
+def _word(text: str, line: int, before: int) -> _Word | None:
+    """The word of a line behind so many others; None of a comment, a multiword token and an empty node."""
+    if text.startswith("#"):
+        if before:
+            raise _MalformedError("a comment stands in front of a sentence, not within it")
+        return None
+    fields = text.split("\t")
+    if len(fields) != _FIELDS:
+        raise _MalformedError(f"{len(fields)} fields between tabs, a word of CoNLL-U has {_FIELDS}")
+    if (number := _NUMBER.fullmatch(fields[0])) is None:
+        raise _MalformedError(f"'{fields[0]}' is no number of a word: 1, 1-2 or 1.1")
+    first, between, last = number.groups()
+    if between == "-" and not before + 1 == int(first) <= int(last):
+        raise _MalformedError(f"multiword token {fields[0]} stands before word {before + 1}")
+    if between == "." and int(first) != before:
+        raise _MalformedError(f"empty node {fields[0]} stands behind word {before}")
+    if between is not None:
+        return None
+    if int(first) != before + 1:
+        raise _MalformedError(f"word {first} stands where word {before + 1} should")
+    return _Word(line, *_described(fields, before + 1))
+
+
+def _described(fields: Sequence[str], own: int) -> tuple[str, int, str]:
+    """Form, head and relation."""
+    form, head, relation = fields[1].strip(), fields[6], fields[7].strip()
+    if not form:
+        raise _MalformedError(f"word {own} has no form")
+    if re.fullmatch(r"0|[1-9][0-9]{0,5}", head) is None:
+        raise _MalformedError(f"the head of '{form}' is '{head}': it is the number of a word, or 0")
+    if int(head) == own:
+        raise _MalformedError(f"'{form}' is its own head")
+    if relation in ("", "_"):
+        raise _MalformedError(f"'{form}' has no relation to its head")
+    return form, int(head), relation
+
+
+def _sentence(words: Sequence[_Word], name: str) -> Sentence:
+    for word in words:
+        if word.head > len(words):
+            told = f"the head of '{word.form}' is word {word.head}, the sentence has {len(words)}"
+            raise InputError(printable(f"{name}:{word.line}: {told}"))
+    return Sentence(
+        line=words[0].line,
+        words=tuple(word.form for word in words),
+        heads=tuple(word.head - 1 for word in words),
+        relations=tuple(word.relation for word in words),
+    )

@@ -1,0 +1,140 @@
+"""The weights of every row of a batch, layer by layer as they are made: for corpora, where none can be kept.
+
+It goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations) and
+takes of what passes by nothing but the model's own weights, which are handed on at once. Nothing here is
+certified: whoever uses it certifies a sample by a `Capture`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.takeover import STAND_INS, KernelInputs, kernel_weights
+from attnscope.capture.routes import Rung, nothing_seen, rungs, wanted_layers
+from attnscope.capture.run import batch_size
+from attnscope.capture.selection import Selection
+from attnscope.capture.trace.tracer import TracedAttention, traced
+from attnscope.errors import InputError
+from attnscope.results import Route
+
+Made = TypeVar("Made")
+Make = Callable[[int, Float[Tensor, "row head query key"]], Made]
+
+
+class _Enough(Exception):
+    """Raised inside the forward pass once the last of the wanted layers is through."""
+
+
+class Weights:
+    """Reads the selected attention of one model in batch after batch; rows must all be of one length.
+
+    `block` chooses among the separate attentions of a layer that makes several for one input.
+    """
+
+    def __init__(self, model: nn.Module, selection: Selection, block: int = 0) -> None:
+        self.model, self.selection, self.block = model, selection, block
+        self.rung: Rung | None = None  # the one that saw all layers
+
+    def read(self, inputs: Mapping[str, Any], make: Make[Made]) -> dict[int, Made]:
+        """What `make` says of each layer; it gets its number and the weights of all rows.
+
+        Raises `InputError` where a layer does not make them row by row.
+        """
+        for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
+            wanted = wanted_layers(rung.tower, self.selection.layers)
+            made = self._made(inputs, rung, wanted, make)
+            if not (missing := sorted(wanted - made.keys())):
+                self.rung = rung
+                return dict(sorted(made.items()))
+        raise nothing_seen(self.model, rung.tower, missing)
+
+    def _made(
+        self, inputs: Mapping[str, Any], rung: Rung, wanted: set[int], make: Make[Made]
+    ) -> dict[int, Made]:
+        made: dict[int, Made] = {}
+
+        def take(layer: int, seen: list[Tensor | None]) -> None:
+            weights = seen[self.block] if -len(seen) <= self.block < len(seen) else None
+            if layer in wanted and weights is not None:
+                made[layer] = make(layer, self._of_heads(weights, batch_size(inputs), layer))
+            if made.keys() >= wanted:
+                raise _Enough
+
+        with suppress(_Enough), evaluating(self.model), _watching(rung, wanted, take):
+            self.model(**inputs)
+        return made
+
+    def _of_heads(self, weights: Tensor, rows: int, layer: int) -> Tensor:
+        if weights.shape[0] != rows:
+            raise InputError(
+                f"layer {layer} reads {rows} texts as {weights.shape[0]} pieces: its heads see no whole text"
+            )
+        heads = self.selection.heads
+        return weights if heads is None else weights[:, list(heads)]
+
+
+Take = Callable[[int, list[Tensor | None]], None]
+
+
+@contextmanager
+def _watching(rung: Rung, wanted: set[int], take: Take) -> Iterator[None]:
+    """While open, `take` gets the weights of each watched module when it is through, with its layer."""
+    passing = _Passing(rung, wanted, take)
+    sites = rung.watched
+    with ExitStack() as stack:
+        for route, stand_in in STAND_INS.items():
+            if mine := [site.module for site in sites if site.route is route]:
+                stack.enter_context(stand_in(mine, passing.of_kernel))
+        if mine := [site.module for site in sites if site.route is Route.TRACED]:
+            stack.enter_context(traced(mine, passing.of_trace, taken_back=passing.taken_back))
+        for site in sites:  # after the tracer's own hooks, so that it has taken back what it will
+            stack.callback(site.module.register_forward_hook(passing.leave).remove)
+        yield
+
+
+class _Passing:
+    """What passes by in one forward pass, by module until this is through."""
+
+    def __init__(self, rung: Rung, wanted: set[int], take: Take) -> None:
+        self.site_of = {site.module: site for site in rung.watched}
+        self.wanted, self.take = wanted, take
+        self.entered: Counter[nn.Module] = Counter()
+        self.waiting: defaultdict[nn.Module, list[tuple[object, Tensor | None]]] = defaultdict(list)
+
+    def _layer(self, module: nn.Module) -> int:
+        return self.site_of[module].layer_of(self.entered[module])
+
+    def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        output, returned = given.answer()
+        weights = None
+        if self._layer(given.module) in self.wanted:
+            weights = _own(given, returned)
+        self.waiting[given.module].append((given, weights))
+        return output, returned
+
+    def of_trace(self, seen: TracedAttention) -> None:
+        self.waiting[seen.module].append((seen, seen.weights))
+
+    def taken_back(self, seen: TracedAttention) -> None:
+        waiting = self.waiting[seen.module]
+        waiting[:] = [each for each in waiting if each[0] is not seen]
+
+    def leave(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
+        layer = self._layer(module)
+        self.entered[module] += 1
+        self.take(layer, [weights for _, weights in self.waiting.pop(module, [])])
+
+
+def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row head query key"]:
+    """The kernel's own weights; of one that returns none, or without its sinks, made to print them."""
+    lengths = (given.query.shape[2], given.key.shape[2])
+    without_sinks = given.options.get("s_aux") is None and given.options.get("sinks") is None
+    if without_sinks and returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths:
+        return returned.detach()
+    return torch.stack([kernel_weights(given, row) for row in range(given.query.shape[0])])

@@ -1,0 +1,49 @@
+"""`attnscope dependencies`: which head finds which grammatical relation of a treebank."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnscope.cli.groups import Delivery, Request, Wanted
+from attnscope.cli.output import Output, check_delivery
+
+File = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A treebank in the CoNLL-U format of Universal Dependencies."),
+]
+Relation = Annotated[
+    str | None,
+    typer.Option("--relation", metavar="NAME", help="Show every head for this relation alone: nsubj, obj."),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Read the first N sentences. Default: all.")
+]
+Batch = Annotated[
+    int,
+    typer.Option("--batch", metavar="N", help="At most so many sentences, of one length, at once."),
+]
+
+
+def dependencies(
+    file: File,
+    wanted: Wanted,
+    relation: Relation = None,
+    limit: Limit = None,
+    batch: Batch = 32,
+    *,
+    delivery: Delivery,
+    request: Request,
+    output: Output,
+) -> None:
+    """Find the head that finds each grammatical relation, beside the best fixed offset.
+
+    A head's answer for a word is the other word that it attends to most (→), or that attends to it most (←).
+    Beside it stands what the rule "so many words further on" finds, and how head and offset do on sentences
+    that they were not chosen on (held out). Words are those of the file, read with a blank between them.
+    """
+    check_delivery(delivery, "Dependencies")
+    from attnscope.session.questions.relations import Asked, find_relations
+
+    asked = Asked(file, relation, limit, batch)
+    output.deliver(find_relations(request, asked, wanted, output), delivery)

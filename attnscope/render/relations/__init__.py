@@ -1,0 +1,1 @@
+"""Which head finds which grammatical relation."""

@@ -1,0 +1,175 @@
+"""Which head finds which grammatical relation of a treebank, each beside the best fixed offset."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.presented import Presented
+
+
+class Direction(StrEnum):
+    """Whom a dependent's head is taken for: the word that it attends to most, or that attends to it most."""
+
+    FROM_DEPENDENT = "dependent->head"
+    FROM_HEAD = "head->dependent"
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of the edges are right, with the 95 % interval that the scatter over sentences gives."""
+
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Finder(Share):
+    """A head that finds a relation in one direction."""
+
+    layer: int
+    head: int
+    direction: Direction
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer} H{self.head}"
+
+
+@dataclass(frozen=True)
+class Offset(Share):
+    """The rule that a word's head stands so many words behind it, or before it where `offset` is negative."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The best head and the best offset of every other sentence, judged on those between, and the reverse.
+
+    `heads` are the two that were chosen, `offsets` the two offsets. `difference` is head less offset, with
+    its 95 % interval over sentences.
+    """
+
+    accuracy: float
+    baseline: float
+    difference: float
+    low: float
+    high: float
+    heads: tuple[tuple[int, int, Direction], ...]
+    offsets: tuple[int, ...]
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the sentences are too few, or too much alike, to say how sure the difference is."""
+        return self.low <= -1 and self.high >= 1
+
+    @property
+    def stable(self) -> bool:
+        """Whether both halves chose the same head and direction."""
+        return len(set(self.heads)) == 1
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation: how often it occurs, the head that finds it best, and the offset that does.
+
+    `best` is the best of all heads on the very edges that it was chosen by, which flatters it; `held_out`
+    does not, and is None where one of the halves has no such edge. `before` is the share of edges whose head
+    stands before its dependent: what a head that only looks back can find from the dependent.
+    """
+
+    name: str
+    count: int
+    sentences: int
+    before: float
+    best: Finder
+    baseline: Offset
+    held_out: HeldOut | None
+
+    @property
+    def beaten(self) -> bool:
+        """Whether no head is better than the best fixed offset."""
+        return self.baseline.accuracy >= self.best.accuracy
+
+    @property
+    def told_apart(self) -> int:
+        """What the sentences held out say: 1 the head is better, -1 the offset, 0 that cannot be told."""
+        if self.held_out is None:
+            return 0
+        return int(self.held_out.low > 0) - int(self.held_out.high < 0)
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """What was read: `sentences` of the file `name`, of which `scored` count, and why others do not.
+
+    `limit` is the most tokens that the model reads. `edges_without_piece` are left out since the tokenizer
+    gives one of their words no piece.
+    """
+
+    name: str
+    sentences: int
+    scored: int
+    too_long: int
+    without_relation: int
+    unreadable: int
+    edges_without_piece: int
+    limit: int | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dependencies(Presented):
+    """Every head, direction and relation of a treebank: `accuracies` by the order of `relations`.
+
+    `relations` come most frequent first; the root is none, since no word can point at it. `overall` is all
+    of them but punctuation. `offsets` are accuracies of fixed offsets, by `tried_offsets`. `ahead` is False
+    where no head looks ahead. `shown` is the relation of which all heads are looked at, "" for all relations.
+    `certified` counts heads by verdict in the `sampled` sentences, a certificate a head and sentence;
+    `unlike` is the largest difference there of a weight from that of the sentence read alone.
+    """
+
+    treebank: Treebank
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    relations: tuple[Relation, ...]
+    overall: Relation
+    accuracies: Float[np.ndarray, "layer head direction relation"]
+    tried_offsets: tuple[int, ...]
+    offsets: Float[np.ndarray, "offset relation"]
+    ahead: bool
+    certified: dict[str, int]
+    sampled: int
+    unlike: float
+    provenance: Provenance
+    tower: str = ""
+    shown: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head in the sentences that were sampled."""
+        return worst(Verdict(each) for each, count in self.certified.items() if count)
+
+    @property
+    def tried(self) -> int:
+        """How many heads and directions the best was chosen from."""
+        return len(self.layers) * len(self.heads) * len(Direction)
+
+    def relation(self, name: str) -> Relation:
+        """One relation by its name."""
+        return next(each for each in self.relations if each.name == name)
+
+    @property
+    def looked_at(self) -> Relation | None:
+        """The relation of which all heads are looked at."""
+        return self.relation(self.shown) if self.shown else None
+
+    def by_head(self, name: str) -> Float[np.ndarray, "layer head direction"]:
+        """The accuracy of every head for one relation."""
+        place = [each.name for each in self.relations].index(name)
+        return np.asarray(self.accuracies[..., place])

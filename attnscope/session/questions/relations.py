@@ -1,0 +1,363 @@
+"""Which heads find which grammatical relations: a treebank read in batches of sentences of one length.
+
+Sentences of as many tokens go through the model together, so nothing is padded and every one is read as it
+would be alone. Weights become answers as each layer makes them, and are never kept. A few sentences are
+captured and certified in full, and the weights that were counted there held against the recomputed ones.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnscope.analysis.relations.answers import answers, looks_ahead, pieces_of, together
+from attnscope.analysis.relations.ranking import accuracies, offset_accuracies, ranked
+from attnscope.analysis.relations.tally import OFFSETS, Tally
+from attnscope.analysis.relations.treebank import Sentence, read_treebank
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture import Labels, Selection, record
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.weights import Weights
+from attnscope.errors import InputError
+from attnscope.model.inputs.text import Encoded, limit_of
+from attnscope.model.loaded import Model
+from attnscope.results import Dependencies, Provenance, Verdict
+from attnscope.results.claims.relations import Treebank
+from attnscope.sdpa import attend
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.tokens import printable
+from attnscope.verify import certify
+from attnscope.vocabulary import Kind, Route
+
+BATCH = 32
+SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
+_MOST_CELLS = 2**24  # of the weights of a layer at once
+_ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
+_BAR = 24  # characters of the progress bar
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which treebank, how much of it at most, and how many sentences at once.
+
+    `relation` is the one of which all heads are to be shown.
+    """
+
+    file: Path
+    relation: str | None = None
+    limit: int | None = None
+    batch: int = BATCH
+
+    def __post_init__(self) -> None:
+        for name, value in (("--limit", self.limit), ("--batch", self.batch)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: it takes at least 1")
+
+
+def find_relations(request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener) -> Dependencies:
+    """The relations of a treebank under the model that is asked for; the file is read before the model."""
+    sentences = _treebank(asked)
+    words = sentences[0].words
+    inputs = Inputs(" ".join(words), words=words)
+    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
+    assert opened.chosen is not None, "something was wanted"
+    return relations_of(opened, opened.chosen, asked, sentences, listener)
+
+
+def find_relations_in(opened: Opened, chosen: Chosen, asked: Asked, listener: Listener) -> Dependencies:
+    """The same under a model that is open."""
+    return relations_of(opened, chosen, asked, _treebank(asked), listener)
+
+
+def _treebank(asked: Asked) -> tuple[Sentence, ...]:
+    sentences = read_treebank(asked.file, asked.limit)
+    there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
+    file = printable(str(asked.file))
+    if not there:
+        raise InputError(f"no relation in '{file}': every sentence of it is a single word")
+    if asked.relation is not None and asked.relation not in there:
+        known = ", ".join(name for name, _ in there.most_common())
+        raise InputError(f"no relation '{printable(asked.relation)}' in '{file}': {known}")
+    return sentences
+
+
+def relations_of(
+    opened: Opened, chosen: Chosen, asked: Asked, sentences: Sequence[Sentence], listener: Listener
+) -> Dependencies:
+    """Every head of `chosen` on every one of `sentences`."""
+    _check(opened.model, chosen)
+    with listener.working("cutting the sentences into tokens"):
+        lengths = _Lengths.of(opened.model, sentences)
+    counted = _Counted(opened, chosen, sentences, lengths, listener)
+    counted.read(asked.batch)
+    return counted.result(asked)
+
+
+def _check(model: Model, chosen: Chosen) -> None:
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: here queries and keys are needed")
+    if chosen.kind is Kind.CROSS or (model.writes and chosen.kind is Kind.DECODER):
+        raise InputError(
+            f"{model.name}: relations are among the words that it reads, {chosen.kind} attention is about "
+            "those that it writes: --kind encoder"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Lengths:
+    """Which sentences are read, by how many tokens they have, and how many are left out and why.
+
+    `numbers` counts those that are read, in the order of the file.
+    """
+
+    by_length: dict[int, list[int]]
+    numbers: dict[int, int]
+    too_long: int
+    without_relation: int
+    limit: int | None
+
+    @classmethod
+    def of(cls, model: Model, sentences: Sequence[Sentence]) -> "_Lengths":
+        tokenizer, by_length, numbers = model.tokenizer, defaultdict[int, list[int]](list), dict[int, int]()
+        too_long = without = 0
+        model.encode_words((sentences[0].words,), truncate=True)  # refused where it reads no text
+        limit = limit_of(tokenizer, model.module.config)
+        for i, sentence in enumerate(sentences):
+            length = len(tokenizer(" ".join(sentence.words))["input_ids"]) if sentence.edges else 0
+            if not sentence.edges:
+                without += 1
+            elif limit is not None and length > limit:
+                too_long += 1
+            else:
+                numbers[i] = len(numbers)
+                by_length[length].append(i)
+        if not numbers:
+            raise InputError(f"{model.name} reads none of the sentences: it reads at most {limit} tokens")
+        return cls(by_length, numbers, too_long, without, limit)
+
+    @property
+    def sample(self) -> set[int]:
+        """The sentences that are certified: where lengths, in order, are cut in four."""
+        order = [i for length in sorted(self.by_length) for i in self.by_length[length]]
+        return {order[len(order) * (k + 1) // (SAMPLE + 1)] for k in range(SAMPLE)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Encoded:
+    """A sentence as the model reads it; `number` is its place among those that are read."""
+
+    index: int
+    number: int
+    sentence: Sentence
+    encoded: Encoded
+
+
+class _Counted:
+    """What the sentences say, batch by batch."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        chosen: Chosen,
+        sentences: Sequence[Sentence],
+        lengths: _Lengths,
+        listener: Listener,
+    ) -> None:
+        self.opened, self.chosen, self.listener = opened, chosen, listener
+        self.sentences, self.lengths = sentences, lengths
+        self.model, self.heads = opened.model, (chosen.layers, chosen.heads)
+        kept = Counter(name for i in lengths.numbers for _, _, name in sentences[i].edges)
+        self.tally = Tally(
+            len(chosen.layers), len(chosen.heads), sorted(kept, key=lambda name: (-kept[name], name))
+        )
+        selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
+        self.weights = Weights(self.model.module, selection, chosen.block)
+        self.proof = _Proof()
+        self.ahead = False
+        self.scored = self.without_piece = self.unknown = 0
+        self.refused: list[str] = []
+
+    def read(self, most: int) -> None:
+        """Every sentence, those of one length together."""
+        done, total = 0, len(self.lengths.numbers)
+        for length in sorted(self.lengths.by_length):
+            together = min(most, max(1, _MOST_CELLS // (length**2 * len(self.chosen.heads))))
+            indices = self.lengths.by_length[length]
+            for start in range(0, len(indices), together):
+                batch = indices[start : start + together]
+                with self.listener.working(progress(done, total)):
+                    for group in self._encoded(batch):
+                        self._score(group)
+                done += len(batch)
+        if not self.scored:
+            why = f": {self.refused[0]}" if self.refused else ""
+            raise InputError(f"{self.model.name} reads none of the sentences{why}")
+
+    def _encoded(self, indices: Sequence[int]) -> Iterator[list[_Encoded]]:
+        """The sentences as the model reads them, in groups that go through it together."""
+        groups = defaultdict[Any, list[_Encoded]](list)
+        for i in indices:
+            try:
+                encoded = self.model.encode_words((self.sentences[i].words,))
+            except InputError as error:
+                self.refused.append(str(error))
+                continue
+            self.unknown += len(encoded.tokens.unknown)
+            one = _Encoded(i, self.lengths.numbers[i], self.sentences[i], encoded)
+            groups[tuple((name, value.shape) for name, value in encoded.inputs.items())].append(one)
+        yield from groups.values()
+
+    def _score(self, group: Sequence[_Encoded]) -> None:
+        pieces = together([pieces_of(one.encoded.tokens, len(one.sentence.words)) for one in group])
+        if not pieces.any():
+            name = self.model.name
+            raise InputError(f"{name}: its tokenizer does not say where in the text its tokens are")
+        sampled = {row: one for row, one in enumerate(group) if one.index in self.lengths.sample}
+        kept: dict[int, dict[int, Tensor]] = {row: {} for row in sampled}
+
+        def make(layer: int, weights: Tensor) -> Int[Tensor, "row head direction word"]:
+            _check_weights(weights, pieces.shape[-1], self.model.name)
+            for row, by_layer in kept.items():
+                by_layer[layer] = weights[row].cpu()
+            self.ahead = self.ahead or looks_ahead(weights)
+            return answers(weights, pieces)
+
+        inputs = self._inputs(group)
+        with if_it_runs(self.model.module, inputs, self.model.name):
+            by_layer = self.weights.read(inputs, make)
+        found = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=1)
+        for row, one in enumerate(group):
+            self._count(one, found[row], pieces[row].any(-1).numpy())
+        for row, one in sampled.items():
+            self._prove(one, row, inputs, kept[row])
+
+    def _inputs(self, group: Sequence[_Encoded]) -> dict[str, Any]:
+        first = group[0].encoded.inputs
+        joined = {name: torch.cat([one.encoded.inputs[name] for one in group]) for name in first}
+        if self.model.writes:
+            joined["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
+        return joined
+
+    def _count(self, one: _Encoded, answered: np.ndarray, there: np.ndarray) -> None:
+        edges = [edge for edge in one.sentence.edges if there[edge[0]] and there[edge[1]]]
+        self.without_piece += len(one.sentence.edges) - len(edges)
+        if edges:
+            self.scored += 1
+            self.tally.add(one.number, edges, answered)
+
+    def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
+        """Capture and certify one sentence within its batch, and read it once more by itself."""
+        selection, source = replace(self.weights.selection, row=row), self.model.origin()
+        target = self.model.opening().tokens if self.model.writes else None
+        with self.listener.working("certifying a sentence"):
+            labels = Labels(one.encoded.tokens, target, source)
+            captured = record(self.model.module, inputs, selection, labels)
+            alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
+            self.proof.add(captured, self.chosen, counted, alone)
+
+    def result(self, asked: Asked) -> Dependencies:
+        """What was counted, with what is proved of it."""
+        self._tell()
+        relations, overall = ranked(self.tally, self.heads)
+        there = [i for i, each in enumerate(relations) if each.count]
+        whole = self.tally.halves[0] + self.tally.halves[1]
+        assert self.proof.provenance is not None, "a sentence was captured"
+        return Dependencies(
+            treebank=Treebank(
+                name=asked.file.name,
+                sentences=len(self.sentences),
+                scored=self.scored,
+                too_long=self.lengths.too_long,
+                without_relation=self.lengths.without_relation,
+                unreadable=len(self.refused),
+                edges_without_piece=self.without_piece,
+                limit=self.lengths.limit,
+            ),
+            kind=self.chosen.kind,
+            layers=self.chosen.layers,
+            heads=self.chosen.heads,
+            relations=tuple(relations[i] for i in there),
+            overall=overall,
+            accuracies=accuracies(whole)[..., there],
+            tried_offsets=OFFSETS,
+            offsets=offset_accuracies(whole)[:, there],
+            ahead=self.ahead,
+            certified={verdict.value: self.proof.verdicts[verdict] for verdict in Verdict},
+            sampled=self.proof.sentences,
+            unlike=self.proof.unlike,
+            provenance=replace(self.proof.provenance, token_ids=()),
+            tower=self.proof.tower,
+            shown=asked.relation or "",
+        )
+
+    def _tell(self) -> None:
+        name, first = self.model.name, (self.refused or [""])[0]
+        told = {
+            f"longer than the {self.lengths.limit} tokens that {name} reads": self.lengths.too_long,
+            f"that {name} cannot read ({first})": len(self.refused),
+        }
+        for why, count in told.items():
+            if count:
+                self.listener.notice(f"skipped {count} sentence{'s' if count > 1 else ''} {why}")
+        if self.proof.unlike > _ROUNDING:
+            alone = (
+                f"by up to {self.proof.unlike:.1g} from what it gives alone: --batch 1 reads one at a time"
+            )
+            self.listener.notice(f"what a sentence gives among others differs {alone}")
+        if self.unknown:
+            self.listener.notice(f"{self.model.name} cannot spell {self.unknown} pieces: read as unknown")
+
+
+@dataclass
+class _Proof:
+    """What full captures of a few sentences say."""
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    sentences: int = 0
+    unlike: float = 0.0
+    provenance: Provenance | None = None
+    tower: str = ""
+
+    def add(
+        self, captured: Capture, chosen: Chosen, counted: dict[int, Tensor], alone: dict[int, Tensor]
+    ) -> None:
+        """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
+        for layer in chosen.layers:
+            call = captured.call(layer, block=chosen.block)
+            for j, head in enumerate(chosen.heads):
+                self._certify(call, head, counted[layer][j])
+            self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
+        self.sentences += 1
+        self.provenance, self.tower = captured.provenance, captured.tower
+
+    def _certify(self, call: AttentionCall, head: int, counted: Tensor) -> None:
+        certificate = certify(call, head)
+        recomputed = attend(call.operands(head)).weights[0]
+        off = float((counted.double() - recomputed).abs().max())
+        agrees = off <= certificate.weight_tolerance
+        self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1
+
+
+def _check_weights(weights: Tensor, tokens: int, name: str) -> None:
+    if weights.shape[-2:] != (tokens, tokens):
+        queries, keys = weights.shape[-2:]
+        raise InputError(
+            f"{name}: attention of {queries} queries on {keys} keys is not among {tokens} tokens"
+        )
+    if not bool(weights.isfinite().all()):
+        raise InputError(f"{name}: weights of its attention are not numbers: its checkpoint may be damaged")
+
+
+def progress(done: int, total: int) -> str:
+    """`━━━━━━────── 1,024 of 2,001 sentences`."""
+    filled = round(_BAR * done / total)
+    return f"{'━' * filled}{'─' * (_BAR - filled)} {done:,} of {total:,} sentences"
