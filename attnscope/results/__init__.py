@@ -6,6 +6,7 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from pathlib import Path
 
+from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.finding import Controls, Finding, Pattern, Sought
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
@@ -48,6 +49,7 @@ def load(path: str | Path) -> Result:
 
 
 __all__ = [
+    "Ablation",
     "Between",
     "Blank",
     "Certificate",

@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.comparison import Comparison
@@ -37,5 +38,6 @@ Result: TypeAlias = (
     | SoundHeads
     | Outline
     | Finding
+    | Ablation
     | Dependencies
 )

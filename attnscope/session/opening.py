@@ -26,6 +26,7 @@ class Purpose(Enum):
     ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
     ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
     ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
+    ANSWER_OR_CLASS = "the same, or with the head that tells classes: refused where it has neither"
     EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
     ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"
 
@@ -123,7 +124,7 @@ def _loaded(
     purpose: Purpose,
     listener: Listener,
 ) -> Opened:
-    from attnscope.model.loading.answering import NoAnswerError, load_answering
+    from attnscope.model.loading.answering import NoAnswerError, load_answering, tells_classes
     from attnscope.model.loading.classes import saved_class
     from attnscope.model.loading.load import load_model, load_with_head, plan_model
     from attnscope.session.choosing import choose
@@ -131,7 +132,7 @@ def _loaded(
     code = request.trust_remote_code
     # a model that is opened for whatever may be asked of it may be given token numbers
     loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
-    chosen, must_answer = None, purpose is Purpose.ANSWER
+    chosen, must_answer = None, purpose in (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS)
     if wanted is not None:
         as_saved = {"choose": saved_class} if inputs.sensed else {}
         planned = plan_model(checkpoint, remote_code=code, **as_saved)
@@ -149,6 +150,8 @@ def _loaded(
             model, task = load_answering(checkpoint, pair=pair, **loading)
             return Opened(model, task, chosen)
         except NoAnswerError as error:
+            if purpose is Purpose.ANSWER_OR_CLASS and tells_classes(saved_class(planned.config)):
+                return Opened(load_with_head(checkpoint, **loading), None, chosen)
             if must_answer:
                 raise
             if purpose is Purpose.ANYTHING:

@@ -122,7 +122,8 @@ class Experiments:
             else:
                 if not self._strays(scores[:1]):
                     self._count(back)
-                    return [Outcome(v, scores[i : i + 1], scores[:1]) for i, v in enumerate(variants, 1)]
+                    control = scores[:1]
+                    return [Outcome(v, scores[i : i + 1], control) for i, v in enumerate(variants, 1)]
             self.plainness += 1
         return [self._alone(variant) for variant in variants]
 

@@ -103,6 +103,12 @@ def task_of(module: Any) -> Task | None:
     return Task.GENERATED if module.config.is_encoder_decoder else _task(type(module))
 
 
+def tells_classes(model_class: type | None) -> bool:
+    """Whether models of this class are trained to put their whole input in a class."""
+    name = "" if model_class is None else model_class.__name__
+    return name.endswith(("SequenceClassification", "ImageClassification"))
+
+
 def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:
     return lambda config: model_class
 

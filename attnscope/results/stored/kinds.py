@@ -15,9 +15,10 @@ from attnscope.results.stored import (
     view,
     worked,
 )
-from attnscope.results.stored.claims import finding, relations
+from attnscope.results.stored.claims import ablation, finding, relations
 
 KINDS = (
+    ablation,
     comparison,
     finding,
     head,

@@ -1,0 +1,116 @@
+"""Heads taken away in turn and together, each beside random heads of its layer and beside rounding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnscope.analysis.ablation.drawing import Head, groups_drawn, others_drawn
+from attnscope.analysis.ablation.question import LogChances, effect, log_chances
+from attnscope.capture.intervening.changes import Change, Variant, What
+from attnscope.capture.intervening.experiments import Experiments, Outcome
+from attnscope.errors import InputError, listed
+from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, Intervention, ranked
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What became of the answer without each head, without all of them at once, and without any."""
+
+    heads: tuple[HeadEffect, ...]
+    group: Group | None
+    floor: Floor
+
+
+def taken_away(
+    experiments: Experiments,
+    ids: Sequence[int],
+    heads: Sequence[Head],
+    what: What,
+    *,
+    together: bool,
+    seed: int,
+) -> Found:
+    """The effect of every head alone, and `together` of all of them at once where they are several.
+
+    `ids` are the answer. Every head is held against other heads of its layer that were drawn by lot, or,
+    where all heads of the layer are looked at, against these.
+    """
+    counts = head_counts(experiments)
+    check_heads(heads, counts)
+    drawn = others_drawn(heads, counts, seed)
+    group = tuple(heads) if together and len(heads) > 1 else ()
+    groups = groups_drawn(group, counts, seed) if group else []
+    variants = [_variant(each, what) for each in (*([one] for one in (*heads, *drawn)), *groups)]
+    variants += [_variant(group, what)] if group else []
+    outcomes = experiments.run(variants)
+    before = log_chances(experiments.untouched[0])
+    effects = [effect(before, log_chances(each.scores[0]), ids) for each in outcomes]
+    singles = [
+        HeadEffect(**vars(each), layer=layer, head=head)
+        for (layer, head), each in zip((*heads, *drawn), effects, strict=False)
+    ]
+    mine, random = singles[: len(heads)], singles[len(heads) :]
+    found = ranked(tuple(_beside(each, random, mine) for each in mine))
+    others = effects[len(singles) : len(singles) + len(groups)]
+    whole = _group(group, effects[-1], others) if group else None
+    return Found(found, whole, _floor(before, ids, outcomes, random, seed))
+
+
+def head_counts(experiments: Experiments) -> dict[int, int]:
+    """How many heads answer in each layer, the fewest where a layer attends several times."""
+    counts: dict[int, int] = {}
+    for (layer, _), answer in experiments.answers.items():
+        counts[layer] = min(counts.get(layer, answer.shape[1]), answer.shape[1])
+    return counts
+
+
+def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
+    """Raises `InputError` for a head that its layer does not have."""
+    for layer, head in heads:
+        if head >= counts[layer]:
+            raise InputError(f"no head {head} in layer {layer}: heads are {listed(range(counts[layer]))}")
+
+
+def intervention(experiments: Experiments) -> Intervention:
+    """What was read back of all that was changed so far."""
+    tally = experiments.tally
+    return Intervention(tally.back, tally.lost, tally.unseen, experiments.faithful)
+
+
+def _variant(heads: Sequence[Head], what: What) -> Variant:
+    return tuple(Change(layer, head, what) for layer, head in heads)
+
+
+def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadEffect]) -> HeadEffect:
+    """The effect with what random heads of its layer do; where none were drawn, all others of the layer."""
+    there = [each for each in random if each.layer == one.layer]
+    there = there or [each for each in every if each.layer == one.layer and each.head != one.head]
+    chance, beaten = _against(one, there)
+    return replace(one, chance=chance, beaten=beaten, others=len(there))
+
+
+def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
+    """The median size of the others' difference, and how many of them make a smaller one."""
+    sizes = [abs(each.difference) for each in others]
+    return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.difference) for size in sizes)
+
+
+def _group(heads: tuple[Head, ...], one: Effect, others: Sequence[Effect]) -> Group:
+    chance, beaten = _against(one, others)
+    return Group(heads, one, chance, beaten, len(others))
+
+
+def _floor(
+    before: LogChances,
+    ids: Sequence[int],
+    outcomes: Sequence[Outcome],
+    random: Sequence[HeadEffect],
+    seed: int,
+) -> Floor:
+    """What the untouched entries of the batches say of rounding, each batch once."""
+    controls = {id(each.control): each.control for each in outcomes if each.control is not None}
+    effects = [effect(before, log_chances(each[0]), ids) for each in controls.values()]
+    largest = max((abs(each.difference) for each in effects), default=None)
+    apart = max((each.kl for each in effects), default=None)
+    return Floor(largest, apart, len(effects), tuple(random), seed)

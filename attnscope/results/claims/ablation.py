@@ -1,0 +1,198 @@
+"""What a model's answer becomes without a head, beside what no head and any other head would do to it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict
+from attnscope.results.presented import Presented
+from attnscope.tokens import Tokens
+
+
+class Method(StrEnum):
+    """What stands in the place of a head's output."""
+
+    ZERO = "zero"
+    MEAN = "mean"
+    TEXT = "text"
+    EDGE = "edge"
+
+
+class Asks(StrEnum):
+    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier."""
+
+    MASK = "mask"
+    NEXT = "next"
+    PAIR = "pair"
+    WRITTEN = "written"
+    CLASS = "class"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model answers, untouched, and with which probability.
+
+    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
+    `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
+    """
+
+    asks: Asks
+    text: str
+    ids: tuple[int, ...]
+    position: int | None
+    probability: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The answer's probability before and after; `difference` is that of its logarithm, after less before.
+
+    `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
+    in nats; of a text that was written summed over its tokens.
+    """
+
+    before: float
+    after: float
+    difference: float
+    kl: float
+
+
+@dataclass(frozen=True)
+class HeadEffect(Effect):
+    """What becomes of the answer without one head, or, of a group, without all of several at once.
+
+    `chance` is the median size of the difference that `others` heads of the same layer make, each taken
+    alone (of a group: other groups of as many); `beaten` of these make a smaller one. `estimate` is the
+    difference that the gradient foretells.
+    """
+
+    layer: int
+    head: int
+    chance: float | None = None
+    beaten: int = 0
+    others: int = 0
+    estimate: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several heads (layer and head) without which the model ran at once, and what became of its answer."""
+
+    heads: tuple[tuple[int, int], ...]
+    effect: Effect
+    chance: float | None = None
+    beaten: int = 0
+    others: int = 0
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What the same experiment shows where there is nothing to be seen.
+
+    `rounding` is the largest difference of the answer's log probability in `runs` in which nothing was
+    changed, but others in the same batch were, `rounding_kl` the largest divergence; None where every run
+    stood alone. `random` are heads of the same layers that were drawn with `seed`.
+    """
+
+    rounding: float | None
+    rounding_kl: float | None
+    runs: int
+    random: tuple[HeadEffect, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """Whether what was done is what was asked for.
+
+    Of the attentions that were changed `read_back` were found at the model's next operation as they should
+    be, bit for bit, `lost` were not, and `unseen` cannot be found, since the model makes something else of
+    them first. `faithful` says that watching alone changed no bit of the answer's scores.
+    """
+
+    read_back: int
+    lost: int
+    unseen: int
+    faithful: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.lost or not self.read_back + self.unseen:
+            return Verdict.FAILED
+        if self.unseen:
+            return Verdict.PARTIAL
+        return Verdict.CERTIFIED if self.faithful else Verdict.INCONCLUSIVE
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The difference of the answer's log probability that one backward pass foretells for a head."""
+
+    layer: int
+    head: int
+    difference: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ablation(Presented):
+    """Heads ranked by what the model's answer becomes without each of them, the largest difference first.
+
+    `how` says what stood in the place of their outputs, `edge` which query and key were cut. `other` is the
+    text that outputs were taken from, and `total` what the answer's probability is there. `estimates` are
+    there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
+    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these.
+    """
+
+    tokens: Tokens
+    target: Tokens | None
+    kind: Kind
+    answer: Answer
+    method: Method
+    how: str
+    heads: tuple[HeadEffect, ...]
+    group: Group | None
+    floor: Floor
+    intervention: Intervention
+    provenance: Provenance
+    tower: str = ""
+    edge: tuple[int, int] | None = None
+    other: Tokens | None = None
+    total: Effect | None = None
+    estimates: tuple[Estimate, ...] = ()
+    rank_correlation: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.intervention.verdict
+
+    @property
+    def query_tokens(self) -> Tokens:
+        """The tokens that ask in this kind of attention."""
+        return self.tokens if self.kind is Kind.ENCODER or self.target is None else self.target
+
+    @property
+    def key_tokens(self) -> Tokens:
+        """The tokens that are looked at."""
+        return self.tokens if self.kind is Kind.CROSS else self.query_tokens
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers of the heads, ascending."""
+        return tuple(sorted({each.layer for each in self.heads}))
+
+    @property
+    def grid(self) -> Float[np.ndarray, "layer head"]:
+        """The differences by layer (of `layers`) and head number; NaN where a head was not looked at."""
+        layers = self.layers
+        values = np.full((len(layers), 1 + max((each.head for each in self.heads), default=0)), np.nan)
+        for each in self.heads:
+            values[layers.index(each.layer), each.head] = each.difference
+        return values
+
+
+def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
+    """The heads by the size of their difference, the largest first; of equal ones the first in the model."""
+    return tuple(sorted(heads, key=lambda each: (-abs(each.difference), each.layer, each.head)))

@@ -1,0 +1,179 @@
+"""What a model's answer becomes without some of its heads, or with what they answer to another text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnscope.analysis.ablation import estimating, replacing
+from attnscope.analysis.ablation.drawing import Head
+from attnscope.analysis.ablation.experiment import check_heads, head_counts, intervention, taken_away
+from attnscope.analysis.ablation.question import Question, effect, log_chances
+from attnscope.analysis.ablation.replacing import Replacement
+from attnscope.capture import Selection, provenance_of
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.errors import InputError
+from attnscope.results import Ablation
+from attnscope.results.claims.ablation import Asks, Effect, Estimate
+from attnscope.session.ablating import CONTROLS, TOP, Ablating
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import encode_inputs
+from attnscope.session.opening import Opened
+from attnscope.session.questions.answers import question_of
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Kind, Route
+
+
+def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
+    """The chosen heads ranked by what the answer becomes without each of them, and without all at once.
+
+    `reading` has what the decoder reads in full. Raises `InputError` for an answer, an edge or a text that
+    cannot be.
+    """
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
+    question = question_of(reading, asked.answer)
+    other = None if asked.text is None else _other(reading, asked.text)
+    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+    selection = Selection(
+        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
+    )
+    with reading.listener.working("ablating heads"), if_it_runs(module, inputs, name):
+        experiments = experiments_on(module, inputs, selection, question.asked)
+        return _ablated(reading, chosen, asked, question, experiments, other)
+
+
+def _ablated(
+    reading: Reading,
+    chosen: Chosen,
+    asked: Ablating,
+    question: Question,
+    experiments: Experiments,
+    other: Reading | None,
+) -> Ablation:
+    answer = question.answered(experiments.untouched)
+    replacement, edge = _replacement(reading, chosen, asked, experiments, other)
+    heads: Sequence[Head] = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    check_heads(heads, head_counts(experiments))
+    estimates: tuple[Estimate, ...] = ()
+    if asked.rank:
+        mine = set(heads)
+        every = estimating.estimated(experiments, answer.ids, replacement.what)
+        estimates = tuple(each for each in every if (each.layer, each.head) in mine)
+        heads = [(each.layer, each.head) for each in estimates[: asked.top or TOP]]
+    together = not (asked.each or asked.rank or asked.to is not None)
+    found = taken_away(experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed)
+    effects, correlation = found.heads, None
+    if asked.rank:
+        effects, correlation = estimating.held_against(effects, estimates)
+    total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
+    if total is None and asked.to is not None:
+        raise InputError("--to holds two texts against each other: both need their answer at the same place")
+    known = {**reading.model.origin()}
+    return Ablation(
+        tokens=reading.encoded.tokens,
+        target=None if reading.target is None else reading.target.tokens,
+        kind=chosen.kind,
+        answer=answer,
+        method=replacement.method,
+        how=replacement.how,
+        heads=effects,
+        group=found.group,
+        floor=found.floor,
+        intervention=intervention(experiments),
+        provenance=provenance_of(reading.model.module, reading.encoded.tokens, known, experiments.sites),
+        tower="" if chosen.tower.alone else chosen.tower.name,
+        edge=edge,
+        other=None if other is None else other.encoded.tokens,
+        total=total,
+        estimates=estimates,
+        rank_correlation=correlation,
+        notes=reading.notes,
+    )
+
+
+def _replacement(
+    reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
+) -> tuple[Replacement, tuple[int, int] | None]:
+    """What stands in the place of outputs, and the edge by its positions where one is cut."""
+    if asked.method == "edge":
+        edge, names = _edge(reading, chosen, asked, experiments)
+        return replacing.without_edge(*edge, names), edge
+    if other is not None:
+        return replacing.of_text(experiments.model, other.inputs, experiments.sites), None
+    if asked.method == "zero":
+        return replacing.zeros(), None
+    sides = {"input_ids": reading.encoded.tokens}
+    if reading.target is not None:
+        sides["decoder_input_ids"] = reading.target.tokens
+    if "input_ids" not in experiments.inputs or reading.perceived is not None:
+        raise InputError("--with mean is over texts of other words: what is read here is no text alone")
+    mask = None if reading.model.tokenizer is None else reading.model.tokenizer.mask_token_id
+    return replacing.means(
+        experiments.model,
+        experiments.inputs,
+        experiments.sites,
+        sides,
+        mask_id=mask,
+        count=asked.controls or CONTROLS,
+        seed=asked.seed,
+    ), None
+
+
+def _edge(
+    reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments
+) -> tuple[tuple[int, int], tuple[str, str]]:
+    """The edge by positions, and the names of both of its ends."""
+    if reading.perceived is not None:
+        raise InputError("--edge is between tokens of a text: what is read here is none")
+    queries = reading.tokens_of(chosen.kind)
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    query_name, key_name = asked.edge_names
+    query, key = queries.position(query_name), keys.position(key_name)
+    lengths = {answer.shape[2] for answer in experiments.answers.values()}
+    if lengths != {len(queries)}:
+        raise InputError("--edge needs attention from token to token: this one reads in windows")
+    if chosen.kind is Kind.DECODER and key > query:
+        ends = f"{queries.named(query)} cannot look at {keys.named(key)}"
+        raise InputError(f"--edge: in causal attention {ends}, which follows it")
+    return (query, key), (queries.names[query], keys.names[key])
+
+
+def _other(reading: Reading, text: str) -> Reading:
+    """The same model with another text, as long as the first one; `InputError` that names both lengths."""
+    asked = reading.asked
+    if asked.sensed or asked.ids is not None:
+        raise InputError("outputs of another text go into a text: what is read here is none")
+    inputs = replace(asked, text=text, words=None, split=False)
+    made = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
+    mine, its = len(reading.encoded.tokens), len(made.encoded.tokens)
+    if mine != its:
+        lengths = f"the texts have {mine} and {its} tokens"
+        raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
+    return replace(made, target=reading.target)
+
+
+def _total(
+    question: Question,
+    experiments: Experiments,
+    replacement: Replacement,
+    ids: Sequence[int],
+    reading: Reading,
+    other: Reading,
+) -> Effect | None:
+    """How probable the answer is in the other text; None where that asks for none at the same place."""
+    position = question.position
+    if (
+        question.asks is Asks.MASK
+        and position is not None
+        and _at(other.encoded.tokens, position) != _at(reading.encoded.tokens, position)
+    ):
+        return None
+    output: Any = replacement.output
+    before, after = experiments.untouched[0], question.asked.of(output)[0]
+    return effect(log_chances(before), log_chances(after), ids)
+
+
+def _at(tokens: Tokens, position: int) -> int:
+    return tokens.items[position].id
