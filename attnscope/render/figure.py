@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
+from attnscope.render.finding.figure import finding_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
@@ -37,6 +38,7 @@ from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
     Dependencies,
+    Finding,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -129,6 +131,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
+    Finding: _alone(finding_figure),
     Dependencies: _alone(dependencies_figure),
 }
 for _kind, _of_kind in _FIGURES.items():

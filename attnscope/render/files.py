@@ -11,6 +11,7 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.comparison import csv as comparison
+from attnscope.render.finding import csv as finding
 from attnscope.render.head import csv as head
 from attnscope.render.kit.csv import as_csv
 from attnscope.render.map import csv as map_
@@ -30,6 +31,7 @@ from attnscope.results.stored.write import as_json, as_npz
 # modules whose import registers the rows of their results
 ROWS = (
     comparison,
+    finding,
     head,
     map_,
     media,

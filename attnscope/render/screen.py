@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from attnscope.render.comparison.terminal import comparison, comparison_header
+from attnscope.render.finding.terminal import finding
+from attnscope.render.finding.terminal import next_step as open_found
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
@@ -36,6 +38,7 @@ from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
     Dependencies,
+    Finding,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -101,6 +104,10 @@ def _report(result: Report, width: int, focus: Focus) -> Lines:
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
     return [header(result), "", overview(result, width), next_step(result)]
+
+
+def _finding(result: Finding, width: int, focus: Focus) -> Lines:
+    return [finding(result, width), open_found(result)]
 
 
 def _senses(result: Senses, width: int, focus: Focus) -> Lines:
@@ -176,6 +183,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Outline: _outline,
+    Finding: _finding,
     Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SCREENS.items():

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.figure import figure_of
+from attnscope.render.finding.plot import draw_bars
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
@@ -26,6 +27,7 @@ from attnscope.render.senses.figure import draw_senses
 from attnscope.results import (
     Comparison,
     Dependencies,
+    Finding,
     HeadView,
     HeadWeights,
     Overview,
@@ -111,6 +113,11 @@ def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
     draw_senses(result, ax)
 
 
+def _finding(result: Finding, ax: Axes, focus: Focus) -> None:
+    """The best heads with the range of their controls, which is the part that stands alone."""
+    draw_bars(result, ax)
+
+
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
     """The main measure; links where a cell is as wide as on a page of its own."""
     across = ax.get_window_extent().width / ax.figure.dpi
@@ -147,6 +154,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
+    Finding: _finding,
     Dependencies: _dependencies,
 }
 for _kind, _of_kind in _PLOTS.items():

@@ -5,6 +5,7 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
+from attnscope.render.finding import words as finding
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
@@ -15,6 +16,7 @@ from attnscope.render.senses import words as senses
 from attnscope.results import (
     Comparison,
     Dependencies,
+    Finding,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -105,6 +107,12 @@ def _dependencies(result: Dependencies) -> list[str]:
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
 
 
+def _finding(result: Finding) -> list[str]:
+    best = f"best {finding.head_name(result, result.ranking[0])}" if result.ranking else ""
+    heads = counted(result.weights.size, "head")
+    return [fit(finding.subject(result), 2 * _MOST_NAME), heads, best, _model(result.provenance)]
+
+
 def _verification(result: Verification) -> list[str]:
     heads = counted(sum(len(each.certificates) for each in result.layers), "head")
     return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
@@ -156,6 +164,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
     Outline: _outline,
+    Finding: _finding,
     Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SUMMARIES.items():

@@ -33,6 +33,17 @@ class Pattern(StrEnum):
         return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
 
 
+class Account(StrEnum):
+    """Where a weight is left in the controls: it stays with the place, goes with the word, or is gone."""
+
+    PLACE = "place"
+    WORD = "word"
+    TEXT = "text"
+
+
+HALF = 0.5  # of a weight: what has to be left of it in the controls to say where it stays
+
+
 @dataclass(frozen=True)
 class Sought:
     """What heads are ranked by: the weight of one query on one key, that on a pattern, or likeness to a head.
@@ -124,6 +135,19 @@ class Finding(Presented):
         better = self.weights if self.smaller_is_better else -self.weights
         places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
         return tuple(sorted(places, key=lambda place: (better[place], place)))
+
+    def account(self, place: tuple[int, int]) -> Account | None:
+        """Where half of a head's weight or more stays in the controls; `text` where it does not.
+
+        None of likeness, and of a head that has no more there than one that weighs all keys alike.
+        """
+        own, even = float(self.weights[place]), self.even
+        if self.smaller_is_better or even is None or not own > float(even[place]):
+            return None
+        if float(self.controls.mean[place]) >= HALF * own:
+            return Account.PLACE
+        followed = self.followed is not None and float(self.followed[place]) >= HALF * own
+        return Account.WORD if followed else Account.TEXT
 
     @property
     def best_percentile(self) -> float:

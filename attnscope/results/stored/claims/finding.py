@@ -55,12 +55,14 @@ def _unranked(result: Finding) -> list[tuple[int, int]]:
 def _head(result: Finding, i: int, j: int) -> dict[str, Value]:
     own = {key: _at(getattr(result, name), i, j) for name, key in _OWN.items()}
     control = {key: _at(getattr(result.controls, name), i, j) for name, key in _CONTROL.items()}
+    account = result.account((i, j))
     control |= {"difference": _at(result.difference, i, j), "followed": _at(result.followed, i, j)}
     return {
         "layer": result.layers[i],
         "head": result.heads[j],
         **own,
         "control": control,
+        "account": None if account is None else account.value,
         "verdict": result.verdicts[i][j].value,
     }
 

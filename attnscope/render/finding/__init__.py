@@ -1,0 +1,1 @@
+"""Heads ranked by one number, each beside its controls."""

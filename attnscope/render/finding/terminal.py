@@ -1,0 +1,140 @@
+"""Heads ranked, in a terminal: the best ones with their controls, and what these are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.style import StyleType
+from rich.text import Text
+
+from attnscope.render.finding.words import (
+    above_words,
+    best_words,
+    controls_words,
+    head_name,
+    place_words,
+    range_text,
+    remarks,
+    signed_text,
+    subject,
+    value_text,
+    verdict_counts,
+)
+from attnscope.render.kit import palette
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.numbers import counted, largest_magnitude
+from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.kit.words.command import Command, opening_head
+from attnscope.render.kit.words.header import CROSS_ROWS, model_words, quoted, reading, written_words
+from attnscope.results import Finding, Kind
+
+_RANKED = 12
+_NAME = 9
+Place = tuple[int, int]
+Cell = tuple[str, StyleType] | str
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table; those with the largest `spared` give way first where there is no room."""
+
+    heading: str
+    cells: int
+    cell: Callable[[Place], Cell]
+    spared: int = 0
+
+
+def finding(result: Finding, width: int) -> RenderableType:
+    """Header, the best heads, the best of many beside that of the controls, and what the controls are."""
+    return Group(
+        *_header(result),
+        "",
+        Text(f"{subject(result)}, best first", style="bold"),
+        *_table(result, width),
+        "",
+        Text(best_words(result)),
+        *([Text(told)] if (told := above_words(result)) else []),
+        Text(controls_words(result), style=DIM),
+        *(Text(each, style=DIM) for each in remarks(result)),
+        *(Text(told, style=STYLES[verdict]) for verdict, told in verdict_counts(result)),
+    )
+
+
+def _header(result: Finding) -> list[Text]:
+    size = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
+    lines = [Text.assemble((size, "bold"), f" {place_words(result)} · {model_words(result.provenance)}")]
+    lines.append(reading(result.provenance))
+    features = [CROSS_ROWS] if result.kind is Kind.CROSS else []
+    features += [told] if (told := written_words(result.query_tokens)) else []
+    if features := [*features, *result.notes]:
+        lines.append(Text(" · ".join(features)))
+    if result.kind is Kind.CROSS and result.key_tokens.texts:
+        sides = ("query ", result.query_tokens), ("key   ", result.key_tokens)
+        return lines + [
+            Text.assemble(side, quoted(tokens), no_wrap=True, overflow="ellipsis") for side, tokens in sides
+        ]
+    return lines + ([quoted(result.query_tokens)] if result.query_tokens.texts else [])
+
+
+def _table(result: Finding, width: int) -> list[Text]:
+    listed = result.ranking[:_RANKED]
+    columns = _columns(result)
+    while _NAME + sum(each.cells for each in columns) > width and any(each.spared for each in columns):
+        columns.remove(max(columns, key=lambda each: each.spared))
+    lines = [line((left("head", _NAME) + "".join(right(c.heading, c.cells) for c in columns), HEADING))]
+    for place in listed:
+        name = left(head_name(result, place), _NAME)
+        lines.append(line((name, HEADING), *(_padded(c.cell(place), c.cells) for c in columns)))
+    if (more := len(result.ranking) - len(listed)) > 0:
+        lines.append(Text(f"and {counted(more, 'head')} below (-o FILE.csv has all)", style=DIM))
+    return lines
+
+
+def _padded(cell: Cell, cells: int) -> Cell:
+    return right(cell, cells) if isinstance(cell, str) else (right(cell[0], cells), cell[1])
+
+
+def _columns(result: Finding) -> list[_Column]:
+    """The columns that have a meaning here, as they stand from left to right."""
+    controls, extent = result.controls, largest_magnitude(result.difference)
+
+    def weight(place: Place) -> Cell:
+        value = float(result.weights[place])
+        text = value_text(result, value, 3)
+        return text if result.smaller_is_better else (f"{text} ", palette.sequential(value))
+
+    def difference(place: Place) -> Cell:
+        value = float(result.difference[place])
+        return f"{signed_text(value)} ", palette.diverging(value, extent)
+
+    def plain(values: object) -> Callable[[Place], Cell]:
+        return lambda place: value_text(result, float(values[place]))  # type: ignore[index]
+
+    columns = [_Column("divergence" if result.smaller_is_better else "weight ", 8, weight)]
+    if result.smaller_is_better:
+        columns = [_Column("divergence", 11, weight)]
+    if result.ranks is not None:
+        ranks, digits = result.ranks, 0 if result.sought.pattern is None else 1
+        columns.append(_Column("rank", 6, lambda place: f"{ranks[place]:.{digits}f}", 2))
+    if result.shares is not None:
+        columns.append(_Column("norm", 6, plain(result.shares), 3))
+    columns.append(_Column("control", 10, plain(controls.mean)))
+    columns.append(_Column("90 %", 9, lambda place: range_text(result, place), 1))
+    columns.append(_Column("diff ", 7, difference))
+    columns.append(_Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
+    if not result.smaller_is_better:
+        columns.append(_Column("by", 7, lambda place: result.account(place) or ""))
+    if result.followed is not None:
+        columns.insert(len(columns) - 1, _Column("follows", 9, plain(result.followed), 4))
+    return columns
+
+
+def next_step(result: Finding) -> Command:
+    """How to open the best head, where its query looks at its key."""
+    if not result.ranking:
+        return Command("")
+    i, j = result.ranking[0]
+    sought = result.sought
+    key = None if sought.key is None else sought.key
+    return Command(f"Open it: {opening_head(result, result.layers[i], result.heads[j], sought.query, key)}")
