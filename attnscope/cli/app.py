@@ -129,6 +129,7 @@ def _register() -> None:
     from attnscope.cli.commands import (
         compare,
         dependencies,
+        find,
         heads,
         measures,
         model,
@@ -144,6 +145,7 @@ def _register() -> None:
         heads.heads,
         tsne.tsne,
         predict.predict,
+        find.find,
         compare.compare,
         dependencies.dependencies,
         sdpa.sdpa,

@@ -21,6 +21,10 @@ EXAMPLES = {
         "attnscope dependencies dev.conllu -m demo",
         "attnscope dependencies dev.conllu -m bert-base-uncased --relation nsubj -o nsubj.png",
     ),
+    "find": (
+        'attnscope find "I was watching the door when [MASK] opened." --from "[MASK]" --to door -m demo',
+        'attnscope find "river piano river piano" --pattern induction -m demo-causal -o found.png',
+    ),
     "sdpa": (
         "attnscope sdpa --example fruit",
         'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',

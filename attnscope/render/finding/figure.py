@@ -27,7 +27,7 @@ from attnscope.render.finding.words import (
 )
 from attnscope.render.kit.numbers import counted, largest_magnitude
 from attnscope.render.kit.page import INK, Frame, Words, sheet
-from attnscope.render.kit.typesetting import drawing, text_width
+from attnscope.render.kit.typesetting import drawing, line_height, text_width
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.kit.words.header import model_words
@@ -38,7 +38,6 @@ from attnscope.tokens import printable
 _TITLE, _LEGEND = 8.5, 6.5
 _BARS, _BAR = 2.9, 0.2  # inches: width of the bars, height of one
 _BETWEEN = 1.0  # between two grids, one above the other: the colour bar of one, the title of the other
-_LEGENDS = 0.85  # up to six lines above the bars
 _TOP = 0.62  # title and head numbers above a grid
 
 
@@ -82,7 +81,13 @@ def _frames(result: Finding) -> list[Frame]:
     beside = Frame(width, height, left=label + 0.3, top=_TOP, bottom=0.42)
     listed = min(RANKED, max(len(result.ranking), 1))
     name = text_width(f"L{max(result.layers)} H{max(result.heads)}", 7.0) + 0.4
-    return [grid, beside, Frame(_BARS, _BAR * listed, left=name, top=_LEGENDS, bottom=0.42)]
+    return [grid, beside, Frame(_BARS, _BAR * listed, left=name, top=_above(result), bottom=0.42)]
+
+
+def _above(result: Finding) -> float:
+    """The room for the lines of the legend above the bars."""
+    shown = {result.account(place) for place in result.ranking[:RANKED]}
+    return 0.1 + (2 + len(shown)) * 1.2 * line_height(_LEGEND)
 
 
 def _title(axes: Axes, text: str) -> None:

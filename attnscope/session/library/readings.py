@@ -8,6 +8,7 @@ from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results import (
+    Finding,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -22,6 +23,7 @@ from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
+from attnscope.session.questions.finding import Wish, find, head_named
 from attnscope.session.questions.heads import (
     ENTROPY,
     look_at,
@@ -156,6 +158,29 @@ class Reading:
         done, chosen = self._read(Wanted(layer, head, **attention))
         name = None if query is None else str(query)
         return report_head(done, read_head(done, chosen), name, Looking(words, special))
+
+    def find(
+        self,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        *,
+        pattern: str | None = None,
+        like: str | tuple[int, int] | None = None,
+        controls: int = 100,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Finding:
+        """Heads ranked by what `query` gives to `key`, by a pattern, or by likeness to a head (`L3H11`).
+
+        Each stands beside the same number of `controls`, texts of the same shape with the words exchanged;
+        `attention` is kind, tower, block or route, as in `head`. Patterns are previous, next, self, first,
+        same, induction, punctuation and special.
+        """
+        given = head_named(like) if isinstance(like, str) else like
+        wish = Wish(query, key, pattern, given, controls, seed)
+        return find(*self._read(Wanted(layers, heads, **attention)), wish)
 
     def over(self, layers: Numbers, heads: Numbers, query: str | int | None = None, **attention: Any) -> Laid:
         """What `query` gives to every patch of the picture or frame of the sound that was read."""

@@ -1,5 +1,6 @@
 """Which heads do it: every chosen head ranked, beside texts of the same shape with other words in them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -23,12 +24,13 @@ from attnscope.errors import InputError, listed
 from attnscope.results import Finding, Pattern, Sought, Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
-from attnscope.tokens import Tokens
+from attnscope.tokens import Tokens, printable
 from attnscope.verify import certify
 from attnscope.vocabulary import Kind
 
 CONTROLS, SEED = 100, 0
 Name = str | int
+_HEAD = re.compile(r"[Ll]([0-9]{1,6})[ .,]?[Hh]([0-9]{1,6})")
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
 
 
@@ -50,9 +52,17 @@ class Wish:
         if pair and (self.query is None or self.key is None):
             raise InputError("--from and --to go together: which token looks, and at which")
         if self.pattern is not None and self.pattern not in list(Pattern):
-            raise InputError(f"no pattern '{self.pattern}': {', '.join(Pattern)}")
+            raise InputError(f"no pattern '{printable(self.pattern)}': {', '.join(Pattern)}")
         if not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+
+
+def head_named(name: str) -> tuple[int, int]:
+    """Layer and head of `L3H11`; `InputError` for what is no such name."""
+    found = _HEAD.fullmatch(name.strip())
+    if found is None:
+        raise InputError(f"--like '{printable(name)}' names no head: write it as L3H11")
+    return int(found[1]), int(found[2])
 
 
 def find(reading: Reading, chosen: Chosen, wish: Wish) -> Finding:

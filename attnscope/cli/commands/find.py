@@ -1,0 +1,101 @@
+"""`attnscope find`: which heads look from one token at another, or do anything else that has a name."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli.asking import Answer, Question
+from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import SHOWN
+from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.questions.finding import Wish
+    from attnscope.session.reading import Reading
+
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TOKEN", help="The token that looks: its text or position, or the@5."),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TOKEN", help="The token that it looks at: its text or position."),
+]
+PatternName = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern",
+        metavar="previous|next|self|first|same|induction|punctuation|special",
+        help="In place of two tokens: the keys of every query that are meant. same: the query's own token "
+        "elsewhere; induction: what followed it before.",
+    ),
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like", metavar="L3H11", help="In place of tokens: likeness to this head, by divergence of rows."
+    ),
+]
+Count = Annotated[
+    int,
+    typer.Option(
+        "--controls",
+        metavar="N",
+        help="How many texts of the same shape each head is held against: the words of the text, those of "
+        "one kind exchanged for one another.",
+    ),
+]
+ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the control texts.", min=0)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be found, and beside how many controls."""
+
+    PANEL = SHOWN
+
+    query: From = None
+    key: To = None
+    pattern: PatternName = None
+    like: Like = None
+    controls: Count = 100
+    seed: ControlSeed = 0
+
+    def wish(self) -> "Wish":
+        """The same for the session, checked."""
+        from attnscope.session.questions.finding import Wish, head_named
+
+        query, key = (None if each is None else decoded(each) for each in (self.query, self.key))
+        like = None if self.like is None else head_named(self.like)
+        return Wish(query, key, self.pattern, like, self.controls, self.seed)
+
+
+def find(
+    read: Read,
+    wanted: Wanted,
+    asked: Asked,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
+    """Find the heads that look from one token at another, each beside texts with other words.
+
+    A head that looks so many tokens back does so whatever the words are: its weight in the control texts says
+    so. `by` says where a weight stays in them: with the place, with the word, or with neither.
+    """
+    check_delivery(delivery, "Finding")
+    if read.media:
+        raise InputError("find exchanges the words of a text for its controls: pictures and sounds have none")
+    wish, inputs = asked.wish(), read.inputs()
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.finding import find as found
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are wanted"
+        return Answer(found(reading, chosen, wish))
+
+    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
