@@ -127,6 +127,7 @@ def main() -> None:
 def _register() -> None:
     from attnscope.cli import options
     from attnscope.cli.commands import (
+        ablate,
         compare,
         dependencies,
         find,
@@ -146,6 +147,7 @@ def _register() -> None:
         tsne.tsne,
         predict.predict,
         find.find,
+        ablate.ablate,
         compare.compare,
         dependencies.dependencies,
         sdpa.sdpa,

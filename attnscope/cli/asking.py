@@ -55,7 +55,10 @@ Ask = Callable[["Reading", "Chosen | None"], Answer]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, of which model and of what it reads, and where the answer goes."""
+    """What is asked, of which model and of what it reads, and where the answer goes.
+
+    `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads.
+    """
 
     ask: Ask
     request: "Request"
@@ -63,6 +66,7 @@ class Question:
     wanted: "Wanted | None"
     delivery: "Delivery"
     output: "Output"
+    whole: bool = False
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
@@ -77,7 +81,8 @@ class Question:
     def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:
         from attnscope.session.entering import read_inputs
 
-        return self.ask(read_inputs(opened, inputs, self.output), opened.chosen)
+        looked_at = replace(opened, chosen=None) if self.whole else opened
+        return self.ask(read_inputs(looked_at, inputs, self.output), opened.chosen)
 
     def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
         """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""

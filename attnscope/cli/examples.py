@@ -5,6 +5,10 @@ EXAMPLES = {
         'attnscope heads "I was watching the [MASK] when it opened." -m demo',
         'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
     ),
+    "ablate": (
+        'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
+        'attnscope ablate "The [MASK] opened." -m demo --layer 3 --head 11 --edge "[MASK]->opened"',
+    ),
     "tsne": (
         'attnscope tsne "I was watching the door when it opened." -m demo --query it',
         "attnscope tsne -m bert-base-uncased --layer 3 --head 11 --center-keys",

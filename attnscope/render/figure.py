@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
+from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.finding.figure import finding_figure
 from attnscope.render.focus import WHOLE, Focus
@@ -36,6 +37,7 @@ from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
+    Ablation,
     Comparison,
     Dependencies,
     Finding,
@@ -131,6 +133,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
+    Ablation: _alone(ablation_figure),
     Finding: _alone(finding_figure),
     Dependencies: _alone(dependencies_figure),
 }

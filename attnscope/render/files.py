@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.finding import csv as finding
 from attnscope.render.head import csv as head
@@ -30,6 +31,7 @@ from attnscope.results.stored.write import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (
+    ablation,
     comparison,
     finding,
     head,

@@ -10,6 +10,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from attnscope.render.ablation.terminal import ablation
+from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.finding.terminal import finding
 from attnscope.render.finding.terminal import next_step as open_found
@@ -36,6 +38,7 @@ from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
+    Ablation,
     Comparison,
     Dependencies,
     Finding,
@@ -108,6 +111,10 @@ def _overview(result: Overview, width: int, focus: Focus) -> Lines:
 
 def _finding(result: Finding, width: int, focus: Focus) -> Lines:
     return [finding(result, width), open_found(result)]
+
+
+def _ablation(result: Ablation, width: int, focus: Focus) -> Lines:
+    return [ablation(result, width), next_ablated(result)]
 
 
 def _senses(result: Senses, width: int, focus: Focus) -> Lines:
@@ -183,6 +190,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Outline: _outline,
+    Ablation: _ablation,
     Finding: _finding,
     Dependencies: _dependencies,
 }

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
+from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.figure import figure_of
 from attnscope.render.finding.plot import draw_bars
@@ -25,6 +26,7 @@ from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.senses.figure import draw_senses
 from attnscope.results import (
+    Ablation,
     Comparison,
     Dependencies,
     Finding,
@@ -118,6 +120,11 @@ def _finding(result: Finding, ax: Axes, focus: Focus) -> None:
     draw_bars(result, ax)
 
 
+def _ablation(result: Ablation, ax: Axes, focus: Focus) -> None:
+    """The bars, which are the part that stands alone."""
+    draw_ablation(result, ax)
+
+
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
     """The main measure; links where a cell is as wide as on a page of its own."""
     across = ax.get_window_extent().width / ax.figure.dpi
@@ -155,6 +162,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Finding: _finding,
+    Ablation: _ablation,
     Dependencies: _dependencies,
 }
 for _kind, _of_kind in _PLOTS.items():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
+from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
 from attnscope.render.finding import words as finding
 from attnscope.render.kit.labels import fit
@@ -14,6 +15,7 @@ from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
 from attnscope.results import (
+    Ablation,
     Comparison,
     Dependencies,
     Finding,
@@ -113,6 +115,12 @@ def _finding(result: Finding) -> list[str]:
     return [fit(finding.subject(result), 2 * _MOST_NAME), heads, best, _model(result.provenance)]
 
 
+def _ablation(result: Ablation) -> list[str]:
+    best = f"most {ablation.head_name(result.heads[0])}" if result.heads else ""
+    answer = fit(ablation.answer_words(result), 2 * _MOST_NAME)
+    return [f"answer {answer}", ablation.done_words(result), best, _model(result.provenance)]
+
+
 def _verification(result: Verification) -> list[str]:
     heads = counted(sum(len(each.certificates) for each in result.layers), "head")
     return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
@@ -165,6 +173,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundHeads: _heads_over_medium,
     Outline: _outline,
     Finding: _finding,
+    Ablation: _ablation,
     Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SUMMARIES.items():

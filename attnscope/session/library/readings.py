@@ -8,6 +8,7 @@ from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results import (
+    Ablation,
     Finding,
     HeadTerms,
     HeadView,
@@ -19,10 +20,12 @@ from attnscope.results import (
     Report,
     Verification,
 )
+from attnscope.session.ablating import Ablating
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
+from attnscope.session.questions.ablation import ablate
 from attnscope.session.questions.finding import Wish, find, head_named
 from attnscope.session.questions.heads import (
     ENTROPY,
@@ -116,6 +119,35 @@ class Reading:
         if key is not None:
             raise InputError("a key goes with a query: name a query")
         return read_overview(done, chosen, _measures(measure or ENTROPY), looking)
+
+    def ablate(
+        self,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        *,
+        each: bool = False,
+        replacement: str | None = None,
+        edge: str | None = None,
+        answer: str | None = None,
+        to: str | None = None,
+        rank: bool = False,
+        top: int | None = None,
+        controls: int | None = None,
+        seed: int = 0,
+        **attention: Any,
+    ) -> Ablation:
+        """What the model's answer becomes without heads, by default without each of them in turn.
+
+        In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `edge`
+        ("it->door") cuts one edge. With `to` every head is patched from that text, with `rank` heads are
+        ranked by one backward pass and the `top` ones taken away. `attention` is kind, tower or route.
+        """
+        turn = each or (layers is None and heads is None)
+        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed)
+        chosen = choose(
+            self._model, Wanted(layers, heads, **attention), self._listener, sensed=self._inputs.sensed
+        )
+        return ablate(self._whole(), chosen, wish)
 
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""

@@ -1,0 +1,141 @@
+"""`attnscope ablate`: what the model's answer becomes without a head, or with its output of another text."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli.asking import Answer, Question
+from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import SHOWN
+from attnscope.session import ablating
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
+
+Each = Annotated[
+    bool,
+    typer.Option(
+        "--each",
+        help="Take the chosen heads away one after the other only, and not all at once as well. So it is "
+        "where neither --layer nor --head is given.",
+        show_default=False,
+    ),
+]
+With = Annotated[
+    str | None,
+    typer.Option(
+        "--with",
+        metavar="zero|mean|TEXT",
+        help="What stands in the place of a head's output: zeros, its mean over control texts, or its output "
+        "in another text of as many tokens (activation patching). Default: zero; with --rank mean.",
+    ),
+]
+Edge = Annotated[
+    str | None,
+    typer.Option(
+        "--edge",
+        metavar="QUERY->KEY",
+        help="Cut this one edge before the softmax and leave the rest of a head: two tokens by text or "
+        'position, such as "[MASK]->door".',
+    ),
+]
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer",
+        metavar="WORD",
+        help="The answer whose probability is meant: a word, a class, follows. Default: the likeliest one.",
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="TEXT",
+        help="Patch every head from this text, of as many tokens, and show how much of the way from one "
+        "answer to the other each makes.",
+    ),
+]
+Rank = Annotated[
+    bool,
+    typer.Option(
+        "--rank",
+        help="Foretell what every head does from one backward pass, then really take the first ones away.",
+        show_default=False,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option("--top", "-k", metavar="N", help="How many of them --rank takes away. Default: 10."),
+]
+Texts = Annotated[
+    int | None,
+    typer.Option("--controls", metavar="N", help="Control texts that a mean is over. Default: 30."),
+]
+DrawSeed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Seed of control texts and random heads.", min=0)
+]
+
+
+@dataclass(frozen=True)
+class Asked(ablating.Ablating):
+    """What is done to heads, as the user wrote it."""
+
+    PANEL = SHOWN
+
+    each: Each = False
+    replacement: With = None
+    edge: Edge = None
+    answer: AnswerName = None
+    to: To = None
+    rank: Rank = False
+    top: Top = None
+    controls: Texts = None
+    seed: DrawSeed = 0
+
+
+def ablate(
+    read: Read,
+    wanted: Wanted,
+    asked: Asked,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
+    """Take heads away and show what the model's answer becomes, beside what random heads and rounding do.
+
+    The answer is the word of the first [MASK], the next token, the verdict on a pair, the text that an
+    encoder-decoder writes (or --target), or the class.
+    """
+    check_delivery(delivery, "Ablation")
+    wish, inputs = _decoded(asked), read.inputs()
+    if wanted.layer is None and wanted.head is None:
+        wish = replace(wish, each=True)
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.ablation import ablate as ablated
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are wanted"
+        return Answer(ablated(reading, chosen, wish))
+
+    question = Question(ask, request, read, wanted, delivery, output, whole=True)
+    question.put(inputs, Purpose.ANSWER_OR_CLASS)
+
+
+def _decoded(asked: Asked) -> Asked:
+    """The same with its texts as they were meant; `InputError` for what is not UTF-8."""
+
+    def meant(text: str | None) -> str | None:
+        return None if text is None else decoded(text)
+
+    return replace(
+        asked,
+        replacement=meant(asked.replacement),
+        edge=meant(asked.edge),
+        answer=meant(asked.answer),
+        to=meant(asked.to),
+    )

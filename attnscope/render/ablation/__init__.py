@@ -1,0 +1,1 @@
+"""What a model's answer becomes without some of its heads."""
