@@ -6,6 +6,7 @@ from typing import get_args
 import made_comparison
 import made_media
 import made_outlines
+import made_relations
 import made_reports
 import made_results as made
 import made_senses
@@ -38,7 +39,7 @@ def every() -> dict[str, Result]:
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_senses.senses(),
+        made_senses.senses(), made_relations.dependencies(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

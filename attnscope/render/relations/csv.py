@@ -39,10 +39,10 @@ def _summary(relation: Relation) -> Iterator[Row]:
     interval = exact(fixed.accuracy), exact(fixed.low), exact(fixed.high)
     yield "best offset", name, count, "", "", "", fixed.offset, *interval
     if (held := relation.held_out) is not None:
-        yield "head, held out", name, count, "", "", "", "", exact(held.accuracy), "", ""
-        yield "offset, held out", name, count, "", "", "", "", exact(held.baseline), "", ""
+        yield "head held out", name, count, "", "", "", "", exact(held.accuracy), "", ""
+        yield "offset held out", name, count, "", "", "", "", exact(held.baseline), "", ""
         interval = exact(held.difference), exact(held.low), exact(held.high)
-        yield "difference, held out", name, count, "", "", "", "", *interval
+        yield "gain held out", name, count, "", "", "", "", *interval
 
 
 @comments.register
