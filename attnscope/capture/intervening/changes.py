@@ -14,8 +14,6 @@ from torch import Tensor
 
 from attnscope.errors import InputError
 
-_ROUNDED = 1e-3  # a row of weights that is short of 1 by more has a sink
-
 Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
 Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 
@@ -24,13 +22,15 @@ Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 class Attended:
     """One attention as it passes by: what it answers, and what that is made of.
 
-    The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into.
+    The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into. With
+    a `sink` the weights of a row may sum to less than 1.
     """
 
     place: Place
     output: Float[Tensor, "batch head query value_dim"]
     weights: Callable[[], Float[Tensor, "batch head query key"]]
     value: Float[Tensor, "batch kv_head key value_dim"]
+    sink: bool = False
 
     def parts(self, entry: int, entries: int) -> slice:
         """Where one of the entries lies along the batch axis."""
@@ -80,18 +80,10 @@ class Cut:
             raise InputError(
                 f"layer {seen.place[0]} head {head}: the query sees no other key, so that edge cannot be cut"
             )
-        left = _left(weights, others, self.key)
+        # the sum of the others keeps its digits where it is little; a sink has the rest to 1
+        left = 1 - weights[:, self.key] if seen.sink else others.sum(-1)
         rows[:, self.query] = (others / left[:, None])[:, None].matmul(seen.values_of(head)[parts])[:, 0]
         return rows
-
-
-def _left(weights: Float[Tensor, "part key"], others: Float[Tensor, "part key"], key: int) -> Tensor:
-    """What is left of a row of weights without one key.
-
-    Without a sink the sum of the others, which keeps its digits where it is little; a sink has the rest to 1.
-    """
-    sink = weights.sum(-1) < 1 - _ROUNDED
-    return (1 - weights[:, key]).where(sink, others.sum(-1))
 
 
 What = Zero | Put | Cut

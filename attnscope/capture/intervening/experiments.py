@@ -151,9 +151,10 @@ class Experiments:
             mine = [(e, c) for e, variant in enumerate(variants) for c in variant if c.layer == seen.place[0]]
             if not mine or seen.place not in self.answers:
                 return None
+            new = _with(seen, variants)
             back.expect(seen, variants)
             changed.add(seen.place)
-            return _with(seen, variants)
+            return new
 
         begun = self.kept.forwards[first] if saving and first is not None else None
         touched = [site for site in self.sites if layers & set(site.layers)]

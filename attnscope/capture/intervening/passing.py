@@ -75,7 +75,8 @@ class Passage:
         def seen_weights() -> Tensor:
             return _kernel_weights(given, output, weights)
 
-        seen = Attended(self._next(given.module), output.transpose(1, 2), seen_weights, given.value)
+        place, answer = self._next(given.module), output.transpose(1, 2)
+        seen = Attended(place, answer, seen_weights, given.value, _has_sinks(given))
         new = self.handle(seen)
         return (output if new is None else new.transpose(1, 2).contiguous()), weights
 
@@ -109,10 +110,13 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
     return Attended(place, output, weights, one.value)
 
 
+def _has_sinks(given: KernelInputs) -> bool:
+    return any(given.options.get(name) is not None for name in ("s_aux", "sinks"))
+
+
 def _kernel_weights(given: KernelInputs, output: Tensor, weights: Tensor | None) -> Tensor:
     """The weights that the kernel returns, or is made to print; a sink is taken into account only then."""
     shape = (*output.transpose(1, 2).shape[:3], given.key.shape[2])
-    sinks = any(given.options.get(name) is not None for name in ("s_aux", "sinks"))
-    if weights is not None and not sinks and weights.shape == shape:
+    if weights is not None and not _has_sinks(given) and weights.shape == shape:
         return weights
     return torch.stack([kernel_weights(given, entry) for entry in range(len(output))])

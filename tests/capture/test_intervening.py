@@ -1,0 +1,431 @@
+"""Heads' outputs replaced at the attention call, against the same done by hand on the model's own weights."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+import torch
+from bypassing import MODELS
+from families import HEADS, ids, sharp
+from torch import Tensor, nn
+
+from attnscope.capture import Selection
+from attnscope.capture.intervening import changes
+from attnscope.capture.intervening.answering import Asked
+from attnscope.capture.intervening.changes import Change, Cut, Put, Variant, Zero
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.kept import Kept
+from attnscope.capture.intervening.observed import answers_to, gradients
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import find_sites
+
+# where each family's output projection stands; its heads lie side by side in what it reads
+PROJECTIONS = {
+    "bert": "encoder.layer.{}.attention.output.dense",
+    "gpt2": "h.{}.attn.c_proj",
+    "llama": "layers.{}.self_attn.o_proj",
+    "t5": "encoder.block.{}.layer.0.SelfAttention.o",
+    "albert": "encoder.albert_layer_groups.0.albert_layers.0.attention.dense",
+    "bloom": "h.{}.self_attention.dense",
+    "mpnet": "encoder.layer.{}.attention.attn.o",
+}
+FAMILIES = ("bert", "gpt2", "llama", "t5", "bloom", "mpnet")
+TRACED = ("bloom", "mpnet")
+
+
+def hidden(output: object) -> Tensor:
+    return output.last_hidden_state  # type: ignore[attr-defined,no-any-return]
+
+
+@cache
+def model_and_inputs(family: str) -> tuple[nn.Module, dict[str, Tensor]]:
+    if family not in TRACED:
+        return sharp(family), ids()
+    torch.manual_seed(0)
+    model, inputs = MODELS[family]()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model.eval(), {name: value[:1] for name, value in inputs.items()}
+
+
+def experiments(family: str, inputs: dict[str, Tensor] | None = None) -> Experiments:
+    model, own = model_and_inputs(family)
+    asked = Asked(hidden, tuple(range(11)), 11)
+    return experiments_on(model, inputs or own, Selection(), asked)
+
+
+def plain(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
+    with torch.no_grad():
+        return hidden(model(**inputs))
+
+
+@contextmanager
+def reading(model: nn.Module, path: str, change: object) -> Iterator[None]:
+    """While open, the module at `path` reads what `change` makes of its input."""
+    handle = model.get_submodule(path).register_forward_pre_hook(lambda _, args: (change(args[0]),))  # type: ignore[operator]
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def sliced(family: str, layer: int, heads: list[int]) -> Tensor:
+    """The same heads' columns of the output projection set to zero by hand, in a run that nothing watches."""
+    model, inputs = model_and_inputs(family)
+    projection = model.get_submodule(PROJECTIONS[family].format(layer))
+    weight = projection.weight.data
+    before, rows = weight.clone(), type(projection).__name__ == "Conv1D"
+    dim = (weight.shape[0] if rows else weight.shape[1]) // HEADS
+    try:
+        for head in heads:
+            own = slice(head * dim, (head + 1) * dim)
+            weight[own] = 0 if rows else weight[own]
+            if not rows:
+                weight[:, own] = 0
+        return plain(model, inputs)
+    finally:
+        weight.copy_(before)
+
+
+def zeroed(layer: int, *heads: int) -> Variant:
+    return tuple(Change(layer, head, Zero()) for head in heads)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_zeroed_head_is_the_model_without_its_columns_of_the_output_projection(family: str) -> None:
+    made = experiments(family)
+    asked = [(0, [2]), (1, [0]), (1, [5]), (1, [1, 4])]
+    outcomes = made.run([zeroed(layer, *heads) for layer, heads in asked])
+    for (layer, heads), outcome in zip(asked, outcomes, strict=True):
+        by_hand = sliced(family, layer, heads)
+        assert (by_hand - made.untouched).abs().max() > 1e-3, "the head does nothing: nothing is compared"
+        assert torch.allclose(outcome.scores, by_hand, atol=2e-5), (layer, heads)
+    assert made.plainness == 0, "nothing had to be run again"
+    assert (made.tally.lost, made.tally.unseen) == (0, 0)
+    assert made.tally.back == 2, "one batch for each layer"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_another_head_zeroed_by_hand_gives_another_result(family: str) -> None:
+    (outcome,) = experiments(family).run([zeroed(1, 2)])
+    assert not torch.allclose(outcome.scores, sliced(family, 1, [3]), atol=1e-3)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "albert"])
+def test_changing_nothing_changes_no_bit(family: str) -> None:
+    model, inputs = model_and_inputs(family)
+    untouched = plain(model, inputs)
+    made = experiments(family)
+    assert made.faithful
+    (outcome,) = made.run([()])
+    assert torch.equal(outcome.scores, untouched)
+    same = Put({place: answer.clone() for place, answer in made.answers.items()})
+    (put_back,) = [made._alone((Change(1, 3, same),))]
+    assert torch.equal(put_back.scores, untouched), "its own output in the place of a head's"
+
+
+@pytest.mark.parametrize("family", ["bert", "bloom"])
+def test_heads_of_several_layers_are_zeroed_at_once(family: str) -> None:
+    (outcome,) = experiments(family).run([(*zeroed(0, 1), *zeroed(1, 4))])
+    model, _ = model_and_inputs(family)
+    first = PROJECTIONS[family].format(0)
+
+    def without(given: Tensor) -> Tensor:
+        heads = given.clone().unflatten(-1, (HEADS, -1))
+        heads[..., 1, :] = 0
+        return heads.flatten(-2)
+
+    with reading(model, first, without):
+        assert torch.allclose(outcome.scores, sliced(family, 1, [4]), atol=2e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_patched_head_is_the_one_of_the_other_text_at_the_projection(family: str) -> None:
+    model, inputs = model_and_inputs(family)
+    other = {**inputs, "input_ids": inputs["input_ids"].flip(1)}
+    made = experiments(family)
+    answers, _ = answers_to(model, other, made.sites)
+    (outcome,) = made.run([(Change(1, 2, Put(answers)),)])
+
+    path, seen = PROJECTIONS[family].format(1), []
+    with reading(model, path, lambda given: seen.append(given.clone()) or given):
+        plain(model, other)
+
+    def patched(given: Tensor) -> Tensor:
+        heads = given.clone().unflatten(-1, (HEADS, -1))
+        heads[..., 2, :] = seen[0].unflatten(-1, (HEADS, -1))[..., 2, :]
+        return heads.flatten(-2)
+
+    with reading(model, path, patched):
+        by_hand = plain(model, inputs)
+    assert (by_hand - made.untouched).abs().max() > 1e-3
+    assert torch.allclose(outcome.scores, by_hand, atol=2e-5)
+
+
+def masked_by_hand(family: str, layer: int, query: int, key: int) -> Tensor:
+    """Attention of one layer in which a number is added to the scores of one edge in every head."""
+    model, inputs = model_and_inputs(family)
+    from transformers.modeling_utils import AttentionInterface
+
+    from attnscope.capture.following.takeover import own_eager_function
+
+    module = find_sites(model)[layer].module
+    mask = torch.zeros(1, 1, 11, 11)
+    mask[..., query, key] = float("-inf")
+
+    def eager(of: nn.Module, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **more: object):  # type: ignore[no-untyped-def]
+        if of is module:
+            attention_mask = mask if attention_mask is None else attention_mask + mask
+        return own_eager_function(of)(of, q, k, v, attention_mask, **more)
+
+    registered = dict(AttentionInterface._global_mapping)
+    AttentionInterface._global_mapping["eager"] = eager
+    try:
+        return plain(model, inputs)
+    finally:
+        AttentionInterface._global_mapping.clear()
+        AttentionInterface._global_mapping.update(registered)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
+def test_a_cut_edge_is_minus_infinity_before_the_softmax(family: str) -> None:
+    made = experiments(family)
+    every = tuple(Change(1, head, Cut(8, 3)) for head in range(HEADS))
+    (outcome,) = made.run([every])
+    by_hand = masked_by_hand(family, 1, 8, 3)
+    assert (by_hand - made.untouched).abs().max() > 1e-3
+    assert torch.allclose(outcome.scores, by_hand, atol=3e-5)
+    assert made.tally.lost == 0
+    assert made.tally.back == 1
+
+
+def test_a_cut_edge_leaves_the_sinks_share_in_its_row() -> None:
+    made = experiments("gpt_oss", ids())
+    every = tuple(Change(1, head, Cut(8, 6)) for head in range(HEADS))
+    (outcome,) = made.run([every])
+    by_hand = masked_by_hand("gpt_oss", 1, 8, 6)
+    assert (by_hand - made.untouched).abs().max() > 1e-3
+    assert torch.allclose(outcome.scores, by_hand, atol=5e-5)
+    assert (made.tally.back, made.tally.lost) == (1, 0)
+
+
+def test_an_edge_that_is_a_rows_only_one_is_not_cut() -> None:
+    with pytest.raises(InputError, match="layer 1 head 4: the query sees no other key"):
+        experiments("gpt2").run([(Change(1, 4, Cut(0, 0)),)])
+
+
+def test_traced_edges_are_cut_by_the_row_of_the_models_own_weights() -> None:
+    made = experiments("mpnet")
+    (outcome,) = made.run([(Change(1, 2, Cut(6, 4)),)])
+    assert (made.tally.back, made.tally.lost) == (1, 0)
+    changed = (outcome.scores - made.untouched).abs().amax(-1)[0] > 1e-6
+    assert changed.nonzero().flatten().tolist() == [6], "the last layer's row, and no other"
+
+
+def test_layers_before_the_changed_one_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, _ = model_and_inputs("bert")
+    made = experiments("bert")
+    runs = [0, 0, 0]
+
+    def count(number: int) -> object:
+        return lambda *_: runs.__setitem__(number, runs[number] + 1)
+
+    handles = [
+        layer.attention.self.query.register_forward_hook(count(n))
+        for n, layer in enumerate(model.encoder.layer)
+    ]
+    made.run([zeroed(2, head) for head in range(HEADS)])
+    for handle in handles:
+        handle.remove()
+    assert runs == [0, 0, 1]
+    assert all("forward" not in vars(layer) for layer in model.encoder.layer)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "albert", "bloom"])
+def test_a_batch_that_starts_at_a_layer_gives_what_single_whole_runs_give(family: str) -> None:
+    made = experiments(family)
+    last = max(layer for layer, _ in made.answers)
+    variants = [zeroed(layer, head) for layer in (0, last) for head in range(HEADS)]
+    for outcome, variant in zip(made.run(variants), variants, strict=True):
+        alone = made._alone(variant)
+        assert alone.control is None
+        assert outcome.control is not None
+        assert torch.allclose(outcome.scores, alone.scores, atol=1e-5)
+
+
+def test_what_layers_leave_elsewhere_is_noticed_and_the_whole_is_run() -> None:
+    model, inputs = model_and_inputs("bert")
+    stale = {"seen": 0}
+
+    def leave(_module: nn.Module, _args: object, output: Tensor) -> None:
+        stale["seen"] += 1
+
+    def take(_module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0] + (0.0 if stale["seen"] % 2 else 3.0), *args[1:])
+
+    first, last = model.encoder.layer[0].output, model.encoder.layer[2]
+    handles = [first.register_forward_hook(leave), last.register_forward_pre_hook(take)]
+    try:
+        stale["seen"] = 0
+        made = Experiments(model, inputs, find_sites(model), Asked(hidden, tuple(range(11)), 11))
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert not made.faithful, "the second run is not the first: whoever reads this is told"
+
+
+def test_a_strayed_control_makes_every_variant_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = experiments("bert")
+    monkeypatch.setattr(Kept, "replayed", _wrong_layers)
+    (outcome,) = made.run([zeroed(2, 1)])
+    assert made.plainness == 1, "not from the layer's entry, but still as a batch"
+    assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
+    made.plainness = 0
+    monkeypatch.setattr(Experiments, "_strays", lambda self, control: True)
+    (outcome,) = made.run([zeroed(2, 1)])
+    assert made.plainness == 2
+    assert outcome.control is None
+    assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
+
+
+@contextmanager
+def _wrong_layers(self: Kept, layer: int, copies: int) -> Iterator[None]:
+    self.results = {ended: _shifted(result) for ended, result in self.results.items()}
+    from attnscope.capture.intervening import kept
+
+    own = {
+        module: self._answer(module, self.before[layer], kept.Counter(), copies) for module, _ in self.results
+    }
+    with_stand_ins = [kept._stand_in(module, forward) for module, forward in own.items()]
+    for each in with_stand_ins:
+        each.__enter__()
+    try:
+        yield
+    finally:
+        for each in reversed(with_stand_ins):
+            each.__exit__(None, None, None)
+
+
+def _shifted(result: object) -> object:
+    if isinstance(result, Tensor):
+        return result + 1.0
+    return tuple(map(_shifted, result)) if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "bloom"])
+def test_the_certificate_notices_that_the_wrong_head_was_zeroed(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attnscope.capture.intervening import experiments as module
+
+    right = module._with
+
+    def next_head(seen: changes.Attended, variants: list[Variant]) -> Tensor:
+        moved = [tuple(Change(c.layer, (c.head + 1) % HEADS, c.what) for c in v) for v in variants]
+        return right(seen, moved)
+
+    monkeypatch.setattr(module, "_with", next_head)
+    made = experiments(family)
+    made.run([zeroed(1, 2)])
+    assert (made.tally.back, made.tally.lost) == (0, 1)
+    made.plainness = 2  # alone there is no untouched entry beside it
+    made.run([zeroed(1, 2)])
+    assert (made.tally.back, made.tally.lost) == (0, 2)
+
+
+def test_the_certificate_notices_a_change_that_spills_into_another_head(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from attnscope.capture.intervening import experiments as module
+
+    right = module._with
+
+    def spilt(seen: changes.Attended, variants: list[Variant]) -> Tensor:
+        new = right(seen, variants)
+        new[-1, 4, 7, 0] += torch.finfo(new.dtype).eps * 8 + new[-1, 4, 7, 0].abs() * 1e-6
+        return new
+
+    monkeypatch.setattr(module, "_with", spilt)
+    made = experiments("bert")
+    made.run([zeroed(1, 2)])
+    assert (made.tally.back, made.tally.lost) == (0, 1)
+
+
+def test_where_a_model_changes_what_heads_answer_first_nothing_is_read_back() -> None:
+    torch.manual_seed(0)
+    model, inputs = MODELS["xlnet"]()
+    one = {name: value[:1] for name, value in inputs.items()}
+    made = experiments_on(model.eval(), one, Selection(), Asked(hidden, tuple(range(11)), 11))
+    made.run([zeroed(0, 1)])
+    assert (made.tally.back, made.tally.lost, made.tally.unseen) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("family", ["bert", "bloom"])
+def test_registries_and_model_are_as_before_however_it_ends(
+    family: str, registries: tuple[dict[str, object], dict[str, object]]
+) -> None:
+    model, _ = model_and_inputs(family)
+    made = experiments(family)
+    before = [dict(table) for table in registries]
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    broken = Put({})
+    with pytest.raises(KeyError):
+        made._alone((Change(1, 0, broken),))
+    assert [dict(table) for table in registries] == before
+    assert [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()] == hooks
+    assert all("forward" not in vars(module) for module in model.modules())
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def test_outputs_of_a_text_of_another_length_are_refused() -> None:
+    made = experiments("bert")
+    answers, _ = answers_to(made.model, ids(length=9), made.sites)
+    with pytest.raises(InputError, match="layer 0: an output of shape"):
+        made.run([(Change(0, 0, Put(answers)),)])
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "bloom"])
+def test_gradients_are_those_of_finite_differences(family: str) -> None:
+    model, inputs = model_and_inputs(family)
+    made = experiments(family)
+    torch.manual_seed(3)
+    direction = torch.randn(hidden(model(**inputs)).shape)
+
+    def score(output: object) -> Tensor:
+        return (hidden(output) * direction).sum()
+
+    slopes = gradients(model, inputs, made.sites, score)
+    place, head, step = (1, 0), 2, 1e-2
+    toward = torch.randn(made.answers[place][:, head].shape)
+
+    def moved(size: float) -> float:
+        answers = {each: answer.clone() for each, answer in made.answers.items()}
+        answers[place][:, head] += size * toward
+        scores = made._alone((Change(1, head, Put(answers)),)).scores
+        return float((scores * direction).sum())
+
+    numeric = (moved(step) - moved(-step)) / (2 * step)
+    foretold = float((slopes[place][:, head] * toward).sum())
+    assert foretold == pytest.approx(numeric, rel=2e-2)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_module_of_several_layers_is_changed_in_its_turn() -> None:
+    made = experiments("albert")
+    model, inputs = model_and_inputs("albert")
+    (outcome,) = made.run([zeroed(1, 3)])
+    turn = {"now": -1}
+
+    def in_its_turn(given: Tensor) -> Tensor:
+        turn["now"] += 1
+        heads = given.clone().unflatten(-1, (HEADS, -1))
+        if turn["now"] == 1:
+            heads[..., 3, :] = 0
+        return heads.flatten(-2)
+
+    with reading(model, PROJECTIONS["albert"], in_its_turn):
+        by_hand = plain(model, inputs)
+    assert (by_hand - made.untouched).abs().max() > 1e-3
+    assert torch.allclose(outcome.scores, by_hand, atol=2e-5)
