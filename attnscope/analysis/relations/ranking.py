@@ -113,7 +113,7 @@ def _held_out(halves: Sequence[Half], i: int, heads: Heads) -> HeldOut | None:
         squares = half.squares[place][i] - 2 * both + half.offset_squares[fixed, i]
         products = half.products[place][i] - half.offset_products[fixed, i]
         sums += (right, offset_right, squares, products, half.counts_squared[i])
-        count, sentences = count + half.count[i], sentences + half.sentences[i]
+        count, sentences = count + float(half.count[i]), sentences + float(half.sentences[i])
     right, offset_right, squares, products, counts_squared = map(float, sums)
     gain = (right - offset_right) / count
     scatter = squares - 2 * gain * products + gain**2 * counts_squared

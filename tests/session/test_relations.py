@@ -1,0 +1,254 @@
+"""A treebank under a model: every answer against a slow loop over what the model returns sentence by sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import attnscope as at
+from attnscope.analysis.relations.treebank import Sentence, read_treebank
+from attnscope.capture import weights as weights_door
+from attnscope.errors import InputError
+from attnscope.results import Dependencies, Verdict
+from attnscope.results.claims.relations import Direction
+
+# form, head, relation; two sentences of as many tokens, words of several pieces, one that no tokenizer keeps
+SENTENCES = (
+    "the:2:det dog:3:nsubj barks:0:root .:3:punct",
+    "a:2:det boat:3:nsubj flows:0:root ,:3:punct",
+    "the:3:det old:3:amod parrots:4:nsubj fly:0:root to:7:case the:7:det bank:4:obl .:4:punct",
+    "go:0:root",
+    "it:3:nsubj unbelievably:3:advmod opened:0:root \u200b:3:punct wide:3:xcomp",
+    "Maria:2:nsubj sat:0:root on:5:case the:5:det table:2:obl and:8:cc she:8:nsubj slept:2:conj .:2:punct",
+    f"{' '.join(f'very:{i + 2}:advmod' for i in range(70))} old:0:root",
+)
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("treebank") / "small.conllu"
+    blocks = []
+    for sentence in SENTENCES:
+        fields = [word.rsplit(":", 2) for word in sentence.split(" ")]
+        rows = (f"{i}\t{w}\t_\tX\t_\t_\t{h}\t{r}\t_\t_" for i, (w, h, r) in enumerate(fields, start=1))
+        blocks.append("\n".join(rows))
+    path.write_text("\n\n".join(blocks) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def encoder() -> at.Model:
+    return at.load("demo")
+
+
+@pytest.fixture(scope="module")
+def found(encoder: at.Model, treebank: Path) -> Dependencies:
+    return encoder.dependencies(treebank, batch=2)
+
+
+def word_of_each_token(tokenizer, words: tuple[str, ...]) -> tuple[list[int], list[int | None]]:
+    """Ids of the words with a blank between them, and of which word each token is a piece, by its first letter."""
+    encoded = tokenizer(" ".join(words), return_offsets_mapping=True)
+    letters = [i for i, word in enumerate(words) for _ in range(len(word) + 1)]
+    text = " ".join(words)
+    places = []
+    for (start, end), added in zip(
+        encoded["offset_mapping"],
+        tokenizer.get_special_tokens_mask(encoded["input_ids"], already_has_special_tokens=True),
+        strict=True,
+    ):
+        first = start + len(text[start:end]) - len(text[start:end].lstrip())
+        places.append(None if added or start == end else letters[first])
+    return encoded["input_ids"], places
+
+
+def slow_answers(weights: list[list[float]], places: list[int | None], words: int) -> list[list[int]]:
+    """The answers of one head for every word, both directions, in plain Python."""
+    by_word = [[0.0] * words for _ in range(words)]
+    for i in range(words):
+        pieces = [q for q, place in enumerate(places) if place == i]
+        for j in range(words):
+            for q in pieces:
+                by_word[i][j] += sum(
+                    w for w, place in zip(weights[q], places, strict=True) if place == j
+                ) / len(pieces)
+    there = [i for i in range(words) if i in places]
+    answers = []
+    for value in (lambda i, j: by_word[i][j], lambda i, j: by_word[j][i]):
+        answered = []
+        for i in range(words):
+            others = [j for j in there if j != i] if i in there else []
+            best = max(others, key=lambda j: (value(i, j), -j), default=-1)
+            answered.append(best if best >= 0 and value(i, best) > 0 else -1)
+        answers.append(answered)
+    return answers
+
+
+def slow_counts(model: at.Model, sentences: list[Sentence]) -> dict[tuple[str, int, int, str], int]:
+    """How many edges of each relation each head finds in each direction, and under `count` how many there are."""
+    module = model.module
+    body = getattr(module, module.base_model_prefix)
+    body.set_attn_implementation("eager")
+    counts: dict[tuple[str, int, int, str], int] = {}
+    for sentence in sentences:
+        ids, places = word_of_each_token(model.tokenizer, sentence.words)
+        with torch.no_grad():
+            attentions = body(torch.tensor([ids]), output_attentions=True).attentions
+        for layer, weights in enumerate(attentions):
+            for head in range(weights.shape[1]):
+                answers = slow_answers(weights[0, head].double().tolist(), places, len(sentence.words))
+                for dependent, own, name in sentence.edges:
+                    if dependent not in places or own not in places:
+                        continue
+                    for direction, answered in zip(Direction, answers, strict=True):
+                        key = name, layer, head, direction.value
+                        counts[key] = counts.get(key, 0) + (answered[dependent] == own)
+                    if (layer, head) == (0, 0):
+                        counts[name, -1, -1, ""] = counts.get((name, -1, -1, ""), 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize(("name", "most"), [("demo", 64), ("demo-causal", 128)])
+def test_every_accuracy_is_that_of_a_slow_loop_over_the_models_own_weights(
+    encoder: at.Model, found: Dependencies, treebank: Path, name: str, most: int
+) -> None:
+    model = encoder if name == "demo" else at.load(name)
+    result = found if name == "demo" else model.dependencies(treebank)
+    fitting = [
+        each
+        for each in read_treebank(treebank)
+        if len(model.tokenizer(" ".join(each.words))["input_ids"]) <= most
+    ]
+    counts = slow_counts(model, fitting)
+    assert {each.name: each.count for each in result.relations} == {
+        relation: count for (relation, layer, _, _), count in counts.items() if layer < 0
+    }
+    for each in result.relations:
+        for i, layer in enumerate(result.layers):
+            for j, head in enumerate(result.heads):
+                for k, direction in enumerate(Direction):
+                    right = counts[each.name, layer, head, direction.value]
+                    assert result.by_head(each.name)[i, j, k] == pytest.approx(right / each.count)
+
+
+def test_what_was_left_out_is_counted_and_said(found: Dependencies) -> None:
+    bank = found.treebank
+    assert (bank.sentences, bank.scored, bank.too_long, bank.without_relation) == (7, 5, 1, 1)
+    assert bank.edges_without_piece == 1
+    assert (bank.limit, bank.unreadable) == (64, 0)
+    counts = {each.name: each.count for each in found.relations}
+    assert counts["punct"] == 4  # not that of the word without a piece
+    assert "root" not in counts
+    assert found.overall.count == sum(counts.values()) - 4
+
+
+def test_a_few_sentences_are_certified_by_a_capture_of_the_very_batch(found: Dependencies) -> None:
+    assert found.verdict is Verdict.CERTIFIED
+    assert found.sampled == 3
+    assert sum(found.certified.values()) == 3 * len(found.layers) * len(found.heads)
+    assert found.unlike < 1e-5
+
+
+def test_weights_that_are_not_the_models_fail_the_certificate(
+    encoder: at.Model, treebank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = weights_door._own
+    monkeypatch.setattr(weights_door, "_own", lambda given, returned: own(given, returned).roll(1, dims=1))
+    assert encoder.dependencies(treebank, limit=3).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("batch", [1, 32])
+def test_the_size_of_a_batch_changes_nothing(
+    encoder: at.Model, found: Dependencies, treebank: Path, batch: int
+) -> None:
+    other = encoder.dependencies(treebank, batch=batch)
+    assert replace(other, unlike=0.0, accuracies=0, offsets=0).__dict__ == (
+        replace(found, unlike=0.0, accuracies=0, offsets=0).__dict__
+    )
+    assert (other.accuracies == found.accuracies).all()
+
+
+def test_chosen_layers_and_heads_are_those_of_the_whole(
+    encoder: at.Model, found: Dependencies, treebank: Path
+) -> None:
+    some = encoder.dependencies(treebank, "det", layers=[1, 3], heads="2-4")
+    assert (some.layers, some.heads, some.tried) == ((1, 3), (2, 3, 4), 12)
+    assert (some.accuracies == found.accuracies[[1, 3], 2:5]).all()
+    assert some.looked_at is not None
+    assert some.looked_at.name == "det"
+
+
+def test_a_causal_head_finds_only_what_causality_allows(treebank: Path) -> None:
+    result = at.load("demo-causal").dependencies(treebank)
+    assert not result.ahead
+    for i, each in enumerate(result.relations):
+        assert (result.accuracies[:, :, 0, i] <= each.before + 1e-9).all()
+        assert (result.accuracies[:, :, 1, i] <= 1 - each.before + 1e-9).all()
+    assert "looks ahead" in result.text()
+
+
+def test_the_encoder_of_a_translator_is_read_and_what_it_writes_is_refused(treebank: Path) -> None:
+    model = at.load("demo-translate")
+    assert model.dependencies(treebank, kind="encoder").kind == "encoder"
+    for kind in ("cross", "decoder"):
+        with pytest.raises(
+            InputError, match=f"{kind} attention is about those that it writes: --kind encoder"
+        ):
+            model.dependencies(treebank, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"relation": "nsub"}, "no relation 'nsub' in .*small.conllu': advmod, nsubj, det"),
+        ({"limit": 0}, "--limit is 0"),
+        ({"batch": 0}, "--batch is 0"),
+        ({"route": "returned"}, "--route returned has weights alone"),
+        ({"layers": 9}, "no layer 9"),
+        ({"block": 1}, "no dense softmax attention"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    encoder: at.Model, treebank: Path, asked: dict, why: str
+) -> None:
+    with pytest.raises(InputError, match=why) as refused:
+        encoder.dependencies(treebank, **asked)
+    assert "\n" not in str(refused.value)
+
+
+def test_weights_that_are_no_numbers_are_refused(treebank: Path) -> None:
+    model = at.load("demo")
+    with torch.no_grad():
+        next(
+            p for n, p in model.module.named_parameters() if "layer.1.attention.self.query.weight" in n
+        ).fill_(torch.nan)
+    with pytest.raises(InputError, match="weights of its attention are not numbers"):
+        model.dependencies(treebank)
+
+
+def test_every_form_holds_the_same(found: Dependencies, tmp_path: Path) -> None:
+    for suffix in ("json", "npz"):
+        again = at.results.load(found.save(tmp_path / f"found.{suffix}"))
+        assert isinstance(again, Dependencies)
+        assert (again.accuracies == found.accuracies).all()
+        assert (again.offsets == found.offsets).all()
+        assert again.relations == found.relations
+        assert (again.treebank, again.overall, again.certified) == (
+            found.treebank,
+            found.overall,
+            found.certified,
+        )
+        assert again.text() == found.text()
+    told = json.loads((tmp_path / "found.json").read_text("utf-8"))
+    det = told["relations"]["det"]
+    assert {"layer", "head", "direction", "accuracy"} <= det["best"].keys()
+    assert {"offset", "accuracy"} <= det["baseline"].keys()
+    assert det["count"] == 5
+    frame = found.to_pandas()
+    mine = frame[
+        (frame.fact == "head") & (frame.relation == "det") & (frame["head"] == 3) & (frame.layer == 2)
+    ]
+    place = [each.name for each in found.relations].index("det")
+    assert mine.accuracy.tolist() == found.accuracies[2, 3, :, place].tolist()
