@@ -15,7 +15,12 @@ KEPT_UP = {"Trail", "_Seen"}  # what becomes of an answer, what is seen of a run
 def records() -> list[type]:
     """Every dataclass of the arithmetic and of the capture, where it is defined."""
     found = pkgutil.walk_packages(attnscope.capture.__path__, "attnscope.capture.")
-    names = ["attnscope.sdpa", "attnscope.measures", "attnscope.attention", *(each.name for each in found)]
+    names = [
+        "attnscope.sdpa",
+        "attnscope.measures.tile",
+        "attnscope.attention",
+        *(each.name for each in found),
+    ]
     modules = [importlib.import_module(name) for name in names]
     return [
         value

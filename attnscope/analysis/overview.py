@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from attnscope.analysis.links import links
+from attnscope.analysis.measuring.known import of_calls, without_norms
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
+from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview
 from attnscope.sdpa import attend
 from attnscope.verify import certify
@@ -32,6 +34,10 @@ def measure_heads(
     weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
+    known = of_calls(calls, chosen, labelled.query_tokens, labelled.key_tokens)
+    notes = [note for layer in layers for note in captured.notes(layer)]
+    if any(Need.NORMS in MEASURES[name].needs for name in measures):
+        notes += without_norms(calls, known)
     return Overview(
         kind=calls[0].kind,
         query_tokens=labelled.query_tokens,
@@ -42,6 +48,7 @@ def measure_heads(
             layers=tuple(layers),
             heads=chosen,
             unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
+            known=known,
         ),
         **links(dense, labelled.query_tokens, labelled.key_tokens)._asdict(),
         weights=dense,
@@ -49,7 +56,7 @@ def measure_heads(
         provenance=captured.provenance,
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),
-        notes=tuple(dict.fromkeys(note for layer in layers for note in captured.notes(layer))),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 

@@ -59,7 +59,7 @@ def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
 
 
 def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
-    """Every registered measure of this one head, and its mean weight on special tokens.
+    """Every registered measure that is brief, of this one head, and its mean weight on special tokens.
 
     Beside each stands what evenly spread weights would have. Positional measures are NaN where queries and
     keys are not the same tokens.
@@ -75,7 +75,7 @@ def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
 def _measured(head: HeadAttention, weights: Float[np.ndarray, "query key"]) -> dict[str, HeadScores]:
     return apply_measures(
         [[torch.from_numpy(weights)]],
-        tuple(MEASURES),
+        tuple(name for name, measure in MEASURES.items() if measure.brief),
         layers=(head.layer,),
         heads=(head.head,),
         unplaced=unplaced(head.kind, head.query_tokens, head.key_tokens),

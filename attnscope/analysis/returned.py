@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from attnscope.analysis.links import links
+from attnscope.analysis.measuring.known import of_tokens
 from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.capture.returned import Returned, ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.results import Certificate, HeadWeights, Overview, Verdict
+
+_ALONE = "the model returns weights alone"
 
 
 def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
@@ -58,6 +61,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
             layers=numbers,
             heads=tuple(heads),
             unplaced=unplaced(found.kind, first.query_tokens, first.key_tokens),
+            known=of_tokens(first.query_tokens, first.key_tokens, _ALONE),
         ),
         **links(dense, first.query_tokens, first.key_tokens)._asdict(),
         weights=dense,

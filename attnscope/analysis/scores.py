@@ -1,5 +1,6 @@
 """Heads in numbers: measures of dense weights, and why some of them have no meaning for some heads."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,12 +8,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.analysis.measuring.known import Known
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, whole
+from attnscope.measures import MEASURES, Measure, Need, Tile, whole
 from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Tokens
 
 ENTROPY = ("entropy",)
+NOTHING = Known(dict.fromkeys(Need, "of these heads nothing but weights is known"), lambda *_: {})
 
 
 def unplaced(kind: Kind, query_tokens: Tokens, key_tokens: Tokens) -> str:
@@ -31,36 +34,53 @@ def apply_measures(
     heads: tuple[int, ...],
     unplaced: str,
     words: bool = False,
+    known: Known = NOTHING,
 ) -> dict[str, HeadScores]:
     """The measures `names` of every head, `weights` by layer and head; positions count `words` or tokens.
 
-    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so; `InputError`
-    where there are no others among `names`.
+    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
+    that need what is not `known`; `InputError` where there are no others among `names`.
     """
-    if unplaced and all(MEASURES[name].positional for name in names):
-        others = ", ".join(name for name, measure in MEASURES.items() if not measure.positional)
-        raise InputError(f"no {', '.join(names)} here: {unplaced}; what can be measured is {others}")
-    return {
-        name: _scores(name, weights, layers, heads, unplaced if MEASURES[name].positional else "", words)
-        for name in names
-    }
+    absent = {name: _absent(MEASURES[name], unplaced, known) for name in names}
+    if all(absent.values()):
+        there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, known)]
+        why = "; ".join(dict.fromkeys(absent.values()))
+        raise InputError(f"no {', '.join(names)} here: {why}; what can be measured is {', '.join(there)}")
+    needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}
+    tiles = [
+        [whole(each, **known.fields(i, j, each, needs)) for j, each in enumerate(row)]
+        for i, row in enumerate(weights)
+    ]
+    return {name: scores_of(MEASURES[name], tiles, layers, heads, absent[name], words) for name in names}
 
 
-def _scores(
-    name: str,
-    weights: Sequence[Sequence[Tensor]],
+def _absent(measure: Measure, unplaced: str, known: Known) -> str:
+    """Why a measure has no meaning here; empty where it has one."""
+    return (unplaced if measure.positional else "") or next(
+        (known.missing[need] for need in Need if need in measure.needs and need in known.missing), ""
+    )
+
+
+def scores_of(
+    measure: Measure,
+    heads_of: Sequence[Sequence[Sequence[Tile]]],
     layers: tuple[int, ...],
     heads: tuple[int, ...],
-    absent: str,
-    words: bool,
+    absent: str = "",
+    words: bool = False,
 ) -> HeadScores:
-    measure = MEASURES[name]
+    """One measure of every head, whose tiles stand by layer and head; NaN where it is `absent`.
+
+    What has no largest possible value is limited by the largest that there is.
+    """
     described = measure.description
     if words and described.unit == "tokens":
         described = replace(described, unit="words")
-    values = [[float("nan") if absent else measure(whole(each)) for each in row] for row in weights]
-    keys = weights[0][0].shape[1]
-    return HeadScores(described, layers, heads, np.array(values), measure.limits(keys), absent=absent)
+    values = np.array([[math.nan if absent else measure(tiles) for tiles in row] for row in heads_of])
+    least, most = measure.limits(heads_of[0][0][0].weights.shape[1])
+    if math.isinf(most):
+        most = float(np.nanmax(values, initial=0.0)) or 1.0
+    return HeadScores(described, layers, heads, values, (least, most), absent=absent)
 
 
 def evenly_spread(allowed: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:

@@ -124,6 +124,13 @@ class HeadScores:
     def unit(self) -> str:
         return self.description.unit
 
+    def class_of(self, i: int, j: int) -> str | None:
+        """The class of a head whose measure is one, empty for NaN; None where it is a number."""
+        if not self.description.classes:
+            return None
+        value = float(self.values[i, j])
+        return "" if np.isnan(value) else self.description.classes[int(value)]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Overview(Presented):

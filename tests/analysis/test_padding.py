@@ -72,7 +72,8 @@ def test_every_measure_and_link_of_a_padded_row_is_that_of_the_text_alone(family
     padded, alone, model, own = both(family, side)
     found, expected = measure_heads(padded, measures=MEASURED), measure_heads(alone, measures=MEASURED)
     for name in MEASURED:
-        np.testing.assert_allclose(found.scores[name].values, expected.scores[name].values, atol=1e-5)
+        off = 1e-3 if name == "near" else 1e-5  # ranks of pairs that are all but equal may change
+        np.testing.assert_allclose(found.scores[name].values, expected.scores[name].values, atol=off)
         assert found.scores[name].limits == expected.scores[name].limits
     assert found.strongest.tolist() == expected.strongest.tolist()
     np.testing.assert_allclose(found.strongest_weight, expected.strongest_weight, atol=1e-5)

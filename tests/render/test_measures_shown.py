@@ -200,6 +200,42 @@ def described() -> list[MeasureDescription]:
     return [measure.description for measure in MEASURES.values()]
 
 
+def with_classes() -> Overview:
+    result = several("offset", layers=2, heads=3)
+    told = MEASURES["pattern"].description
+    values = np.array([[0.0, 2.0, 4.0], [3.0, 1.0, math.nan]])
+    pattern = made.scores("pattern", values, 13)
+    return replace(result, scores={"pattern": replace(pattern, description=told), **result.scores})
+
+
+def test_classes_are_written_by_their_names() -> None:
+    result = with_classes()
+    lines = printed(overview(result, 80)).splitlines()
+    rows = [line.replace("✗", " ").split()[:4] for line in lines if line.startswith(("L0  ", "L1  "))]
+    assert rows[:2] == [["L0", "mixed", "diag", "vert"], ["L1", "v+d", "block", "-"]]
+    assert {"mixed", "diag", "vert", "v+d", "block"} <= set(words(overview_figure(result)).split())
+    assert [row["pattern"] for row in table(as_csv(result))] == ["mixed", "diag", "vert", "v+d", "block", ""]
+    document = json.loads(as_json(result))
+    assert [row["pattern"] for row in document["results"]] == ["mixed", "diag", "vert", "v+d", "block", None]
+    assert document["pattern"][0] == [0, 2, 4]
+    assert result.to_pandas()["pattern"].values.tolist() == [["mixed", "diag", "vert"], ["v+d", "block", ""]]
+
+
+def test_what_has_a_sign_is_written_with_it_and_coloured_around_zero() -> None:
+    result = with_classes()
+    offset = result.scores["offset"]
+    offset.values[:] = [[-1, 0, 12], [3, -12, 1]]
+    text = printed(overview(result, 80))
+    assert "-1     0   +12" in text
+    assert "-12.00 far before (red), 12.00 far behind (blue)" in text
+    figure = Figure()
+    mesh = draw_overview(result, figure.add_subplot(), offset)
+    (low, zero, high) = (mesh.to_rgba(np.array([value]))[0] for value in (-12.0, 0.0, 12.0))
+    assert low[0] > low[2]  # red
+    assert high[2] > high[0]  # blue
+    assert min(zero[:3]) > 0.9
+
+
 # files
 
 
@@ -268,12 +304,23 @@ def test_the_table_of_measures(width: int) -> None:
     assert_golden(f"measures.{width}", text)
 
 
+def test_measures_by_norm_stand_in_one_paragraph_and_those_apart_are_told() -> None:
+    text = printed(measures_table(described(), 100), 100)
+    assert not any(line.startswith("entropy-norm") for line in text.splitlines())
+    paragraph = " ".join(text.split())
+    assert all(f"{each.name}" in paragraph for each in described())
+    assert "by name alone: induction, duplicate, previous-random, copying" in paragraph
+    alone = printed(measures_table([MEASURES["entropy"].description], 100), 100)
+    assert "||f(x)||" not in alone
+    assert "by name alone" not in alone
+
+
 def test_the_table_as_json_is_what_is_said_of_each() -> None:
     document = json.loads(measures_json(described()))
     assert document["schema"] == "attnscope.measures/1"
     for told, each in zip(document["measures"], described(), strict=True):
         assert told.pop("range") == each.range
-        assert MeasureDescription(**told) == each
+        assert MeasureDescription(**told | {"classes": tuple(told["classes"])}) == each
 
 
 def test_the_command_lists_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,4 +331,4 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str], monkeypatch:
     output = Output()
     output.screen = Console(file=sys.stdout, width=100)
     measures(output=output)
-    assert capsys.readouterr().out.splitlines()[1].startswith("entropy     nats    0 to ln keys")
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["entropy", "nats", "0", "to", "ln"]

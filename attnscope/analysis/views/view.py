@@ -11,11 +11,14 @@ import torch
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.links import links
+from attnscope.analysis.measuring.known import of_tokens
 from attnscope.analysis.scores import apply_measures, unplaced
 from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.errors import InputError
 from attnscope.results import HeadView, HeadWeights, Overview, Special
 from attnscope.tokens import Tokens
+
+_TOKENS = "it belongs to single tokens, all of them"
 
 
 def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
@@ -84,6 +87,7 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
         heads=overview.heads,
         unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
         words=words,
+        known=of_tokens(asked, given, _TOKENS),
     )
     return replace(
         overview,

@@ -24,7 +24,7 @@ _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
 _ADDED = torch.finfo(torch.float32).eps / 2  # of the same, for each product that is added up
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Answer:
     """What an attention answered, and what the modules that read it multiply it by, None if by nothing."""
 

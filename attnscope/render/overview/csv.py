@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from attnscope.render.kit.csv import Row, exact, place, rows
-from attnscope.results import Overview
+from attnscope.results import HeadScores, Overview
 
 
 @rows.register
@@ -16,5 +16,11 @@ def _(result: Overview) -> Iterator[Row]:
         link = (*place(result.query_tokens, query), *place(result.key_tokens, key))
         weight = exact(result.strongest_weight[i, j])
         verdict = result.certificates[i][j].verdict.value
-        values = (exact(each.values[i, j]) for each in result.scores.values())
+        values = (_value(each, i, j) for each in result.scores.values())
         yield layer, head, *values, *link, weight, verdict
+
+
+def _value(scores: HeadScores, i: int, j: int) -> str:
+    """A number, or the class that it stands for."""
+    named = scores.class_of(i, j)
+    return exact(scores.values[i, j]) if named is None else named

@@ -10,7 +10,7 @@ from attnscope.render.kit.words.figure import sentence_words, source_words
 from attnscope.render.kit.words.header import feature_words, model_words, where_words
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.overview.panels import panels_figure
-from attnscope.render.overview.plot import draw_overview, legend, overview_frame
+from attnscope.render.overview.plot import draw_overview, legend, name_classes, overview_frame
 from attnscope.render.overview.words import absent_words, heading_words, shown
 from attnscope.results import Overview, Verdict
 
@@ -26,6 +26,7 @@ def overview_figure(result: Overview) -> Figure:
         made = page(overview_frame(result), _overview_words(result))
         drawn = draw_overview(result, made.axes)
         colour_bar(made, drawn, "weight" if result.aim is not None else result.main.description.scale)
+        name_classes(result.main, made.bar)
     return made.figure
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.overview.words import told
 from attnscope.results import Overview
 
 Place = tuple[int, int]
@@ -74,8 +75,8 @@ def link_table(result: Overview, width: int) -> RenderableType:
         listed = [firsts[i] for i in sorted(firsts)]
     columns = _columns(result)
     rows = [_row(result, place, width, columns) for place in listed]
-    told = [Text(words, style=DIM) for words in _passed_over(result, listed)]
-    return Group(line((title, DIM)), line((_heading(columns), DIM)), *rows, *told)
+    small = [Text(words, style=DIM) for words in _passed_over(result, listed)]
+    return Group(line((title, DIM)), line((_heading(columns), DIM)), *rows, *small)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def _heading(columns: _Columns) -> str:
 def _row(result: Overview, place: Place, width: int, columns: _Columns) -> Text:
     i, j = place
     name = f"L{result.layers[i]} H{result.heads[j]}"
-    measure = f"  {float(result.main.values[place]):>{columns.cells}.2f}" if columns.measure else ""
+    value = told(result.main, float(result.main.values[place]), 9)
+    measure = f"  {value:>{columns.cells}}" if columns.measure else ""
     share = "" if columns.shares is None else f"  {weight_text(float(columns.shares[place])):>7}"
     numbers = f"{measure}{share}  {weight_text(float(result.strongest_weight[place])):>6}  "
     room = width - _NUMBERS - (columns.cells - _LEAST_MEASURE) - (_SHARE if share else 0)
@@ -113,11 +115,11 @@ def _passed_over(result: Overview, listed: Sequence[Place]) -> list[str]:
     """That heads which look at special tokens are not in the list, or that there are no others."""
     if not result.ordinary or result.aim is not None or result.special_shares is None:
         return []
-    told = ["special: share of its weight on special tokens; links are those of the others"]
+    passed = ["special: share of its weight on special tokens; links are those of the others"]
     left_out = len(_on_special(result) - set(listed))
     if left_out and result.main.values.size > _FEW_HEADS:
-        told.append(f"passed over: {counted(left_out, 'head')} with more than half of it there")
-    return told
+        passed.append(f"passed over: {counted(left_out, 'head')} with more than half of it there")
+    return passed
 
 
 def _positioned(result: Overview, i: int, j: int, room: int) -> str:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from attnscope.render.kit.page import FAINT, INK, Words, lines_of
 from attnscope.render.kit.sheet import SUBTITLE, TITLE, Sheet, sheet
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.overview.plot import cell_size, draw_overview
+from attnscope.render.overview.plot import cell_size, draw_overview, name_classes
 from attnscope.render.overview.words import shades_words, shown
 from attnscope.results import HeadScores, Overview
 
@@ -73,7 +73,9 @@ def _draw(page: Sheet, result: Overview, scores: HeadScores, left: float, top: f
     drawn = draw_overview(result, axes, scores, links=False)
     axes.set(xlabel="", ylabel="")  # L and H say it, on every panel
     length = min(_BAR[0], wide * len(result.heads))
-    _bar(page, drawn, page.axes(first, above + height + 0.1, length, _BAR[1]))
+    bar = page.axes(first, above + height + 0.1, length, _BAR[1])
+    _bar(page, drawn, bar)
+    name_classes(scores, bar, horizontal=True)
 
 
 def _bar(page: Sheet, drawn: ScalarMappable, axes: Axes) -> None:

@@ -12,7 +12,7 @@ from attnscope.render.kit.page import INK, Frame, ink_on
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.overview.links import link_words
-from attnscope.render.overview.words import number, of_a_pair, shades_words
+from attnscope.render.overview.words import of_a_pair, shades_words, told
 from attnscope.results import HeadScores, Overview, Verdict
 
 _MOST_LINKS, _MOST_NUMBERS = 16, 40
@@ -34,15 +34,16 @@ def cell_size(result: Overview, links: bool = True) -> tuple[float, float]:
 
 def legend(result: Overview) -> str:
     """What the colours mean, and the writing in the cells where there is any."""
-    told = shades_words(result.main)
+    meant = shades_words(result.main)
     if len(result.heads) <= _MOST_NUMBERS:
-        told += f"; number: {result.main.description.title}"
+        written = "class" if result.main.description.classes else "number"
+        meant += f"; {written}: {result.main.description.title}"
     if len(result.heads) <= _MOST_LINKS and not of_a_pair(result):
         link = (
             "the key that has it" if result.aim is not None else "strongest link, query→key, and its weight"
         )
-        told += f"; below it: {link}"
-    return told
+        meant += f"; below it: {link}"
+    return meant
 
 
 def overview_frame(result: Overview) -> Frame:
@@ -62,6 +63,7 @@ def draw_overview(
     scores = scores or result.main
     values, (least, most) = scores.values, scores.limits
     colours = "Blues_r" if scores.description.strong == "low" else "Blues"
+    colours = "RdBu" if scores.description.signed else colours
     span = least, most if most > least else least + 1
     masked = np.ma.masked_invalid(values)
     mesh = axes.pcolormesh(
@@ -74,8 +76,15 @@ def draw_overview(
     for i, j in np.ndindex(values.shape):
         _mark(result, axes, i, j)
         if len(result.heads) <= _MOST_NUMBERS:
-            _words(result, axes, (i, j), float(values[i, j]), ink_on(mesh, float(values[i, j])), with_links)
+            _words(result, axes, (i, j), scores, ink_on(mesh, float(values[i, j])), with_links)
     return mesh
+
+
+def name_classes(scores: HeadScores, bar: Axes, *, horizontal: bool = False) -> None:
+    """The classes of a measure that has some, in place of their numbers beside its colour bar."""
+    if classes := scores.description.classes:
+        set_ticks = bar.set_xticks if horizontal else bar.set_yticks
+        set_ticks(range(len(classes)), classes)
 
 
 def _ticks(result: Overview, axes: Axes, cell: tuple[float, float]) -> None:
@@ -103,18 +112,20 @@ def _mark(result: Overview, axes: Axes, i: int, j: int) -> None:
 
 
 def _words(
-    result: Overview, axes: Axes, place: tuple[int, int], value: float, colour: str, with_links: bool
+    result: Overview, axes: Axes, place: tuple[int, int], scores: HeadScores, colour: str, with_links: bool
 ) -> None:
     """The number, and under it the strongest link with its weight where the cell is wide enough."""
     i, j = place
+    value = float(scores.values[place])
     verdict = result.certificates[i][j].verdict
     mark = "" if verdict is Verdict.CERTIFIED else f" {GLYPHS[verdict]}"
     if not with_links:
-        axes.text(
-            j + 0.5, i + 0.5, number(value), ha="center", va="center", size=_small(result), color=colour
-        )
+        written = told(scores, value)
+        axes.text(j + 0.5, i + 0.5, written, ha="center", va="center", size=_small(result), color=colour)
         return
-    axes.text(j + 0.5, i + 0.3, number(value, 6) + mark, ha="center", va="center", size=7.5, color=colour)
+    axes.text(
+        j + 0.5, i + 0.3, told(scores, value, 6) + mark, ha="center", va="center", size=7.5, color=colour
+    )
     link = _link(result, i, j, 0.72)
     axes.text(j + 0.5, i + 0.72, link, ha="center", va="center", size=5, color=colour, parse_math=False)
 

@@ -5,7 +5,6 @@ from rich.console import Group, RenderableType
 from rich.style import StyleType
 from rich.text import Text
 
-from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, weight_text
@@ -13,7 +12,7 @@ from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.kit.words.command import Command, opening
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.overview.links import link_table, link_words, ranked
-from attnscope.render.overview.words import absent_words, darkness, number, of_a_pair, range_words, shown
+from attnscope.render.overview.words import absent_words, of_a_pair, range_words, shown, style, told
 from attnscope.results import HeadScores, Overview, Verdict
 
 MOST_LINES = 110
@@ -45,11 +44,11 @@ def overview(result: Overview, width: int) -> RenderableType:
 
 
 def _with_links(result: Overview, cell: int) -> list[Text]:
-    told = f"each cell: {result.main.measure}, weight of the strongest link, below it that link as query→key"
+    meant = f"each cell: {result.main.measure}, weight of the strongest link, below it that link as query→key"
     if result.aim is not None:
-        told = "each cell: the largest weight, below it the key that has it"
+        meant = "each cell: the largest weight, below it the key that has it"
     grid = _grid(result, result.main, cell, links=True, columns=range(len(result.heads)))
-    return [*grid, Text(told, style=DIM)]
+    return [*grid, Text(meant, style=DIM)]
 
 
 def _several(result: Overview, listed: list[HeadScores], width: int) -> list[Text]:
@@ -62,8 +61,8 @@ def _several(result: Overview, listed: list[HeadScores], width: int) -> list[Tex
         together = listed[start : start + beside]
         blocks = [[line((s.description.title, HEADING)), *_plain(result, s, width)] for s in together]
         lines += [_joined(row, grid_width + _GAP) for row in zip(*blocks, strict=True)]
-        told = [line((_range(result, scores), DIM)) for scores in together]
-        lines += [_joined(tuple(told), grid_width + _GAP), Text("")]
+        ranges = [line((_range(result, scores), DIM)) for scores in together]
+        lines += [_joined(tuple(ranges), grid_width + _GAP), Text("")]
     return lines[:-1]
 
 
@@ -117,15 +116,17 @@ def _cell(
 ) -> list[tuple[str, StyleType] | str]:
     """The number with the mark of its verdict; with `links` also the weight of the strongest link."""
     value = float(scores.values[i, j])
-    style = palette.sequential(*darkness(scores, value))
-    shown_number = right(number(value), 5)
+    shade = style(scores, value)
+    shown_number = right(told(scores, value), 5)
     verdict = result.certificates[i][j].verdict
     certified = verdict is Verdict.CERTIFIED
-    mark = (" ", style) if certified else (GLYPHS[verdict], STYLES[verdict])
+    mark = (" ", shade) if certified else (GLYPHS[verdict], STYLES[verdict])
     if not links:
-        return [(shown_number, style), mark]
+        return [(shown_number, shade), mark]
     weight = weight_text(float(result.strongest_weight[i, j])) if result.aim is None else ""
-    return [" ", (shown_number[1:], style), mark, (right(weight, cells - 7) + " ", style)]
+    first, rest = shown_number[:1], shown_number[1:]
+    edge = first if first == " " else (first, shade)
+    return [edge, (rest, shade), mark, (right(weight, cells - 7) + " ", shade)]
 
 
 def _left_out(result: Overview) -> Text:
@@ -139,8 +140,8 @@ def _range(result: Overview, scores: HeadScores) -> str:
 
 def _legend(result: Overview) -> list[Text]:
     lines = [Text(words, style=DIM) for words in absent_words(result)]
-    if told := overview_view_words(result):
-        lines.append(Text(" · ".join(told), style=DIM))
+    if viewed := overview_view_words(result):
+        lines.append(Text(" · ".join(viewed), style=DIM))
     verdicts = [certificate.verdict for layer in result.certificates for certificate in layer]
     for verdict in Verdict:
         if number := verdicts.count(verdict):

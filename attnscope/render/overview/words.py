@@ -2,6 +2,7 @@
 
 import math
 
+from attnscope.render.kit import palette
 from attnscope.results import HeadScores, Overview
 
 
@@ -13,6 +14,25 @@ def number(value: float, cells: int = 4) -> str:
     return next((text for text in texts if len(text) <= cells), f"{value:.0f}")
 
 
+def told(scores: HeadScores, value: float, cells: int = 4) -> str:
+    """The value as it stands in a cell: a number, one with its sign, a whole one, or a class."""
+    described = scores.description
+    if math.isnan(value):
+        return "-"
+    if described.classes:
+        return described.classes[int(value)]
+    if described.signed and described.unit in ("tokens", "words"):
+        return f"{value:+.0f}" if value else "0"
+    return number(value, max(cells, 5) if described.signed else cells)
+
+
+def style(scores: HeadScores, value: float) -> str:
+    """The colour of a cell of a terminal: around 0 where the measure has a sign."""
+    if scores.description.signed:
+        return palette.diverging(value, scores.limits[1])
+    return palette.sequential(*darkness(scores, value))
+
+
 def darkness(scores: HeadScores, value: float) -> tuple[float, float]:
     """How strong `value` is, from 0, and how strong it could be."""
     low, high = scores.limits
@@ -21,12 +41,16 @@ def darkness(scores: HeadScores, value: float) -> tuple[float, float]:
 
 def shades_words(scores: HeadScores) -> str:
     """`dark looks at one key, light at all alike`."""
-    told, (first, last) = scores.description, ends(scores)
-    return f"{first} {told.low}, {last} {told.high}"
+    described, (first, last) = scores.description, ends(scores)
+    if described.classes:
+        return f"from light to dark {', '.join(described.classes)}"
+    return f"{first} {described.low}, {last} {described.high}"
 
 
 def ends(scores: HeadScores) -> tuple[str, str]:
     """The shades of the least and of the largest value."""
+    if scores.description.signed:
+        return "red", "blue"
     return ("dark", "light") if scores.description.strong == "low" else ("light", "dark")
 
 
@@ -61,8 +85,12 @@ def range_words(scores: HeadScores, keys: int) -> str:
 
     A terminal may be dark, where more is brighter: so its colours are strong or faint.
     """
-    told, (low, high) = scores.description, scores.limits
-    first, last = ("strong", "faint") if told.strong == "low" else ("faint", "strong")
-    formula = told.most.replace("keys", str(keys))
+    described, (low, high) = scores.description, scores.limits
+    if described.classes:
+        return f"{', '.join(described.classes)}, from faint to strong"
+    first, last = ("strong", "faint") if described.strong == "low" else ("faint", "strong")
+    if described.signed:
+        first, last = ends(scores)
+    formula = described.most.replace("keys", str(keys)).replace("any", "largest")
     most = f"{formula} = {high:.2f}" if any(map(str.isalpha, formula)) else f"{high:.2f}"
-    return f"{low:.2f} {told.low} ({first}), {most} {told.high} ({last})"
+    return f"{low:.2f} {described.low} ({first}), {most} {described.high} ({last})"

@@ -14,7 +14,7 @@ from attnscope.render import files
 from attnscope.render.focus import focus_on
 from attnscope.render.kit.csv import rows
 from attnscope.render.kit.stage import panel
-from attnscope.results import HeadView, HeadWeights, Overview, PictureAttention, Result
+from attnscope.results import HeadScores, HeadView, HeadWeights, Overview, PictureAttention, Result
 from attnscope.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -89,10 +89,18 @@ def _overview(result: Overview) -> "DataFrame":
     layers = pandas.Index(result.layers, name="layer")
     heads = pandas.Index(result.heads, name="head")
     each = {
-        name: pandas.DataFrame(scores.values, index=layers, columns=heads)
+        name: pandas.DataFrame(_values(scores), index=layers, columns=heads)
         for name, scores in result.scores.items()
     }
     return next(iter(each.values())) if len(each) == 1 else pandas.concat(each, axis=1, names=["measure"])
+
+
+def _values(scores: HeadScores) -> Any:
+    """Numbers, or the classes that they stand for."""
+    if not scores.description.classes:
+        return scores.values
+    layers, heads = scores.values.shape
+    return [[scores.class_of(i, j) for j in range(heads)] for i in range(layers)]
 
 
 def _picture(result: PictureAttention) -> "DataFrame":

@@ -66,12 +66,18 @@ def _head(result: Overview, i: int, j: int) -> dict[str, Value]:
     return {
         "layer": result.layers[i],
         "head": result.heads[j],
-        **{name: float(each.values[i, j]) for name, each in result.scores.items()},
+        **{name: _value(each, i, j) for name, each in result.scores.items()},
         "query": None if query < 0 else query,
         "key": None if key < 0 else key,
         "weight": float(result.strongest_weight[i, j]),
         "certificate": certificate(result.certificates[i][j]),
     }
+
+
+def _value(scores: HeadScores, i: int, j: int) -> Value:
+    """A number, or the class that it stands for."""
+    named = scores.class_of(i, j)
+    return float(scores.values[i, j]) if named is None else named or None
 
 
 @arrays_of.register

@@ -10,6 +10,7 @@ from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.view import viewed, viewed_overview
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
+from attnscope.measures import MEASURES, Need
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
@@ -49,7 +50,7 @@ def read_overview(
 ) -> Overview:
     """The chosen heads in the chosen layers, each by all of `measures`."""
     with reading.listener.working("reading the attention"):
-        attention = reading.attention(chosen)
+        attention = reading.attention(chosen, projections=needs_norms(measures))
         if isinstance(attention, Returned):
             found = returned_overview(attention, chosen.heads, measures)
         else:
@@ -59,6 +60,11 @@ def read_overview(
     if not looking.changes:
         return found
     return viewed_overview(found, words=looking.words, special=looking.treatment)
+
+
+def needs_norms(measures: Sequence[str]) -> bool:
+    """Whether one of them needs what takes the heads' outputs to the hidden state."""
+    return any(Need.NORMS in MEASURES[name].needs for name in measures)
 
 
 def read_aimed(

@@ -1,0 +1,1 @@
+"""What measures need beside weights, gathered of the heads that are measured."""

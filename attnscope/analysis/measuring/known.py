@@ -1,0 +1,97 @@
+"""What is known of heads beside their weights, as far as measures need it, and why the rest is not."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.analysis.measuring import sorts
+from attnscope.attention import AttentionCall
+from attnscope.measures import Need
+from attnscope.measures.moved import moved_norms
+from attnscope.measures.near import cosine_distances
+from attnscope.sdpa import attend
+from attnscope.tokens import Tokens
+
+_SORTS = {
+    Need.SPECIAL: "no key is a special token",
+    Need.PUNCTUATION: "no key is punctuation",
+    Need.ALIKE: "no token stands twice",
+}
+_APART = {
+    Need.PERIOD: "it is taken of random tokens",
+    Need.CIRCUIT: "it is taken of the model's weights",
+}
+_NEITHER = "nothing reads the heads' outputs by a matrix alone"
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The fields of a head's tile, by the place of its layer and its head; `missing` are those without."""
+
+    missing: Mapping[Need, str]
+    fields: Callable[[int, int, Tensor, Collection[Need]], Fields]
+
+
+def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
+    """What the tokens tell; `without` says why that is all."""
+    found = {
+        Need.SPECIAL: sorts.special(keys),
+        Need.PUNCTUATION: sorts.punctuation(keys),
+        Need.ALIKE: sorts.alike(queries, keys),
+    }
+    apart = torch.eye(*found[Need.ALIKE].shape, dtype=torch.bool)
+    there = {**found, Need.ALIKE: found[Need.ALIKE] & ~apart}
+    missing = {need: reason for need, reason in _SORTS.items() if not there[need].any()}
+    others = dict.fromkeys((Need.ALLOWED, Need.NORMS, Need.SCORES), without)
+
+    def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
+        return {need.value: values for need, values in found.items() if need in needs}
+
+    return Known({**others, **_APART, **missing}, fields)
+
+
+def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Known:
+    """What the calls of some layers tell, whose tokens are `queries` and `keys`."""
+    by_tokens = of_tokens(queries, keys, "")
+    together = sorts.together(queries, keys)
+    known = all(call.projection is None for call in calls)
+    missing = {need: reason for need, reason in by_tokens.missing.items() if reason}
+    missing |= {Need.NORMS: _NEITHER} if known else {}
+
+    @cache
+    def norms(layer: int) -> Float[Tensor, "head key"]:
+        call = calls[layer]
+        if call.projection is None:
+            return torch.full((call.heads, call.k.shape[1]), torch.nan, dtype=torch.float64)
+        return moved_norms(call.v, call.projection)
+
+    def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
+        call, number = calls[layer], heads[head]
+        found = by_tokens.fields(layer, head, weights, needs)
+        if Need.ALLOWED in needs:
+            allowed = call.allowed_matrix(number)
+            found |= {"allowed": allowed, "visible": allowed.sum(-1), "together": together}
+        if Need.NORMS in needs:
+            mine = norms(layer)[number]
+            found |= {"norms": mine, "moved": weights @ mine}
+        if Need.SCORES in needs:
+            operands = call.operands(number)
+            distances = cosine_distances(operands.q[0], operands.k[0])
+            found |= {"scaled": attend(operands).masked[0], "distances": distances}
+        return found
+
+    return Known(missing, fields)
+
+
+def without_norms(calls: Sequence[AttentionCall], known: Known) -> tuple[str, ...]:
+    """That what some layers move is not known, where that of others is."""
+    lacking = [str(call.layer) for call in calls if call.projection is None]
+    if not lacking or Need.NORMS in known.missing:
+        return ()
+    return (f"what L{', L'.join(lacking)} moves is not known: {_NEITHER}",)

@@ -1,0 +1,106 @@
+"""A measure: how what tiles contribute becomes one number per head, and what is said of it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from attnscope.measures.tile import Need, Tile
+from attnscope.results import MeasureDescription
+
+if TYPE_CHECKING:
+    from torch import Tensor
+else:
+    Tensor = Any
+
+
+def larger(first: Tensor, second: Tensor) -> Tensor:
+    return first.maximum(second)
+
+
+def unit_interval(keys: int) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+def signed_unit(keys: int) -> tuple[float, float]:
+    return -1.0, 1.0
+
+
+def mean(rows: Tensor) -> float:
+    """Over the rows that count; NaN when none does."""
+    return float(rows.nanmean())
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """How a contribution, of each row or of a whole tile, becomes one number per head.
+
+    `limits` are the least and the largest value for a number of keys, infinite where there is none. A
+    `positional` measure has no meaning where queries and keys are not the same tokens; `needs` are what a
+    tile must know beside. Contributions of the tiles of a row are put together by `combine`, and `finish`
+    makes a number of all rows, by default the mean over those that have a key. One that is `brief` has a line
+    in reports, which have room for few.
+    """
+
+    description: MeasureDescription
+    contribution: Callable[[Tile], Tensor]
+    limits: Callable[[int], tuple[float, float]] = unit_interval
+    combine: Callable[[Tensor, Tensor], Tensor] = add
+    positional: bool = False
+    needs: frozenset[Need] = frozenset()
+    finish: Callable[[Tensor], float] = mean
+    brief: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.description.name
+
+    def __call__(self, tiles: Iterable[Tile]) -> float:
+        """The measure of one head whose `tiles` share the same rows; NaN when no row counts."""
+        return self.finish(reduce(self.combine, map(self.contribution, tiles)))
+
+
+def by_norm(measure: Measure) -> Measure:
+    """The same measure with the share of weight x ||f(x)|| in what a query moves in place of its weights."""
+    told, contribution = measure.description, measure.contribution
+    described = replace(
+        told,
+        name=f"{told.name}-norm",
+        unit="share" if told.unit == "weight" else told.unit,
+        meaning=f"{told.meaning.removesuffix('.')}, by shares of weight x ||f(x)||.",
+        paper=f"{told.paper}; Kobayashi et al. 2020, Attention is Not Only a Weight",
+        label=f"{told.label}, by norm" if told.label else "",
+        strongest=f"{told.strongest} by norm",
+    )
+    return replace(
+        measure,
+        description=described,
+        contribution=lambda tile: contribution(tile.by_norm),
+        needs=measure.needs | {Need.NORMS},
+        brief=False,
+    )
+
+
+def mass_on(
+    on: str,
+    name: str,
+    contribution: Callable[[Tile], Tensor],
+    paper: str,
+    *,
+    missing: str = "",
+    meaning: str = "",
+    apart: str = "",
+    **more: Any,
+) -> Measure:
+    """A measure of the mean weight on some keys of every query; `missing` says what one without counts."""
+    described = MeasureDescription(
+        name=name,
+        unit="weight",
+        meaning=meaning or f"Mean weight of a query on {on}{missing}.",
+        paper=paper,
+        label=f"weight on {on}",
+        strongest=f"head of each layer strongest on {on}",
+        apart=apart,
+    )
+    return Measure(described, contribution, **more)

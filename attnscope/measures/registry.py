@@ -1,0 +1,300 @@
+"""The measures that there are: what screens and files say of each, its limits, what it needs.
+
+A new one is a function, an entry here, and a test.
+"""
+
+import math
+
+from attnscope.errors import InputError
+from attnscope.measures import near, pattern, repeated, rows, strongest
+from attnscope.measures.copying import positivity
+from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
+from attnscope.measures.tile import Need
+from attnscope.results import MeasureDescription
+from attnscope.tokens import printable
+
+_CLARK = "Clark et al. 2019, What Does BERT Look At?"
+_XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
+_VOITA = "Voita et al. 2019, Analyzing Multi-Head Self-Attention"
+_OLSSON = "Olsson et al. 2022, In-context Learning and Induction Heads"
+_NONE = ", 0 where it has none"
+_TWICE = "random tokens, read twice over in a run of their own"
+
+# of the weights themselves
+_WEIGHED = (
+    Measure(
+        MeasureDescription(
+            name="entropy",
+            unit="nats",
+            meaning="How evenly a query spreads its weight over the keys.",
+            paper=_CLARK,
+            most="ln keys",
+            low="looks at one key",
+            high="at all alike",
+            strong="low",
+            strongest="most focused head of each layer",
+        ),
+        rows.entropy,
+        lambda keys: (0.0, math.log(keys)),
+    ),
+    Measure(
+        MeasureDescription(
+            name="confidence",
+            unit="weight",
+            meaning="Mean of the largest weight of each query.",
+            paper=_VOITA,
+            label="largest weight",
+            low="spread thin",
+            high="all on one key",
+            strongest="most confident head of each layer",
+        ),
+        rows.confidence,
+        combine=larger,
+    ),
+    Measure(
+        MeasureDescription(
+            name="distance",
+            unit="tokens",
+            meaning="Mean distance from a query to its keys, weighted by attention.",
+            paper="Vig and Belinkov 2019, Analyzing the Structure of Attention",
+            most="keys - 1",
+            low="on the query itself",
+            high="from end to end",
+            strongest="head of each layer that looks farthest",
+        ),
+        rows.distance,
+        lambda keys: (0.0, keys - 1.0),
+        positional=True,
+    ),
+    mass_on("itself", "self", rows.on_offset(0), _CLARK, positional=True),
+    mass_on("the previous token", "previous", rows.on_offset(-1), _CLARK, positional=True, missing=_NONE),
+    mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, missing=_NONE),
+    mass_on("the first key", "first", rows.on_first, _XIAO),
+    mass_on(
+        "the first token, as a sink",
+        "sink",
+        rows.on_sink,
+        _XIAO,
+        meaning="Mean weight on the first token of every query but the first.",
+        positional=True,
+        brief=False,
+    ),
+    mass_on(
+        "special tokens",
+        "special-tokens",
+        rows.on_special,
+        _CLARK,
+        needs=frozenset({Need.SPECIAL}),
+        brief=False,
+    ),
+    mass_on(
+        "punctuation",
+        "punctuation",
+        rows.on_punctuation,
+        _CLARK,
+        needs=frozenset({Need.PUNCTUATION}),
+        brief=False,
+    ),
+    mass_on(
+        "the same token elsewhere",
+        "same",
+        rows.on_alike,
+        _OLSSON,
+        missing=_NONE,
+        positional=True,
+        needs=frozenset({Need.ALIKE}),
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="evenness",
+            unit="of ln keys",
+            meaning="Entropy over ln of the keys that the query may see; queries that see one do not count.",
+            paper=f"{_CLARK} (entropy); Pielou 1966",
+            label="entropy over its largest",
+            low="looks at one key",
+            high="at all alike",
+            strong="low",
+            strongest="most focused head of each layer",
+        ),
+        rows.evenness,
+        needs=frozenset({Need.ALLOWED}),
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="fixed",
+            unit="of queries",
+            meaning="Share of queries whose strongest key stands at one and the same offset.",
+            paper=_VOITA,
+            label="strongest key at one offset",
+            low="anywhere",
+            high="always there",
+            strongest="most positional head of each layer",
+        ),
+        strongest.strongest,
+        combine=strongest.stronger,
+        finish=strongest.share,
+        positional=True,
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="offset",
+            unit="tokens",
+            meaning="That offset: where the strongest key stands from most queries, negative before them.",
+            paper=_VOITA,
+            label="where the strongest key stands",
+            least="1 - keys",
+            most="keys - 1",
+            low="far before",
+            high="far behind",
+            strongest="head of each layer that looks farthest behind",
+            signed=True,
+        ),
+        strongest.strongest,
+        lambda keys: (1.0 - keys, keys - 1.0),
+        strongest.stronger,
+        finish=strongest.offset,
+        positional=True,
+        brief=False,
+    ),
+)
+
+# of the same run, but not of weights alone
+_OF_THIS_TEXT = (
+    Measure(
+        MeasureDescription(
+            name="moved",
+            unit="hidden units",
+            meaning="Mean over queries of weight x ||f(x)||, f the value through the output projection.",
+            paper="Kobayashi et al. 2020, Attention is Not Only a Weight",
+            most="any",
+            low="moves nothing",
+            high="moves most here",
+            strongest="head of each layer that moves most",
+        ),
+        rows.moved,
+        lambda keys: (0.0, math.inf),
+        needs=frozenset({Need.NORMS}),
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="near",
+            unit="rank correlation",
+            meaning="Rank correlation of score and cosine distance, over all pairs: -1 where near attends.",
+            paper="Yeh et al. 2023, AttentionViz (there of dot products)",
+            label="score by distance",
+            least="-1",
+            low="near attends",
+            high="far attends",
+            strong="low",
+            strongest="head of each layer in which near most attends",
+            signed=True,
+        ),
+        near.pairs,
+        signed_unit,
+        near.more,
+        needs=frozenset({Need.SCORES, Need.ALLOWED}),
+        finish=near.rank_correlation,
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="pattern",
+            unit="class",
+            meaning=(
+                f"A column, a diagonal, both, the query's own text, or mixed: from {pattern.ALONE} over even "
+                f"weights, both from {pattern.BESIDE}."
+            ),
+            paper="classes: Kovaleva et al. 2019, Revealing the Dark Secrets of BERT; thresholds: ours",
+            label="what the weights look like",
+            most=str(len(pattern.CLASSES) - 1),
+            low=pattern.CLASSES[0],
+            high=pattern.CLASSES[-1],
+            strongest="a head of each layer with a column, or else the next class",
+            classes=pattern.CLASSES,
+        ),
+        pattern.features,
+        lambda keys: (0.0, len(pattern.CLASSES) - 1.0),
+        pattern.both,
+        positional=True,
+        needs=frozenset({Need.ALLOWED}),
+        finish=pattern.classified,
+        brief=False,
+    ),
+)
+
+# of another run, or of the model alone: asked for by name
+_APART = (
+    mass_on(
+        "what came after it, of random tokens",
+        "induction",
+        repeated.induction,
+        _OLSSON,
+        meaning="Mean weight on the token behind a query's first place, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+        brief=False,
+    ),
+    mass_on(
+        "its first place, of random tokens",
+        "duplicate",
+        repeated.duplicate,
+        _OLSSON,
+        meaning="Mean weight on a query's first place, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+        brief=False,
+    ),
+    mass_on(
+        "the previous of random tokens",
+        "previous-random",
+        repeated.previous,
+        _OLSSON,
+        meaning="Mean weight on the previous token, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+        brief=False,
+    ),
+    Measure(
+        MeasureDescription(
+            name="copying",
+            unit="positivity",
+            meaning="Sum of the eigenvalues of W_E W_V W_O W_U over the sum of their sizes; norms left out.",
+            paper="Elhage et al. 2021, A Mathematical Framework for Transformer Circuits",
+            label="eigenvalues of the value-output circuit",
+            least="-1",
+            low="speaks against its token",
+            high="copies",
+            strongest="head of each layer that copies most",
+            signed=True,
+            apart="the model's weights alone",
+        ),
+        positivity,
+        signed_unit,
+        needs=frozenset({Need.CIRCUIT}),
+        finish=float,
+        brief=False,
+    ),
+)
+
+MEASURES = {each.name: each for each in (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *_APART)}
+
+
+def parse_measures(text: str) -> tuple[str, ...]:
+    """Names of measures with commas between them, or `all`; `InputError` for one that there is not.
+
+    All are those that are taken of the one run over the text.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if names == ["all"]:
+        return tuple(name for name, each in MEASURES.items() if not each.description.apart)
+    for name in names:
+        if name not in MEASURES:
+            raise InputError(f"no measure '{printable(name)}': all, or some of {', '.join(MEASURES)}")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,84 @@
+"""Measures that are a mean over queries: a tile in, one contribution per row out.
+
+Contributions of the tiles of a row are added up, or the largest is taken. A row that is NaN does not count.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Float
+
+from attnscope.measures.tile import Tile, known
+
+if TYPE_CHECKING:
+    from torch import Tensor
+else:
+    Tensor = Any
+
+Rows = Float[Tensor, " query"]
+
+
+def entropy(tile: Tile) -> Rows:
+    """Entropy of a query's weights in nats: 0 looks at one key, ln(keys) at all alike (Clark et al. 2019)."""
+    import torch
+
+    each: Tensor = torch.special.entr(tile.weights)
+    return each.sum(-1)
+
+
+def evenness(tile: Tile) -> Rows:
+    """Entropy over the largest that it could be, ln of the keys that the query may see; 0 to 1.
+
+    Pielou's evenness (1966). A query that sees one key has no choice, and does not count.
+    """
+    visible = known(tile.visible)
+    return entropy(tile) / visible.double().log().masked_fill(visible < 2, float("nan"))
+
+
+def confidence(tile: Tile) -> Rows:
+    """Largest weight of a query, 0 to 1 (Voita et al. 2019)."""
+    return tile.weights.amax(-1)
+
+
+def distance(tile: Tile) -> Rows:
+    """|query - key| in tokens, weighted by attention (Vig and Belinkov 2019, there for decoders)."""
+    return (tile.weights * tile.offsets.abs()).sum(-1)
+
+
+def on_offset(offset: int) -> Callable[[Tile], Rows]:
+    """The weight on the key `offset` tokens behind the query, 0 where there is none (Clark et al. 2019)."""
+
+    def mass(tile: Tile) -> Rows:
+        return (tile.weights * (tile.offsets == offset)).sum(-1)
+
+    return mass
+
+
+def on_first(tile: Tile) -> Rows:
+    """The weight on the first key, of the first query too (Xiao et al. 2023 leave that one out)."""
+    return (tile.weights * (tile.keys == 0)).sum(-1)
+
+
+def on_sink(tile: Tile) -> Rows:
+    """The weight on the first key of every query but the first (Xiao et al. 2023)."""
+    return on_first(tile).masked_fill(tile.queries == 0, float("nan"))
+
+
+def on_special(tile: Tile) -> Rows:
+    """The weight on special tokens, [CLS] and [SEP] or their likes (Clark et al. 2019)."""
+    return (tile.weights * known(tile.special)).sum(-1)
+
+
+def on_punctuation(tile: Tile) -> Rows:
+    """The weight on tokens that are punctuation alone (Clark et al. 2019, there of "." and ",")."""
+    return (tile.weights * known(tile.punctuation)).sum(-1)
+
+
+def on_alike(tile: Tile) -> Rows:
+    """The weight on other places of the query's own token, 0 where it stands once (Olsson et al. 2022)."""
+    return (tile.weights * (known(tile.alike) & (tile.offsets != 0))).sum(-1)
+
+
+def moved(tile: Tile) -> Rows:
+    """Weight x ||f(x)|| added up over the keys, in units of the hidden state (Kobayashi et al. 2020)."""
+    return (tile.weights * known(tile.norms)).sum(-1)

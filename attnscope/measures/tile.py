@@ -1,0 +1,88 @@
+"""What a measure sees of a head: weights, and what else it says that it needs.
+
+A tile is a block of one head's weights with the positions of its rows and columns. The rest is None where no
+measure needs it or nobody knows it; `Need` says what there is to be known, by the names of these fields.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from torch import Tensor
+else:
+    Tensor = Any  # so that names and meanings are read without torch; axes are checked all the same
+
+Known = TypeVar("Known")
+
+
+class Need(StrEnum):
+    """What a measure needs beside weights and positions: fields of a tile."""
+
+    ALLOWED = "allowed"
+    SPECIAL = "special"
+    PUNCTUATION = "punctuation"
+    ALIKE = "alike"
+    NORMS = "norms"
+    SCORES = "scaled"
+    PERIOD = "period"
+    CIRCUIT = "circuit"
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A block of one head's weights with the token positions of its rows and columns.
+
+    `allowed` says where its queries may look and `visible` at how many keys of all; `special` and
+    `punctuation` are the keys of that sort, `alike` the pairs of the same token, `together` those of one of
+    several texts. `norms` are ||f(x)|| of the keys and `moved` what each query moves in all, the sum of
+    weight x norm. `distances` of queries and keys are by cosine, `scaled` is what entered the softmax.
+    `period` is the length of a sequence that stands twice; `circuit` is what the head makes of a token.
+    """
+
+    weights: Float[Tensor, "query key"]
+    queries: Int[Tensor, " query"]
+    keys: Int[Tensor, " key"]
+    allowed: Bool[Tensor, "query key"] | None = None
+    visible: Int[Tensor, " query"] | None = None
+    special: Bool[Tensor, " key"] | None = None
+    punctuation: Bool[Tensor, " key"] | None = None
+    alike: Bool[Tensor, "query key"] | None = None
+    together: Bool[Tensor, "query key"] | None = None
+    norms: Float[Tensor, " key"] | None = None
+    moved: Float[Tensor, " query"] | None = None
+    distances: Float[Tensor, "query key"] | None = None
+    scaled: Float[Tensor, "query key"] | None = None
+    period: int | None = None
+    circuit: Float[Tensor, "value_dim value_dim"] | None = None
+
+    @property
+    def offsets(self) -> Int[Tensor, "query key"]:
+        """How far each key stands behind its query in the text; negative for keys before it."""
+        return self.keys[None, :] - self.queries[:, None]
+
+    @property
+    def by_norm(self) -> "Tile":
+        """The same with the share of each key in what its query moves, weight x norm, in place of weights.
+
+        Rows sum to 1, also where a sink took a part of the weights; NaN where nothing is moved.
+        """
+        norms, moved = known(self.norms), known(self.moved)
+        shares = self.weights * norms / moved.masked_fill(moved == 0, float("nan"))[:, None]
+        return replace(self, weights=shares)
+
+
+def known(value: Known | None) -> Known:
+    """What a measure needs, and so was given."""
+    assert value is not None, "a measure is asked only where what it needs is known"
+    return value
+
+
+def whole(weights: Float[Tensor, "query key"], **known: Any) -> list[Tile]:
+    """A dense head as its one tile, with what else is `known` of it."""
+    import torch
+
+    queries, keys = (torch.arange(length) for length in weights.shape)
+    return [Tile(weights, queries, keys, **known)]
