@@ -211,7 +211,7 @@ def with_classes() -> Overview:
 def test_classes_are_written_by_their_names() -> None:
     result = with_classes()
     lines = printed(overview(result, 80)).splitlines()
-    rows = [line.replace("✗", " ").split()[:4] for line in lines if line.startswith(("L0  ", "L1  "))]
+    rows = [line.replace("✗", " ").split()[:4] for line in lines if line.startswith(("L0 ", "L1 "))]
     assert rows[:2] == [["L0", "mixed", "diag", "vert"], ["L1", "v+d", "block", "-"]]
     assert {"mixed", "diag", "vert", "v+d", "block"} <= set(words(overview_figure(result)).split())
     assert [row["pattern"] for row in table(as_csv(result))] == ["mixed", "diag", "vert", "v+d", "block", ""]
