@@ -66,7 +66,7 @@ def _by_layer(result: Comparison) -> list[Text]:
     lines = []
     if result.similarities:
         told = f"cosine between the vectors of the word in A and B, {together(result)}"
-        lines.append(line((told, DIM)))
+        lines.append(Text(told, DIM))
     heading = "".join(right(each.vector, _cell(each.vector)) for each in result.similarities)
     if several and result.similarities:
         heading += "  least alike"
