@@ -1,7 +1,6 @@
 """A treebank under a model: every answer against a slow loop over what the model returns sentence by sentence."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,7 +109,7 @@ def slow_counts(model: at.Model, sentences: list[Sentence]) -> dict[tuple[str, i
     return counts
 
 
-@pytest.mark.parametrize(("name", "most"), [("demo", 64), ("demo-causal", 128)])
+@pytest.mark.parametrize(("name", "most"), [("demo", 64), ("demo-causal", 64)])
 def test_every_accuracy_is_that_of_a_slow_loop_over_the_models_own_weights(
     encoder: at.Model, found: Dependencies, treebank: Path, name: str, most: int
 ) -> None:
@@ -164,9 +163,8 @@ def test_the_size_of_a_batch_changes_nothing(
     encoder: at.Model, found: Dependencies, treebank: Path, batch: int
 ) -> None:
     other = encoder.dependencies(treebank, batch=batch)
-    assert replace(other, unlike=0.0, accuracies=0, offsets=0).__dict__ == (
-        replace(found, unlike=0.0, accuracies=0, offsets=0).__dict__
-    )
+    assert (other.relations, other.overall) == (found.relations, found.overall)
+    assert (other.treebank, other.certified) == (found.treebank, found.certified)
     assert (other.accuracies == found.accuracies).all()
 
 
