@@ -6,6 +6,7 @@ from attnscope.errors import InputError
 
 ARROWS = ("->", "→")
 CONTROLS, TOP = 30, 10
+MOST_CONTROLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Ablating:
             raise InputError(f"--top is {self.top}: it takes at least 1")
         if self.controls is not None and self.method != "mean":
             raise InputError("--controls are the texts of a mean: it goes with --with mean, or with --rank")
+        if self.controls is not None and not 1 <= self.controls <= MOST_CONTROLS:
+            raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
         if self.edge is not None:
             self.edge_names  # noqa: B018 - refused in its words where it is none
 

@@ -21,7 +21,6 @@ from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
 from attnscope.session.questions.answers import question_of
 from attnscope.session.reading import Reading
-from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
 
@@ -35,6 +34,10 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
     question = question_of(reading, asked.answer)
     other = None if asked.text is None else _other(reading, asked.text)
+    if asked.to is not None and other is not None and not _same_place(question, reading, other):
+        there = "" if question.position is None else other.encoded.tokens.named(question.position)
+        mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
+        raise InputError(f"--to needs the answer at the same place in both texts: {mine} here, {there} there")
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name
     selection = Selection(
         kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
@@ -68,8 +71,6 @@ def _ablated(
     if asked.rank:
         effects, correlation = estimating.held_against(effects, estimates)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
-    if total is None and asked.to is not None:
-        raise InputError("--to holds two texts against each other: both need their answer at the same place")
     known = {**reading.model.origin()}
     return Ablation(
         tokens=reading.encoded.tokens,
@@ -163,17 +164,16 @@ def _total(
     other: Reading,
 ) -> Effect | None:
     """How probable the answer is in the other text; None where that asks for none at the same place."""
-    position = question.position
-    if (
-        question.asks is Asks.MASK
-        and position is not None
-        and _at(other.encoded.tokens, position) != _at(reading.encoded.tokens, position)
-    ):
+    if not _same_place(question, reading, other):
         return None
     output: Any = replacement.output
     before, after = experiments.untouched[0], question.asked.of(output)[0]
     return effect(log_chances(before), log_chances(after), ids)
 
 
-def _at(tokens: Tokens, position: int) -> int:
-    return tokens.items[position].id
+def _same_place(question: Question, reading: Reading, other: Reading) -> bool:
+    """Whether both texts ask at the answer's place: of a mask that there is one in the other as well."""
+    if question.asks is not Asks.MASK or question.position is None:
+        return True
+    here, there = (each.encoded.tokens.items[question.position] for each in (reading, other))
+    return here.id == there.id

@@ -1,0 +1,244 @@
+"""`attnscope ablate` as the shell sees it, on the bundled models and a tiny classifier."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import save, tiny_bert
+from transformers import BertForSequenceClassification
+
+from attnscope.results import Ablation, load
+
+TEXT = "I was watching the [MASK] when it opened."
+
+
+def told(attnscope, *arguments: str, text: str = TEXT, model: str = "demo") -> dict:
+    result = attnscope("ablate", text, "-m", model, "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def places(document: dict) -> list[tuple[int, int]]:
+    return [(each["layer"], each["head"]) for each in document["heads"]]
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ablation, Path]:
+    from typer.testing import CliRunner
+
+    from attnscope.cli.app import app
+
+    folder = tmp_path_factory.mktemp("every")
+    files = [folder / f"a.{suffix}" for suffix in ("npz", "json", "csv", "png", "svg")]
+    out = [part for file in files for part in ("-o", str(file))]
+    result = CliRunner().invoke(app, ["ablate", TEXT, "-m", "demo", *out, "-q"], env={"HF_HUB_OFFLINE": "1"})
+    assert result.exit_code == 0, result.output
+    return load(files[0]), folder
+
+
+def test_every_head_in_turn_is_what_no_head_named_means(every: tuple[Ablation, Path]) -> None:
+    result, _ = every
+    assert len(result.heads) == 48
+    assert result.group is None
+    assert result.answer.position == 5
+    sizes = [abs(each.difference) for each in result.heads]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {each.before for each in result.heads} == {result.answer.probability}
+    for each in result.heads:
+        assert each.difference == pytest.approx(np.log(each.after / each.before), abs=1e-9)
+        assert each.others == 11
+
+
+def test_the_head_that_links_to_the_verb_is_above_every_noise(every: tuple[Ablation, Path]) -> None:
+    result, _ = every
+    best = {(each.layer, each.head) for each in result.heads[:2]}
+    assert best == {(3, 7), (3, 11)}
+    assert all(each.beaten >= 10 for each in result.heads[:2])
+    assert result.floor.rounding is not None
+    assert result.floor.rounding < 1e-4 < abs(result.heads[1].difference)
+    assert result.verdict == "certified"
+
+
+def test_files_hold_the_same_numbers(every: tuple[Ablation, Path]) -> None:
+    result, folder = every
+    assert load(folder / "a.json").heads == result.heads
+    rows = list(
+        csv.DictReader(line for line in (folder / "a.csv").read_text().splitlines() if line[0] != "#")
+    )
+    assert [(int(row["layer"]), int(row["head"])) for row in rows] == [
+        (e.layer, e.head) for e in result.heads
+    ]
+    assert [float(row["difference"]) for row in rows] == [each.difference for each in result.heads]
+    arrays = np.load(folder / "a.npz")
+    assert arrays["kl"].tolist() == [each.kl for each in result.heads]
+    assert (folder / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_one_head_is_what_it_is_among_all(attnscope, every: tuple[Ablation, Path]) -> None:
+    document = told(attnscope, "--layer", "3", "--head", "11")
+    (head,) = document["heads"]
+    (same,) = [each for each in every[0].heads if (each.layer, each.head) == (3, 11)]
+    assert head["after"] == pytest.approx(same.after, rel=1e-4)
+    assert document["group"] is None
+    assert head["others"] == len(document["noise_floor"]["random"]) == 11
+    assert {each["layer"] for each in document["noise_floor"]["random"]} == {3}
+
+
+def test_several_heads_go_one_by_one_and_all_at_once(attnscope) -> None:
+    document = told(attnscope, "--layer", "3", "--head", "7,11")
+    assert places(document) == [(3, 7), (3, 11)]
+    group = document["group"]
+    assert group["heads"] == [[3, 7], [3, 11]]
+    assert group["effect"]["difference"] < 2 * sum(each["difference"] for each in document["heads"])
+    assert group["beaten"] == group["others"] > 5
+    assert told(attnscope, "--layer", "3", "--head", "7,11", "--each")["group"] is None
+
+
+def test_a_whole_layer_has_no_other_heads_to_be_held_against(attnscope) -> None:
+    result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "2", width=200)
+    assert "all 12 at once: " in result.stdout
+    assert "there are no other groups of as many heads in these layers" in result.stdout
+
+
+def test_another_answer_can_be_named(attnscope) -> None:
+    document = told(attnscope, "--answer", "it", "--layer", "3", "--head", "11")
+    assert document["answer"]["text"] == "it"
+    assert document["answer"]["probability"] < 0.01
+    assert document["heads"][0]["before"] == document["answer"]["probability"]
+
+
+def test_a_cut_edge_matters_in_the_head_that_looks_there(attnscope) -> None:
+    document = told(attnscope, "--edge", "[MASK]->opened")
+    assert document["edge"] == [5, 8]
+    assert {*places(document)[:2]} == {(3, 11), (3, 7)}
+    backwards = told(attnscope, "--edge", "opened → 5", "--layer", "3", "--head", "11")
+    assert backwards["edge"] == [8, 5]
+    assert abs(backwards["heads"][0]["difference"]) < 0.1 * abs(document["heads"][0]["difference"])
+
+
+def test_outputs_of_another_text_make_part_of_the_way_to_it(attnscope) -> None:
+    document = told(attnscope, "--to", "I was watching the [MASK] when it sang.")
+    assert document["method"] == "text"
+    assert {*places(document)[:2]} == {(3, 11), (3, 7)}
+    total = document["total"]["difference"]
+    assert total < document["heads"][0]["difference"] < 0
+    assert document["other_texts"] == ["I was watching the [MASK] when it sang."]
+    same = told(attnscope, "--with", TEXT, "--layer", "3", "--head", "11")
+    assert abs(same["heads"][0]["difference"]) < 1e-5, "its own outputs change nothing"
+
+
+def test_heads_that_are_foretold_are_really_taken_away(attnscope) -> None:
+    document = told(attnscope, "--rank", "--top", "6", "--controls", "12")
+    assert document["looked_at"] == len(document["estimates"]) == 48
+    assert len(document["heads"]) == 6
+    first = {(each["layer"], each["head"]) for each in document["estimates"][:6]}
+    assert {*places(document)} == first
+    assert "12 control texts" in document["how"]
+    assert 0 < document["rank_correlation"] <= 1
+    estimate = {(e["layer"], e["head"]): e["difference"] for e in document["estimates"]}
+    assert all(each["estimate"] == estimate[each["layer"], each["head"]] for each in document["heads"])
+
+
+def test_the_next_token_of_a_causal_model(attnscope) -> None:
+    document = told(attnscope, text="I was watching the", model="demo-causal")
+    assert document["kind"] == "decoder"
+    assert (document["answer"]["asks"], document["answer"]["position"]) == ("next", 4)
+    assert len(document["heads"]) == 48
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_the_text_that_a_translator_writes(attnscope, kind: str) -> None:
+    given = ("--target", "la porte s'est ouverte.", "--kind", kind, "--layer", "3", "--head", "2")
+    document = told(attnscope, *given, text="The door opened.", model="demo-translate")
+    assert document["answer"]["asks"] == "written"
+    assert document["answer"]["text"] == "la porte s'est ouverte."
+    assert document["answer"]["probability"] > 0.9
+    assert document["kind"] == kind
+    assert document["verdict"] == "certified"
+
+
+def test_the_verdict_on_a_pair(attnscope) -> None:
+    document = told(attnscope, "--pair", "It was red.", "--head", "2", text="The door opened.")
+    assert document["answer"]["asks"] == "pair"
+    assert document["answer"]["text"] in ("follows", "does not follow")
+    other = {"follows": "does not follow", "does not follow": "follows"}[document["answer"]["text"]]
+    turned = told(
+        attnscope, "--pair", "It was red.", "--head", "2", "--answer", other, text="The door opened."
+    )
+    assert turned["answer"]["probability"] == pytest.approx(1 - document["answer"]["probability"])
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> str:
+    torch.manual_seed(3)
+    folder = tiny_bert(tmp_path_factory.mktemp("models") / "classes")
+    from transformers import BertConfig
+
+    config = BertConfig.from_pretrained(folder, num_labels=3, id2label={0: "bad", 1: "fair", 2: "good"})
+    save(BertForSequenceClassification(config), folder)
+    return str(folder)
+
+
+def test_the_class_of_a_text(attnscope, classifier: str) -> None:
+    document = told(attnscope, text="the door", model=classifier)
+    assert document["answer"]["asks"] == "class"
+    assert document["answer"]["text"] in ("bad", "fair", "good")
+    named = told(attnscope, "--answer", "Fair", text="the door", model=classifier)
+    assert (named["answer"]["text"], named["answer"]["ids"]) == ("fair", [1])
+    refused = attnscope("ablate", "the door", "-m", classifier, "--answer", "ugly")
+    assert refused.exit_code == 2
+    assert refused.stderr == "attnscope: no answer 'ugly': bad, fair, good\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--with", "I was"), "the texts have 11 and 4 tokens"),
+        (("--to", "I was watching the door when it opened."), "5 [MASK] here, 5 door there"),
+        (("--edge", "[MASK]->zebra"), "no token 'zebra' in the input: tokens are 0 [CLS], 1 I,"),
+        (("--edge", "[MASK]"), "--edge '[MASK]' is no edge"),
+        (("--answer", "floccinauci"), "the vocabulary of demo has no token 'floccinauci'"),
+        (("--top", "3"), "give --rank"),
+        (("--rank", "--top", "0"), "--top is 0: it takes at least 1"),
+        (("--edge", "it->5", "--rank"), "leave --edge out"),
+        (("--edge", "it->5", "--with", "mean"), "leave --with and --to out"),
+        (("--to", TEXT, "--with", "mean"), "leave --with out"),
+        (("--controls", "5"), "it goes with --with mean"),
+        (("--with", "mean", "--controls", "0"), "--controls 0: give 1 to"),
+        (("--route", "returned"), "nothing can be put in the place of an output"),
+        (("--layer", "9"), "no layer 9 in demo"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(attnscope, arguments: tuple[str, ...], message: str) -> None:
+    result = attnscope("ablate", TEXT, "-m", "demo", "-q", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_texts_without_an_answer_and_models_without_a_head_are_refused(attnscope, tmp_path: Path) -> None:
+    result = attnscope("ablate", "no mask here", "-m", "demo")
+    assert "the text has no [MASK] to fill" in result.stderr
+    headless = attnscope("ablate", TEXT, "-m", str(tiny_bert(tmp_path / "bert")))
+    assert headless.exit_code == 2
+    assert "has no head that predicts words: it lacks weights of BertForMaskedLM" in headless.stderr
+    causal = attnscope("ablate", "I was there", "-m", "demo-causal", "--edge", "was->there")
+    assert "in causal attention 2 was cannot look at 3 there, which follows it" in causal.stderr
+    writes = attnscope("ablate", "The door.", "-m", "demo-translate", "--answer", "la", "-q")
+    assert "name one with --target" in writes.stderr
+    short = attnscope("ablate", "a [MASK].", "-m", "demo", "--with", "mean")
+    assert "too few words that could change places" in short.stderr
+
+
+def test_a_failed_intervention_ends_with_its_exit_code(attnscope, monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnscope.capture.intervening import experiments
+
+    monkeypatch.setattr(experiments, "_with", lambda seen, variants: seen.output.clone())
+    result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "3", "--head", "11", width=200)
+    assert result.exit_code == 5
+    assert "did not come as asked for to the next operation" in result.stdout
+    assert "the certificate FAILED" in result.stderr
