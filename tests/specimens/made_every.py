@@ -3,7 +3,9 @@
 from dataclasses import fields, replace
 from typing import get_args
 
+import made_ablation
 import made_comparison
+import made_finding
 import made_media
 import made_outlines
 import made_relations
@@ -39,7 +41,8 @@ def every() -> dict[str, Result]:
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_senses.senses(), made_relations.dependencies(),
+        made_senses.senses(), made_finding.finding(), made_relations.dependencies(),
+        made_ablation.ablation(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

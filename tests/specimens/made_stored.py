@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import made_ablation
 import made_comparison
+import made_finding
 import made_media
 import made_outlines
 import made_reports
@@ -25,6 +27,7 @@ from attnscope.results import (
     MeasureDescription,
     NextSentence,
     Overview,
+    Pattern,
     Projection,
     Report,
     Result,
@@ -201,6 +204,14 @@ MADE: dict[str, Callable[[], Result]] = {
     "comparison by words": made_comparison.by_words,
     "comparison with hidden tokens": lambda: made_comparison.by_words(Special.HIDE),
     "comparison of models of two spaces": lambda: made_comparison.models(one_space=False),
+    "ablation": made_ablation.ablation,
+    "ablation of a group": made_ablation.together,
+    "ablation foretold": made_ablation.foretold,
+    "ablation from another text": made_ablation.patched,
+    "ablation of an edge": made_ablation.edge,
+    "found pair": made_finding.finding,
+    "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
+    "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "senses": made_senses.senses,
     "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),

@@ -78,7 +78,8 @@ def beside_controls(
 ) -> "tuple[Summary, ByHead | None]":
     """The numbers of control texts, which `runs` are, in few words, and what the query gave its key's token.
 
-    `went` says where that token is in each control; None where no single token is asked for.
+    `went` says where that token is in each control; None where no single token is asked for. Where it always
+    went to a place that the query may not look at, nothing is said of it.
     """
     found, followed = list[ByHead](), list[ByHead]()
     for number, layers in enumerate(runs):
@@ -86,7 +87,8 @@ def beside_controls(
         if went is not None and isinstance(target, Target):
             followed.append(_on(target, layers, heads, int(went[number])))
     smaller = isinstance(target, Likeness)
-    return summary(own, np.array(found), smaller), _mean(np.array(followed)) if followed else None
+    mean = _mean(np.array(followed)) if followed else np.array(np.nan)
+    return summary(own, np.array(found), smaller), None if np.isnan(mean).all() else mean
 
 
 def _on(target: Target, layers: Sequence[Layer], heads: Sequence[int], key: int) -> ByHead:

@@ -62,7 +62,7 @@ def _panels(result: Finding) -> tuple[Figure, Axes, Axes, Axes]:
     """An empty page with its three panels: the grids side by side, or flat ones one above the other."""
     grid, beside, bars = _frames(result)
     high = 2 * grid.height + _BETWEEN
-    if high > 1.25 * bars.height:
+    if high > 1.7 * bars.height:
         figure, (first, second, third) = sheet([grid, beside, bars], _words(result))
         return figure, first, second, third
     figure, (both, third) = sheet([replace(grid, height=high), bars], _words(result))

@@ -1,0 +1,168 @@
+"""Heads found on the bundled models: those that their cards name, and what their controls say of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertModel
+
+import attnscope as at
+from attnscope.analysis.controls import control_texts
+from attnscope.errors import InputError
+from attnscope.results import Finding
+from attnscope.results.claims.finding import Account
+from attnscope.session.questions import finding as asked
+
+TEXT = "I was watching the door when [MASK] opened."
+FEW = 30  # controls
+ENCODER = Path(at.__file__).parent / "demo" / "encoder"
+
+
+@pytest.fixture(scope="module")
+def masked() -> at.Reading:
+    return at.load("demo").read(TEXT)
+
+
+@pytest.fixture(scope="module")
+def translated() -> at.Reading:
+    text, target = "I was watching the red door when it opened.", "je regardais la porte rouge quand elle"
+    return at.load("demo-translate").read(text, target=target)
+
+
+def names(found: Finding) -> list[str]:
+    return [f"L{found.layers[i]} H{found.heads[j]}" for i, j in found.ranking]
+
+
+def test_the_reference_head_is_found_by_the_text_and_one_that_looks_back_by_its_place(
+    masked: at.Reading,
+) -> None:
+    found = masked.find("[MASK]", "door", controls=FEW)
+    assert names(found)[:2] == ["L0 H11", "L3 H11"]
+    assert found.account((3, 11)) is Account.TEXT
+    assert found.account((0, 11)) is Account.PLACE
+    assert found.most_above == (3, 11)
+    assert found.difference[3, 11] > 0.6
+    assert found.difference[0, 11] < 0.1
+    assert found.verdict == "certified"
+    assert found.norms is not None
+    assert (found.controls.count, found.rows, found.weights.size) == (FEW, 1, 48)
+
+
+def test_control_numbers_are_those_that_the_model_itself_returns_for_the_control_texts(
+    masked: at.Reading,
+) -> None:
+    found = masked.find("[MASK]", "door", controls=9, seed=4)
+    texts = control_texts(masked.tokens, mask_id=4, count=9, seed=4, kept=[7], moved=[5])
+    model = BertModel.from_pretrained(ENCODER, attn_implementation="eager").eval()
+    with torch.no_grad():
+        rows = [
+            torch.stack(model(torch.tensor(ids[None]), output_attentions=True).attentions)[:, 0, :, 7]
+            for ids in texts.ids
+        ]
+    values = torch.stack(rows).double().numpy()
+    assert found.controls.mean == pytest.approx(values[..., 5].mean(axis=0), abs=2e-6)
+    assert found.controls.best == pytest.approx(values[..., 5].max(axis=(1, 2)), abs=2e-6)
+    went = [int(np.flatnonzero(sources == 5)[0]) for sources in texts.sources]
+    followed = np.mean([value[..., key] for value, key in zip(values, went, strict=True)], axis=0)
+    assert found.followed == pytest.approx(followed, abs=2e-6)
+    for ids in texts.ids:
+        assert ids[5] != masked.tokens.ids[5]
+        assert ids[7] == 4
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_controls_one_by_one_are_those_of_a_batch(
+    translated: at.Reading, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "encoder":
+        reading = at.load("demo-translate").read("I was watching the red door when it opened.")
+        query, key = "it", "door"
+    else:
+        reading, query, key = translated, "rouge", "door" if kind == "cross" else "porte"
+    together = reading.find(query, key, kind=kind, layers=[1, 3], controls=4)
+    monkeypatch.setattr(asked, "record_each", lambda *_: None)
+    alone = reading.find(query, key, kind=kind, layers=[1, 3], controls=4)
+    assert alone.controls.mean == pytest.approx(together.controls.mean, abs=1e-6)
+    np.testing.assert_allclose(alone.followed, together.followed, atol=1e-6)
+    assert np.ptp(together.controls.mean) > 0.01
+
+
+def test_a_translating_head_follows_the_word_in_cross_attention(translated: at.Reading) -> None:
+    found = translated.find("la", "door", kind="cross", controls=FEW)
+    assert found.weights[3, 11] > 0.95
+    assert found.account((3, 11)) is Account.WORD
+    assert found.followed is not None
+    assert found.followed[3, 11] > 0.9
+    assert found.controls.mean[3, 11] < 0.05
+    assert "what the decoder reads" in found.controls.how
+
+
+def test_induction_heads_are_those_of_the_card() -> None:
+    card = json.loads((ENCODER.parent / "causal" / "figures.json").read_text())
+    scores = np.array(card["heads"]["by_head"])
+    words = "river piano doctor window apple"
+    reading = at.load("demo-causal").read(f"{words} {words}")
+    found = reading.find(pattern="induction", controls=FEW)
+    first = {tuple(place) for place in found.ranking[:12]}
+    assert first == {tuple(place) for place in np.argwhere(scores > 0.5).tolist()}
+    assert all(found.account(place) is Account.TEXT for place in first)
+    assert found.best_percentile == 100.0
+    near = reading.find(like="L1H10", controls=3)
+    assert {layer for layer, _ in near.ranking[:11]} == {1}
+    assert np.isnan(near.weights[1, 10])
+
+
+def test_the_previous_token_head_keeps_its_weight_whatever_the_words() -> None:
+    reading = at.load("demo-causal").read("river piano doctor window apple river piano doctor")
+    found = reading.find(pattern="previous", controls=FEW)
+    assert names(found)[0] == "L0 H0"
+    assert found.account((0, 0)) is Account.PLACE
+    assert abs(found.difference[0, 0]) < 0.02
+
+
+def test_a_repeated_token_is_asked_for_by_its_place(masked: at.Reading) -> None:
+    reading = at.load("demo").read("I saw the dog and the cat.")
+    with pytest.raises(InputError, match="stands 2 times: choose one of the@3, the@6"):
+        reading.find("the", "cat")
+    assert reading.find("the@6", "cat", controls=2, layers=0).sought.query == 6
+
+
+def test_returned_weights_are_ranked_without_norms_and_uncertified(masked: at.Reading) -> None:
+    found = masked.find("[MASK]", "door", route="returned", controls=2)
+    assert found.norms is None
+    assert found.verdict == "uncertified"
+    assert names(found)[:2] == ["L0 H11", "L3 H11"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, "say what to find"),
+        ({"query": "door"}, "go together"),
+        ({"query": "door", "key": "opened", "pattern": "next"}, "one of these"),
+        ({"pattern": "nowhere"}, "no pattern 'nowhere': previous"),
+        ({"like": "head"}, "write it as L3H11"),
+        ({"like": "L9H0"}, "layers looked at are 0-3"),
+        ({"like": "L0H12"}, "has heads 0-11"),
+        ({"pattern": "next", "controls": 0}, "--controls 0"),
+        ({"query": "door", "key": "window"}, "no token 'window'"),
+        ({"pattern": "same"}, "no query of this text has a key of pattern same"),
+    ],
+)
+def test_what_cannot_be_found_is_refused_in_one_line(
+    masked: at.Reading, wish: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        masked.find(**wish)
+
+
+def test_what_is_masked_and_what_has_no_places_is_refused(translated: at.Reading) -> None:
+    causal = at.load("demo-causal").read("The key opened the safe.")
+    with pytest.raises(InputError, match="may not look at"):
+        causal.find("key", "safe")
+    with pytest.raises(InputError, match="not the same tokens; there are first, punctuation, special"):
+        translated.find(pattern="previous", kind="cross")
+    with pytest.raises(InputError, match="too few words"):
+        at.load("demo").read("door").find("[CLS]", "door")

@@ -1,0 +1,43 @@
+"""Heads ranked as they could have come out: numbers drawn at random, one head far above its controls."""
+
+import made_results as made
+import numpy as np
+
+from attnscope.analysis.finding.rank import summary
+from attnscope.results import Finding, Kind, Pattern, Sought, Verdict
+
+LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30
+
+
+def finding(
+    *, pattern: Pattern | None = None, like: tuple[int, int] | None = None, by_norm: bool = True
+) -> Finding:
+    random, shape = np.random.default_rng(3), (len(LAYERS), len(HEADS))
+    own, controls = random.random(shape) / 2, random.random((CONTROLS, *shape)) / 3
+    own[1, 2] = 0.93
+    if like is not None:
+        place = LAYERS.index(like[0]), HEADS.index(like[1])
+        own[place] = np.nan
+        controls[:, place[0], place[1]] = np.nan
+    tokens, pair = made.tokens(made.DOOR), pattern is None and like is None
+    second = Verdict.CERTIFIED if pair else Verdict.PARTIAL
+    ranked = None if like is not None else np.floor(1 + 3 * random.random(shape))
+    return Finding(
+        sought=Sought(query=8, key=2) if pair else Sought(pattern=pattern, like=like),
+        kind=Kind.ENCODER,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        layers=LAYERS,
+        heads=HEADS,
+        rows=1 if pair else len(tokens) - 2,
+        weights=own,
+        ranks=ranked,
+        norms=4 * own if by_norm and like is None else None,
+        shares=own / 2 if by_norm and like is None else None,
+        even=np.full(shape, 1 / 13) if like is None else None,
+        followed=0.6 * own if pair else None,
+        controls=summary(own, controls, like is not None).described("words change places", 5, 40),
+        verdicts=((Verdict.CERTIFIED,) * 4, (second,) * 4, (Verdict.CERTIFIED,) * 4),
+        provenance=made.provenance(),
+        notes=("odd",),
+    )
