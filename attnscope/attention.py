@@ -37,7 +37,8 @@ class AttentionCall:
     key before its rotary position, where it is known; it only serves to prove that the rotation would be
     missed. `standing` says whether positions were seen to be the tokens that they are called by.
     `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
-    matrix; it may be the model's own memory. Tensors are detached and on the CPU.
+    matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
+    to an offset, likewise. Tensors are detached and on the CPU.
     """
 
     module: str
@@ -69,6 +70,7 @@ class AttentionCall:
     block: int = 0
     standing: Standing = Standing.UNKNOWN
     projection: Float[Tensor, "head value_dim hidden"] | None = None
+    value_projection: Float[Tensor, "kv_head read value_dim"] | None = None
 
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:

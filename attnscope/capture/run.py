@@ -77,7 +77,8 @@ def _recorded(
         if finished >= wanted:
             raise _Enough
 
-    found = projections_of(model, rung.watched, wanted) if selection.projections else None
+    sought = selection.projections or selection.circuits
+    found = projections_of(model, rung.watched, wanted, selection.circuits) if sought else None
     batch, heads = batch_size(inputs), selection.heads
     recorder = Recorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
     with suppress(_Enough), evaluating(model), recorder.watching(after):

@@ -15,7 +15,8 @@ class Selection:
     `layers` (default all; negatives count from the end) and `heads` (whose own weights are kept; default
     all) say what to record, `kind` and `tower` which attention of a model that has several, `route` how it
     is to be read instead of the way that is best, `row` which entry of a batch. With `projections` it is also
-    looked for what takes the heads' outputs to the hidden state.
+    looked for what takes the heads' outputs to the hidden state, with `circuits` also for what makes their
+    values.
     """
 
     layers: Sequence[int] | None = None
@@ -25,6 +26,7 @@ class Selection:
     route: Route | None = None
     row: int = 0
     projections: bool = False
+    circuits: bool = False
 
 
 @dataclass(frozen=True, eq=False)

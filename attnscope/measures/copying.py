@@ -22,6 +22,9 @@ def positivity(tile: Tile) -> Float[Tensor, ""]:
     """Sum of the eigenvalues over the sum of their sizes, -1 to 1: 1 copies, -1 speaks against its token."""
     import torch
 
-    values = torch.linalg.eigvals(known(tile.circuit).double())
+    circuit = known(tile.circuit).double()
+    if not circuit.isfinite().all():
+        return torch.tensor(float("nan"))
+    values = torch.linalg.eigvals(circuit)
     ratio: Tensor = values.real.sum() / values.abs().sum()
     return ratio

@@ -62,17 +62,23 @@ class Reading:
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
 
     def capture(
-        self, chosen: Chosen, layers: tuple[int, ...] | None = None, *, projections: bool = False
+        self,
+        chosen: Chosen,
+        layers: tuple[int, ...] | None = None,
+        *,
+        projections: bool = False,
+        circuits: bool = False,
     ) -> Capture:
         """The attention of the chosen heads, in the chosen layers or in others that are named.
 
-        With `projections` also what takes the heads' outputs to the hidden state, where that is found.
+        With `projections` also what takes the heads' outputs to the hidden state, where that is found; with
+        `circuits` what makes their values too.
         """
         if chosen.route is Route.RETURNED:
             raise InputError("--route returned has weights alone: here queries and keys are needed")
         if self.captured is not None:
             return self.captured
-        selection = self._selection(chosen, layers, projections)
+        selection = replace(self._selection(chosen, layers, projections), circuits=circuits)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             captured = record(self.model.module, self.inputs, selection, self._labels(chosen))
         return self._with_windows_named(captured, chosen)

@@ -1,10 +1,13 @@
 """The output projection of an attention: the matrix that takes its heads' outputs to the hidden state.
 
+    what the layer reads -> value projection -> values ... answer -> output projection -> hidden state
+
 No names and no list of architectures: of the modules beside an attention with a matrix for a weight it is the
 one that reads, number by number, what the attention has answered, heads side by side. That it multiplies by
 this matrix and does nothing else is read back: answer times matrix plus offset is what it returned, and with
 the heads exchanged it is not. Where a gate or a norm comes between, where several modules read the answer or
-one does more than multiply, there is none, and nobody is told one.
+one does more than multiply, there is none, and nobody is told one. What makes the values is found in the
+same way, by what it returns.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,12 +27,16 @@ _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
 _ADDED = torch.finfo(torch.float32).eps / 2  # of the same, for each product that is added up
 
 
+_Did = tuple[nn.Module, Tensor, Tensor]  # a module, what it was given, what it made of it
+
+
 @dataclass(frozen=True, eq=False)
 class _Answer:
     """What an attention answered, and what the modules that read it multiply it by, None if by nothing."""
 
     call: AttentionCall
     readers: list[Projection | None] = field(default_factory=list)
+    values: Float[Tensor, "kv_head read value_dim"] | None = None
 
     @property
     def rows(self) -> Float[Tensor, "query feature"]:
@@ -51,10 +58,12 @@ class _Answer:
 class OutputProjections:
     """Finds the output projections of the attentions at `sites` while their model runs."""
 
-    def __init__(self, model: nn.Module, sites: Iterable[Site]) -> None:
+    def __init__(self, model: nn.Module, sites: Iterable[Site], values: bool = False) -> None:
+        self.values = values
         self.around = {site.module: _around(model, site.path) for site in sites}
         self.waiting: dict[nn.Module, list[_Answer]] = {around: [] for around in self.around.values()}
         self.after: dict[nn.Module, list[Callable[[], None]]] = {around: [] for around in self.waiting}
+        self.did: dict[nn.Module, list[_Did]] = {around: [] for around in self.waiting}
         self.found: dict[int, _Answer] = {}  # by what was answered, which the answer itself keeps alive
 
     @contextmanager
@@ -76,7 +85,9 @@ class OutputProjections:
     def answered(self, module: nn.Module, calls: Iterable[AttentionCall]) -> None:
         """The attention `module` has just answered `calls`."""
         for call in calls:
-            answer = _Answer(call)
+            with torch._C.DisableTorchFunction():
+                values = _made_by(self.did[self.around[module]], call) if self.values else None
+            answer = _Answer(call, values=values)
             self.found[id(call.output)] = answer
             self.waiting[self.around[module]].append(answer)
 
@@ -92,12 +103,15 @@ class OutputProjections:
         """The call with its projection, where there is one; `first` is what it was joined from."""
         answer = self.found.get(id((first or call).output))
         readers = [] if answer is None else answer.readers
+        call = call if answer is None else replace(call, value_projection=answer.values)
         return replace(call, projection=readers[0]) if len(readers) == 1 else call
 
     def _reader(self, around: nn.Module) -> Callable[..., None]:
         def hook(part: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> None:
             given = next(iter((*args, *kwargs.values())), None)
             if isinstance(given, Tensor) and isinstance(made, Tensor):
+                if self.values:
+                    self.did[around].append((part, given, made))
                 with torch._C.DisableTorchFunction():
                     for answer in self.waiting[around]:
                         answer.read_by(part, given, made)
@@ -106,35 +120,78 @@ class OutputProjections:
 
     def _leave(self, around: nn.Module, _inputs: Any, _output: Any) -> None:
         self.waiting[around].clear()
+        self.did[around].clear()
         waited, self.after[around] = self.after[around], []
         for then in waited:
             then()
 
 
-def projections_of(model: nn.Module, watched: Sequence[Site], wanted: set[int]) -> OutputProjections:
-    """What looks for the output projections of the wanted layers."""
-    return OutputProjections(model, [site for site in watched if wanted.intersection(site.layers)])
+def projections_of(
+    model: nn.Module, watched: Sequence[Site], wanted: set[int], values: bool = False
+) -> OutputProjections:
+    """What looks for the output projections of the wanted layers, and for what makes their `values`."""
+    return OutputProjections(model, [site for site in watched if wanted.intersection(site.layers)], values)
 
 
 def _multiplied(
     call: AttentionCall, part: nn.Module, rows: Float[Tensor, "query feature"], made: Tensor
 ) -> Projection | None:
     """What `part` multiplies the rows by, as it is seen to have done; None where that is not all it does."""
+    dim = call.output.shape[-1] if call.heads > 1 else 1
+    matrix = _matrix_seen(part, rows, made, call.epsilon, lambda each: each.roll(dim, 0))
+    return None if matrix is None else matrix.reshape(call.heads, -1, matrix.shape[1])
+
+
+def _made_by(did: Iterable[_Did], call: AttentionCall) -> Float[Tensor, "kv_head read value_dim"] | None:
+    """What the values of `call` are made by, up to an offset; None where no module's columns are these."""
+    key_heads, keys, dim = call.v.shape
+    wanted = call.v.transpose(0, 1)  # key kv_head value_dim
+    for part, given, made in did:
+        there, read = made.detach().flatten(0, -2).cpu(), given.detach().flatten(0, -2)
+        if made.ndim < 2 or len(there) != len(read) or there.shape[1] < key_heads * dim:
+            continue
+        if len(there) < keys or there.dtype != wanted.dtype:
+            continue
+        for start in range(0, len(there) - keys + 1, keys):
+            rows = there[start : start + keys]
+            places = [_place(rows, wanted[:, head]) for head in range(key_heads)]
+            if None in places:
+                continue
+            mine = slice(start, start + keys)
+            matrix = _matrix_seen(part, read[mine].cpu(), rows, call.epsilon, lambda each: each.roll(1, 1))
+            if matrix is not None:
+                return torch.stack([matrix[:, first : first + dim] for first in places if first is not None])
+    return None
+
+
+def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token value_dim"]) -> int | None:
+    """Where the columns of `rows` are those that are wanted, one after the other."""
+    width = wanted.shape[1]
+    starts = (rows == wanted[:, :1]).all(0)[: rows.shape[1] - width + 1].nonzero().flatten().tolist()
+    return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)
+
+
+def _matrix_seen(
+    part: nn.Module, rows: Tensor, made: Tensor, epsilon: float, fault: Callable[[Tensor], Tensor]
+) -> Float[Tensor, "read made"] | None:
+    """The matrix that `part` is seen to have multiplied `rows` by; None where it did more, or less is seen.
+
+    With the `fault` in the matrix the result must be another.
+    """
     weight = _matrix(part)
     assert weight is not None, "only such parts are watched"
     offset, made = getattr(part, "bias", None), made.double().cpu()
     added = torch.zeros(made.shape[1]) if offset is None else offset.detach()
-    epsilon = max(call.epsilon, torch.finfo(rows.dtype).eps)
-    dim = call.output.shape[-1] if call.heads > 1 else 1
+    epsilon = max(epsilon, torch.finfo(rows.dtype).eps)
     for matrix in (weight.detach().cpu().T, weight.detach().cpu()):
         if matrix.shape != (rows.shape[1], made.shape[1]) or added.shape != made.shape[1:]:
             continue
-        right, exchanged = (
+        right, wrong = (
             _read_back(rows.double(), each.double(), added.double().cpu(), made, epsilon)
-            for each in (matrix, matrix.roll(dim, 0))
+            for each in (matrix, fault(matrix))
         )
-        if right and not exchanged:
-            return matrix.reshape(call.heads, -1, matrix.shape[1])
+        if right and not wrong:
+            return matrix
     return None
 
 

@@ -13,6 +13,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.apart import with_apart
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
@@ -48,7 +49,16 @@ def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -
 def read_overview(
     reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS
 ) -> Overview:
-    """The chosen heads in the chosen layers, each by all of `measures`."""
+    """The chosen heads in the chosen layers, each by all of `measures`.
+
+    What is not taken of the text is measured in a run of its own.
+    """
+    of_text = tuple(name for name in measures if not MEASURES[name].description.apart)
+    found = _of_text(reading, chosen, of_text or ENTROPY, looking)
+    return with_apart(reading, chosen, found, measures)
+
+
+def _of_text(reading: Reading, chosen: Chosen, measures: Sequence[str], looking: Looking) -> Overview:
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=needs_norms(measures))
         if isinstance(attention, Returned):
