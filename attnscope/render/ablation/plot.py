@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
-from attnscope.render.ablation.words import head_name, signed_text
+from attnscope.render.ablation.words import at_once, head_name, signed_text
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Ablation
@@ -20,6 +20,7 @@ LESS, MORE, RANDOM, FLOOR = "#b2182b", "#2166ac", "#b9b9b9", "#e4e4e4"
 RANKED, DRAWN = 12, 8  # heads that have a bar, and random ones beside them
 _TALL = 10  # layers from which a grid has room for more bars beside it
 _MOST_NUMBERS = 16  # heads of a layer that have a number in every cell
+_LEAST_GRID = 2.1  # inches: its title stands above it
 _TICK, _NUMBER = 7.0, 6.0
 
 
@@ -44,7 +45,7 @@ def bars_of(result: Ablation) -> list[Bar]:
     """All heads at once, then the heads by their rank, then random ones of their layers."""
     bars = []
     if (group := result.group) is not None:
-        bars.append(Bar(f"all {len(group.heads)} at once", group.effect.difference, group.chance))
+        bars.append(Bar(at_once(group), group.effect.difference, group.chance))
     for one in result.heads[: shown(result)]:
         bars.append(Bar(head_name(one), one.difference, one.chance, estimate=one.estimate))
     drawn = sorted(result.floor.random, key=lambda one: -abs(one.difference))[:DRAWN]
@@ -111,11 +112,13 @@ def _numbers(bars: Sequence[Bar], axes: Axes) -> None:
     for row, bar in enumerate(bars):
         side = -1 if bar.difference < 0 else 1
         reach = [bar.difference] + [side * bar.chance for _ in (0,) if bar.chance is not None]
+        gap = 0.015
         if bar.estimate is not None and bar.estimate * side > 0:
             reach.append(bar.estimate)
+            gap = 0.03
         end = max(reach, key=abs)
         axes.text(
-            end + side * 0.015 * span, row + 0.03, signed_text(bar.difference), size=_NUMBER, va="center",
+            end + side * gap * span, row + 0.03, signed_text(bar.difference), size=_NUMBER, va="center",
             ha="left" if side > 0 else "right", color=FAINT if bar.random else INK, zorder=5,
         )  # fmt: skip
 
@@ -123,7 +126,11 @@ def _numbers(bars: Sequence[Bar], axes: Axes) -> None:
 def cell_size(result: Ablation) -> tuple[float, float]:
     """Width and height of a cell of the grid, in inches."""
     heads = result.grid.shape[1]
-    return (0.34, 0.24) if heads <= _MOST_NUMBERS else (max(5.2 / heads, 0.03), max(5.2 / heads, 0.03))
+    return (
+        (max(0.34, _LEAST_GRID / heads), 0.24)
+        if heads <= _MOST_NUMBERS
+        else (max(5.2 / heads, 0.03), max(5.2 / heads, 0.03))
+    )
 
 
 def draw_grid(result: Ablation, axes: Axes) -> QuadMesh:

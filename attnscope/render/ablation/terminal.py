@@ -22,6 +22,7 @@ from attnscope.render.ablation.words import (
     proof_words,
     rounding_words,
     share_of_total,
+    share_text,
     signed_text,
     total_words,
 )
@@ -131,7 +132,7 @@ def _columns(result: Ablation) -> list[_Column]:
         )
         columns.insert(3, estimate)
     if result.heads and share_of_total(result, result.heads[0]) is not None:
-        share = _Column("of the way", 12, lambda one: f"{100 * (share_of_total(result, one) or 0.0):.0f} %")
+        share = _Column("of the way", 12, lambda one: share_text(share_of_total(result, one) or 0.0))
         columns.insert(3, share)
     return columns
 

@@ -5,7 +5,7 @@ from attnscope.render.kit.numbers import counted, short, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import attention_words
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Asks, Effect, Estimate, HeadEffect, Method
+from attnscope.results.claims.ablation import Asks, Effect, Estimate, Group, HeadEffect, Method
 from attnscope.tokens import printable
 
 _LONGEST = 60  # cells of an answer
@@ -66,6 +66,12 @@ def share_of_total(result: Ablation, one: Effect) -> float | None:
     return one.difference / result.total.difference
 
 
+def share_text(share: float) -> str:
+    """A share in hundredths."""
+    text = f"{100 * share:.0f} %"
+    return text[1:] if text == "-0 %" else text.replace("-", "−")
+
+
 def total_words(result: Ablation) -> str:
     """How probable the answer is in the other text; nothing where there is none."""
     if result.total is None or result.other is None:
@@ -75,7 +81,7 @@ def total_words(result: Ablation) -> str:
     shares = [share_of_total(result, each) for each in result.heads[:1]]
     if not shares or shares[0] is None:
         return f"{told}, too little to speak of shares" if result.heads else told
-    return f"{told}; {head_name(result.heads[0])} alone makes {100 * shares[0]:.0f} % of it"
+    return f"{told}; {head_name(result.heads[0])} alone makes {share_text(shares[0])} of it"
 
 
 def beats_words(one: HeadEffect) -> str:
@@ -86,9 +92,8 @@ def beats_words(one: HeadEffect) -> str:
 def control_words(result: Ablation) -> str:
     """What the heads are held against."""
     if result.floor.random:
-        drawn = (
-            f"{counted(len(result.floor.random), 'other head')} of the same layers, seed {result.floor.seed}"
-        )
+        count = counted(len(result.floor.random), "head")
+        drawn = f"{count} of the same layers that are not in the list, drawn with seed {result.floor.seed}"
         return f"others: {drawn}, each alone; the median size of what they do, and how many do less"
     if any(each.others for each in result.heads):
         return "others: all other heads of the same layer, each alone; the median size, and how many do less"
@@ -116,13 +121,18 @@ def estimate_words(result: Ablation) -> str:
     return f"{told}; rank correlation with what happened, over these {len(result.heads)} heads: {rho}"
 
 
+def at_once(group: Group) -> str:
+    """`both at once`, `all 12 at once`."""
+    return "both at once" if len(group.heads) == 2 else f"all {len(group.heads)} at once"
+
+
 def group_words(result: Ablation) -> str:
     """All heads at once; nothing where there is no such run."""
     group = result.group
     if group is None:
         return ""
     effect = group.effect
-    told = f"all {len(group.heads)} at once: {chance_text(effect.before)} → {chance_text(effect.after)}"
+    told = f"{at_once(group)}: {chance_text(effect.before)} → {chance_text(effect.after)}"
     told += f", difference {signed_text(effect.difference)}, KL {effect.kl:.3f}"
     if group.chance is None:
         return f"{told}; there are no other groups of as many heads in these layers"

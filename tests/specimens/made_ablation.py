@@ -1,0 +1,94 @@
+"""An ablation made up of numbers that are easy to tell apart, of two layers with three heads each."""
+
+from dataclasses import replace
+
+import made_results as made
+
+from attnscope.results import Ablation, Kind
+from attnscope.results.claims.ablation import (
+    Answer,
+    Asks,
+    Effect,
+    Estimate,
+    Floor,
+    Group,
+    HeadEffect,
+    Intervention,
+    Method,
+    ranked,
+)
+
+BEFORE = 0.25
+
+
+def effect(layer: int, head: int, difference: float, **beside: object) -> HeadEffect:
+    after = BEFORE * 2.718281828459045**difference
+    return HeadEffect(BEFORE, after, difference, difference**2, layer, head, **beside)  # type: ignore[arg-type]
+
+
+def ablation(**other: object) -> Ablation:
+    """Two layers of three heads, each in turn."""
+    head = made.head()
+    heads = [
+        effect(0, 0, 0.02, chance=0.07, beaten=0, others=2),
+        effect(0, 1, -0.12, chance=0.02, beaten=2, others=2),
+        effect(0, 2, 0.02, chance=0.07, beaten=0, others=2),
+        effect(1, 0, -1.5, chance=0.2, beaten=2, others=2),
+        effect(1, 1, 0.4, chance=0.75, beaten=1, others=2),
+        effect(1, 2, 0.0, chance=0.95, beaten=0, others=2),
+    ]
+    result = Ablation(
+        tokens=head.query_tokens,
+        target=None,
+        kind=Kind.ENCODER,
+        answer=Answer(Asks.MASK, "door", (7,), 4, BEFORE),
+        method=Method.ZERO,
+        how="each output replaced by zeros",
+        heads=ranked(tuple(heads)),
+        group=None,
+        floor=Floor(3e-7, 2e-9, 2, (), 0),
+        intervention=Intervention(2, 0, 0, True),
+        provenance=head.provenance,
+    )
+    return replace(result, **other)  # type: ignore[arg-type]
+
+
+def together() -> Ablation:
+    """Two heads of one layer, alone and at once, beside a random one."""
+    heads = (effect(1, 0, -1.5, chance=0.4, beaten=1, others=1), effect(1, 2, 0.1, chance=0.4, others=1))
+    group = Group(((1, 0), (1, 2)), Effect(BEFORE, 0.04, -1.83, 1.1), 0.9, 2, 2)
+    return ablation(heads=heads, group=group, floor=Floor(None, None, 0, (effect(1, 1, 0.4),), 3))
+
+
+def foretold() -> Ablation:
+    """The first three of six heads by what was foretold."""
+    heads = (
+        effect(1, 0, -1.5, chance=0.4, beaten=1, others=1, estimate=-0.9),
+        effect(0, 2, 0.3, chance=0.01, beaten=2, others=2, estimate=0.5),
+        effect(0, 1, -0.12, chance=0.01, beaten=2, others=2, estimate=0.2),
+    )
+    estimates = tuple(
+        Estimate(layer, head, value)
+        for layer, head, value in (
+            (1, 0, -0.9),
+            (0, 2, 0.5),
+            (0, 1, 0.2),
+            (1, 1, 0.1),
+            (0, 0, 0.0),
+            (1, 2, 0.0),
+        )
+    )
+    method = {"method": Method.MEAN, "how": "each output replaced by its mean"}
+    return ablation(heads=heads, estimates=estimates, rank_correlation=0.5, **method)
+
+
+def patched() -> Ablation:
+    """Every head from another text, in which the answer is not probable."""
+    other = made.head().query_tokens
+    total = Effect(BEFORE, 0.0001, -7.8, 6.5)
+    return ablation(method=Method.TEXT, how="each output of the other text", other=other, total=total)
+
+
+def edge() -> Ablation:
+    """One edge cut."""
+    return ablation(method=Method.EDGE, edge=(4, 2), how="the attention of 4 to 2 cut")
