@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.measuring.circuits import copying_scores
-from attnscope.analysis.measuring.repeated import LEAST, Twice, drawn, repeated_scores
+from attnscope.analysis.apart.circuits import copying_scores
+from attnscope.analysis.apart.repeated import LEAST, Twice, drawn, repeated_scores
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.model.inputs.text import limit_of

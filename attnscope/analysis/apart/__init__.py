@@ -1,0 +1,1 @@
+"""Measures that are not taken of the text that is read."""
