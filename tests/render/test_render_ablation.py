@@ -157,7 +157,8 @@ def test_the_grid_is_drawn_on_one_scale_around_nothing() -> None:
     (mesh,) = [each for each in figure_of(made.ablation()).axes[1].collections if isinstance(each, QuadMesh)]
     assert mesh.get_clim() == (-1.5, 1.5)
     assert mesh.get_array().tolist() == [[0.02, -0.12, 0.02], [-1.5, 0.4, 0.0]]
-    assert len(bars_of(many(12, 32))) == 2 * RANKED
+    assert len(bars_of(many(12, 32))) == RANKED
+    assert len(bars_of(many(24, 16))) == 2 * RANKED, "as high as the grid beside them"
 
 
 @pytest.mark.parametrize("name", CASES)

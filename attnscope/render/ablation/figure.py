@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.ablation.plot import bars_of, cell_size, draw_bars, draw_grid, has_grid, shown
+from attnscope.render.ablation.plot import BAR, bars_of, cell_size, draw_bars, draw_grid, has_grid, shown
 from attnscope.render.ablation.words import (
     answer_words,
     chance_text,
@@ -28,7 +28,7 @@ from attnscope.render.look import look_now
 from attnscope.results import Ablation, Verdict
 from attnscope.tokens import printable
 
-_WIDE, _BAR, _AXIS = 3.4, 0.19, 0.42  # inches: the bars, one of them, the axis below them
+_WIDE, _AXIS = 3.4, 0.42  # inches: the bars, the axis below them
 _LEGENDS, _LEGEND, _TITLE = 0.5, 6.5, 8.5
 _TOP = 0.5  # title and head numbers above the grid
 
@@ -38,7 +38,7 @@ def ablation_figure(result: Ablation) -> Figure:
     with drawing():
         bars = bars_of(result)
         names = max(text_width(bar.name, 7.0) for bar in bars) + 0.15
-        frames = [Frame(_WIDE, _BAR * max(len(bars), 2), left=names, top=_LEGENDS, bottom=_AXIS)]
+        frames = [Frame(_WIDE, BAR * max(len(bars), 2), left=names, top=_LEGENDS, bottom=_AXIS)]
         if has_grid(result):
             frames.append(_grid_frame(result))
         figure, places = sheet(frames, _words(result))

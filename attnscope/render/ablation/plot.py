@@ -18,7 +18,7 @@ from attnscope.results import Ablation
 
 LESS, MORE, RANDOM, FLOOR = "#b2182b", "#2166ac", "#b9b9b9", "#e4e4e4"
 RANKED, DRAWN = 12, 8  # heads that have a bar, and random ones beside them
-_TALL = 10  # layers from which a grid has room for more bars beside it
+BAR = 0.19  # inches of each
 _MOST_NUMBERS = 16  # heads of a layer that have a number in every cell
 _LEAST_GRID = 2.1  # inches: its title stands above it
 _TICK, _NUMBER = 7.0, 6.0
@@ -37,8 +37,8 @@ class Bar:
 
 def shown(result: Ablation) -> int:
     """How many of the heads have a bar."""
-    tall = has_grid(result) and len(result.layers) >= _TALL
-    return min(len(result.heads), 2 * RANKED if tall else RANKED)
+    beside = int(cell_size(result)[1] * len(result.layers) / BAR) if has_grid(result) else 0
+    return min(len(result.heads), max(RANKED, min(beside, 2 * RANKED)))
 
 
 def bars_of(result: Ablation) -> list[Bar]:
