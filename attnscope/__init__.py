@@ -15,6 +15,7 @@ _HOMES = {
     "load": "attnscope.session.library.models",
     "wrap": "attnscope.session.library.models",
     "compare": "attnscope.session.library.comparing",
+    "difference": "attnscope.session.library.comparing",
     "outline": "attnscope.session.library.models",
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
@@ -29,13 +30,25 @@ if TYPE_CHECKING:
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
     from attnscope.session.library.comparing import compare as compare
+    from attnscope.session.library.comparing import difference as difference
     from attnscope.session.library.models import Model as Model
     from attnscope.session.library.models import load as load
     from attnscope.session.library.models import outline as outline
     from attnscope.session.library.models import wrap as wrap
     from attnscope.session.library.readings import Reading as Reading
 
-__all__ = ["AttnscopeError", "Model", "Reading", "__version__", "compare", "load", "open", "outline", "wrap"]
+__all__ = [
+    "AttnscopeError",
+    "Model",
+    "Reading",
+    "__version__",
+    "compare",
+    "difference",
+    "load",
+    "open",
+    "outline",
+    "wrap",
+]
 
 
 def __getattr__(name: str) -> "Any":

@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
+from attnscope.render.difference.figure import difference_figure
 from attnscope.render.finding.figure import finding_figure
+from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
@@ -34,13 +36,16 @@ from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.senses.figure import senses_figure
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
+from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Ablation,
     Comparison,
     Dependencies,
+    Difference,
     Finding,
+    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -55,6 +60,7 @@ from attnscope.results import (
     Senses,
     SoundAttention,
     SoundHeads,
+    Thumbnails,
     Verdict,
     Verification,
     Worked,
@@ -133,9 +139,12 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
+    Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     Ablation: _alone(ablation_figure),
     Finding: _alone(finding_figure),
+    Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
+    Difference: _alone(difference_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

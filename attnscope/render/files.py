@@ -12,7 +12,9 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
+from attnscope.render.difference import csv as difference
 from attnscope.render.finding import csv as finding
+from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
 from attnscope.render.kit.csv import as_csv
 from attnscope.render.map import csv as map_
@@ -24,6 +26,7 @@ from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
 from attnscope.render.senses import csv as senses
 from attnscope.render.terms import csv as terms
+from attnscope.render.thumbnails import csv as thumbnails
 from attnscope.render.verification import csv as verification
 from attnscope.render.worked import csv as worked
 from attnscope.results import Result
@@ -33,7 +36,9 @@ from attnscope.results.stored.write import as_json, as_npz
 ROWS = (
     ablation,
     comparison,
+    difference,
     finding,
+    flow,
     head,
     map_,
     media,
@@ -44,6 +49,7 @@ ROWS = (
     report,
     senses,
     terms,
+    thumbnails,
     verification,
     worked,
 )

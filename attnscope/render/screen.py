@@ -13,8 +13,10 @@ from rich.console import RenderableType
 from attnscope.render.ablation.terminal import ablation
 from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
+from attnscope.render.difference.terminal import difference
 from attnscope.render.finding.terminal import finding
 from attnscope.render.finding.terminal import next_step as open_found
+from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
@@ -34,6 +36,8 @@ from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.senses.terminal import senses
 from attnscope.render.terms.terminal import query_terms, terms
+from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
+from attnscope.render.thumbnails.terminal import thumbnails
 from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
@@ -41,7 +45,9 @@ from attnscope.results import (
     Ablation,
     Comparison,
     Dependencies,
+    Difference,
     Finding,
+    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -57,6 +63,7 @@ from attnscope.results import (
     Senses,
     SoundAttention,
     SoundHeads,
+    Thumbnails,
     Verification,
     Worked,
 )
@@ -109,6 +116,14 @@ def _overview(result: Overview, width: int, focus: Focus) -> Lines:
     return [header(result), "", overview(result, width), next_step(result)]
 
 
+def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
+    return [thumbnails(result, width, focus.scale), open_thumbnail(result)]
+
+
+def _flow(result: Flow, width: int, focus: Focus) -> Lines:
+    return [flow(result, width)]
+
+
 def _finding(result: Finding, width: int, focus: Focus) -> Lines:
     return [finding(result, width), open_found(result)]
 
@@ -135,6 +150,10 @@ def _verification(result: Verification, width: int, focus: Focus) -> Lines:
 
 def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
     return [dependencies(result, width)]
+
+
+def _difference(result: Difference, width: int, focus: Focus) -> Lines:
+    return [difference(result, width)]
 
 
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
@@ -189,10 +208,13 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
+    Thumbnails: _thumbnails,
     Outline: _outline,
     Ablation: _ablation,
     Finding: _finding,
+    Flow: _flow,
     Dependencies: _dependencies,
+    Difference: _difference,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

@@ -7,8 +7,11 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 from pathlib import Path
 
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Controls, Finding, Pattern, Sought
+from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
+from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
 from attnscope.results.measure import MeasureDescription
@@ -57,9 +60,11 @@ __all__ = [
     "Controls",
     "Cost",
     "Dependencies",
+    "Difference",
     "Divergence",
     "Fault",
     "Finding",
+    "Flow",
     "Gap",
     "Gaze",
     "Generated",
@@ -102,6 +107,7 @@ __all__ = [
     "SpecialMass",
     "Spectrogram",
     "Storage",
+    "Thumbnails",
     "TowerOutline",
     "Verdict",
     "Verification",

@@ -3,8 +3,11 @@
 from typing import TypeAlias
 
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
+from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
+from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Comparison
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
@@ -38,6 +41,9 @@ Result: TypeAlias = (
     | SoundHeads
     | Outline
     | Finding
+    | Flow
     | Ablation
     | Dependencies
+    | Difference
+    | Thumbnails
 )

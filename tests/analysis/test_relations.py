@@ -80,7 +80,11 @@ def test_what_is_malformed_is_refused_by_file_and_line(
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "no sentence in"), (b"# only this\n\n", "no sentence in"), (b"1\t\xff\xfe", ":1: it is not valid")],
+    [
+        (b"", "no sentence in"),
+        (b"# only this\n\n", "no sentence in"),
+        (b"1\t\xff\xfe", ":1: it is not valid"),
+    ],
 )
 def test_what_is_no_treebank_is_refused_in_one_line(tmp_path: Path, content: bytes, why: str) -> None:
     with pytest.raises(InputError, match=why):

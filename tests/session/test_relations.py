@@ -1,4 +1,4 @@
-"""A treebank under a model: every answer against a slow loop over what the model returns sentence by sentence."""
+"""A treebank under a model: every answer against a slow loop over what the model returns for each sentence."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def found(encoder: at.Model, treebank: Path) -> Dependencies:
 
 
 def word_of_each_token(tokenizer, words: tuple[str, ...]) -> tuple[list[int], list[int | None]]:
-    """Ids of the words with a blank between them, and of which word each token is a piece, by its first letter."""
+    """Ids of the words with a blank between them, and which word each token is a piece of."""
     encoded = tokenizer(" ".join(words), return_offsets_mapping=True)
     letters = [i for i, word in enumerate(words) for _ in range(len(word) + 1)]
     text = " ".join(words)
@@ -86,7 +86,7 @@ def slow_answers(weights: list[list[float]], places: list[int | None], words: in
 
 
 def slow_counts(model: at.Model, sentences: list[Sentence]) -> dict[tuple[str, int, int, str], int]:
-    """How many edges of each relation each head finds in each direction, and under `count` how many there are."""
+    """How many edges of each relation each head finds in each direction, and how many there are."""
     module = model.module
     body = getattr(module, module.base_model_prefix)
     body.set_attn_implementation("eager")

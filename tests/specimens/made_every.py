@@ -5,6 +5,7 @@ from typing import get_args
 
 import made_ablation
 import made_comparison
+import made_difference
 import made_finding
 import made_media
 import made_outlines
@@ -41,7 +42,7 @@ def every() -> dict[str, Result]:
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_senses.senses(), made_finding.finding(), made_relations.dependencies(),
+        made_senses.senses(), made_finding.finding(), made_relations.dependencies(), made_difference.between(),
         made_ablation.ablation(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}

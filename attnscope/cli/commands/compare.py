@@ -1,6 +1,6 @@
 """`attnscope compare`: one word in two texts, in two layers, or under two models."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 TextB = Annotated[
     str | None,
-    typer.Argument(metavar="TEXT_B", help="A second text with the word.", show_default=False),
+    typer.Argument(
+        metavar="TEXT_B",
+        help="A second text with the word. Where both end in .npz or .json they are stored runs.",
+        show_default=False,
+    ),
 ]
 Word = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--word",
         metavar="TOKEN",
@@ -35,6 +39,10 @@ WordB = Annotated[
 LayerB = Annotated[
     str | None,
     typer.Option("--layer-b", metavar="N", help="Compare with this layer, in the same text: needs --layer."),
+]
+HeadB = Annotated[
+    str | None,
+    typer.Option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one."),
 ]
 ModelB = Annotated[
     str | None,
@@ -63,6 +71,7 @@ Controls = Annotated[
     int, typer.Option("--controls", metavar="N", help="Of --texts with labels: how often these are shuffled.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
+STORED = (".npz", ".json")
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class Sides:
 
     PANEL = "What is compared"
 
-    word: Word
+    word: Word = None
     text: options.SparedText = None
     text_b: TextB = None
     texts: Texts = None
@@ -79,6 +88,7 @@ class Sides:
     seed: Seed = 0
     word_b: WordB = None
     layer_b: LayerB = None
+    head_b: HeadB = None
     model_b: ModelB = None
     pair: options.Pair = None
     target: options.Target = None
@@ -93,6 +103,13 @@ class Sides:
     vocab: options.Vocab = None
 
     def __post_init__(self) -> None:
+        if self.stored is not None:
+            self._check_stored()
+            return
+        if self.head_b is not None:
+            raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
+        if self.word is None:
+            raise InputError("name the word with --word, or give two stored runs (.npz or .json)")
         if self.texts is not None:
             self._check_texts()
             return
@@ -108,6 +125,27 @@ class Sides:
             raise InputError("only one of the two texts can come from standard input")
         if self.layer_b is not None and (self.word_b is not None or self.target_b is not None):
             raise InputError("--layer-b reads one text once: leave --word-b and --target-b out")
+
+    @property
+    def stored(self) -> tuple[Path, Path] | None:
+        """Two stored runs, where that is what is given."""
+        given = [Path(each) for each in (self.text, self.text_b) if each is not None]
+        named = [each for each in given if each.suffix.lower() in STORED and each.is_file()]
+        if not given or any(each.suffix.lower() not in STORED for each in given):
+            if named and len(given) > 1:
+                raise InputError(f"'{named[0]}' is a stored run and the other is not: give two files")
+            return None
+        if len(given) == 1:
+            raise InputError(
+                f"compare a stored run with another one: give a second file beside '{self.text}'"
+            )
+        return given[0], given[1]
+
+    def _check_stored(self) -> None:
+        kept = ("text", "text_b", "layer_b", "head_b")
+        changed = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
+            raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
 
     def _check_texts(self) -> None:
         others = {
@@ -125,6 +163,7 @@ class Sides:
 
     @property
     def words(self) -> tuple[str, str]:
+        assert self.word is not None, "asked only where there is one"
         return self.word, self.word if self.word_b is None else self.word_b
 
     def inputs(self, writing: Writing) -> tuple[Inputs, Inputs]:
@@ -164,7 +203,7 @@ def compare(
     request: Request,
     output: Output,
 ) -> None:
-    """Compare one word in two or many texts, in two layers or under two models.
+    """Compare one word in two or many texts, in two layers or under two models; or two stored runs.
 
     How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
     side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
@@ -172,23 +211,34 @@ def compare(
     as they are, or as they are once special tokens are taken out and the rest is scaled up; hiding them
     changes only what is shown. Of many texts (--texts) the cosines of all pairs are told, and where their
     lines have labels, how alike pairs of one label and of two are, beside labels that are shuffled.
+
+    Two stored runs, files that heads -o wrote, are compared head by head: what each query gives more under
+    the second, beside what rounding may do and how far two heads of one layer differ. Texts, checkpoints,
+    kernels and precisions may differ, not the number of tokens.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")
+    if sides.stored is not None:
+        check_delivery(delivery, "Difference")
+        from attnscope.session.questions.difference import compare_files
+
+        others = sides.layer_b, sides.head_b
+        output.deliver(compare_files(*sides.stored, wanted.layer, wanted.head, *others), delivery)
+        return
     check_delivery(delivery, "Comparison")
     if sides.texts is not None:
         output.deliver(_in_many(sides, wanted, looking, writing, request, output), delivery)
         return
-    inputs = sides.inputs(writing)
+    inputs, words = sides.inputs(writing), sides.words
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     if sides.layer_b is not None:
-        result = compare_layers(request, inputs[0], sides.word, wanted, sides.layer_b, output, looking)
+        result = compare_layers(request, inputs[0], words[0], wanted, sides.layer_b, output, looking)
     elif sides.model_b is not None:
         requests = request, replace(request, model=sides.model_b, revision=None, adapter=None)
-        result = compare_models(requests, inputs, sides.words, wanted, output, looking)
+        result = compare_models(requests, inputs, words, wanted, output, looking)
     else:
-        result = compare_inputs(request, inputs, sides.words, wanted, output, looking)
+        result = compare_inputs(request, inputs, words, wanted, output, looking)
     output.deliver(result, delivery)
 
 
@@ -208,4 +258,4 @@ def _in_many(
         )
     shuffling = Shuffling(sides.controls, sides.seed)
     inputs = sides.inputs(writing)[0]
-    return compare_senses(request, inputs, texts, sides.word, wanted, looking, shuffling, output)
+    return compare_senses(request, inputs, texts, sides.words[0], wanted, looking, shuffling, output)

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
+from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
 from attnscope.render.finding.plot import draw_bars
+from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
@@ -25,11 +27,15 @@ from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.senses.figure import draw_senses
+from attnscope.render.thumbnails.plot import draw_thumbnails
+from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Ablation,
     Comparison,
     Dependencies,
+    Difference,
     Finding,
+    Flow,
     HeadView,
     HeadWeights,
     Overview,
@@ -40,6 +46,7 @@ from attnscope.results import (
     Senses,
     SoundAttention,
     SoundHeads,
+    Thumbnails,
 )
 
 Name = str | int | None
@@ -111,8 +118,20 @@ def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
     draw_dependencies(result, ax)
 
 
+def _difference(result: Difference, ax: Axes, focus: Focus) -> None:
+    draw_difference(result, ax)
+
+
+def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
+    draw_thumbnails(result, ax, common_scale(result, focus.scale))
+
+
 def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
     draw_senses(result, ax)
+
+
+def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
+    draw_shares(result, ax)
 
 
 def _finding(result: Finding, ax: Axes, focus: Focus) -> None:
@@ -162,8 +181,11 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Finding: _finding,
+    Flow: _flow,
     Ablation: _ablation,
     Dependencies: _dependencies,
+    Difference: _difference,
+    Thumbnails: _thumbnails,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

@@ -6,7 +6,9 @@ from typing import Any
 
 from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
+from attnscope.render.difference import words as difference
 from attnscope.render.finding import words as finding
+from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
@@ -14,11 +16,14 @@ from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
+from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Ablation,
     Comparison,
     Dependencies,
+    Difference,
     Finding,
+    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -35,6 +40,7 @@ from attnscope.results import (
     Senses,
     SoundAttention,
     SoundHeads,
+    Thumbnails,
     Verification,
     Worked,
 )
@@ -109,6 +115,10 @@ def _dependencies(result: Dependencies) -> list[str]:
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
 
 
+def _flow(result: Flow) -> list[str]:
+    return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
+
+
 def _finding(result: Finding) -> list[str]:
     best = f"best {finding.head_name(result, result.ranking[0])}" if result.ranking else ""
     heads = counted(result.weights.size, "head")
@@ -119,6 +129,15 @@ def _ablation(result: Ablation) -> list[str]:
     best = f"most {ablation.head_name(result.heads[0])}" if result.heads else ""
     answer = fit(ablation.answer_words(result), 2 * _MOST_NAME)
     return [f"answer {answer}", ablation.done_words(result), best, _model(result.provenance)]
+
+
+def _difference(result: Difference) -> list[str]:
+    heads = counted(len(result.pairs), "head")
+    return [fit(difference.subject(result), _MOST_NAME), heads, _model(result.a.provenance)]
+
+
+def _thumbnails(result: Thumbnails) -> list[str]:
+    return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
 
 def _verification(result: Verification) -> list[str]:
@@ -173,8 +192,11 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundHeads: _heads_over_medium,
     Outline: _outline,
     Finding: _finding,
+    Flow: _flow,
     Ablation: _ablation,
     Dependencies: _dependencies,
+    Difference: _difference,
+    Thumbnails: _thumbnails,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

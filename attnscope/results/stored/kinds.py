@@ -15,12 +15,14 @@ from attnscope.results.stored import (
     view,
     worked,
 )
-from attnscope.results.stored.claims import ablation, finding, relations
+from attnscope.results.stored.claims import ablation, difference, finding, flow, relations, thumbnails
 
 KINDS = (
     ablation,
     comparison,
+    difference,
     finding,
+    flow,
     head,
     media,
     outline,
@@ -31,6 +33,7 @@ KINDS = (
     report,
     senses,
     terms,
+    thumbnails,
     verification,
     view,
     worked,

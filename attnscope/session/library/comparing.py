@@ -1,11 +1,12 @@
 """One word in two readings."""
 
+from pathlib import Path
+
 from attnscope.errors import InputError
-from attnscope.results import (
-    Comparison,
-)
+from attnscope.results import Comparison, Difference, Result, load
 from attnscope.session.library.readings import Reading
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
+from attnscope.session.questions.difference import compare_results
 from attnscope.session.request import Looking, Numbers, Wanted
 
 
@@ -37,3 +38,22 @@ def compare(
             raise InputError("layer_b compares two layers of one reading: give the same reading twice")
         return compare_in_layers(*first, names[0], layer, layer_b, looking)
     return compare_readings(first, b._read(wanted.all_layers), names, layer, looking)
+
+
+def difference(
+    a: Result | str | Path,
+    b: Result | str | Path,
+    *,
+    layer: Numbers = None,
+    head: Numbers = None,
+    layer_b: Numbers = None,
+    head_b: Numbers = None,
+) -> Difference:
+    """What each query of run `b` gives more than under run `a`: overviews or heads, or files that hold them.
+
+    Texts, checkpoints, kernels and precisions may differ, not the number of tokens. Heads of one number are
+    held against each other; with `layer_b` or `head_b` that head of `b`, and of two single heads these two.
+    """
+    names = [Path(each).name if isinstance(each, str | Path) else "AB"[i] for i, each in enumerate((a, b))]
+    first, second = (load(each) if isinstance(each, str | Path) else each for each in (a, b))
+    return compare_results(first, second, (names[0], names[1]), layer, head, layer_b, head_b)

@@ -1,0 +1,1 @@
+"""Two runs held against each other, and a stored run against a new one."""

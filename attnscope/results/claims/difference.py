@@ -1,0 +1,83 @@
+"""Two runs held against each other head by head: what one gives more, beside what rounding does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict
+from attnscope.results.presented import Presented
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of two runs: what it is called, where it comes from, and its worst verdict."""
+
+    name: str
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    provenance: Provenance
+    verdict: Verdict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Presented):
+    """Heads of run `a` beside heads of run `b`; `pairs` are layer and head of the one and of the other.
+
+    `rows` are Jensen-Shannon divergences of each query's weights in nats, 0 to ln 2 (Lin 1991; what a sink
+    takes counts as one more key), NaN where a query has no key; `divergences` their mean. `largest` is the
+    largest difference of a weight, `rounding` the sum of both certificates' tolerances, NaN where there is
+    none: a difference below it is none. `unlike` is the control: the median divergence of two neighbouring
+    heads of one layer of `a`, NaN where there are not two. `before` and `after` are the weights of the pair
+    at the place `shown`.
+    """
+
+    a: Run
+    b: Run
+    pairs: tuple[tuple[int, int, int, int], ...]
+    rows: Float[np.ndarray, "pair query"]
+    divergences: Float[np.ndarray, " pair"]
+    largest: Float[np.ndarray, " pair"]
+    rounding: Float[np.ndarray, " pair"]
+    unlike: float
+    shown: int
+    before: Float[np.ndarray, "query key"]
+    after: Float[np.ndarray, "query key"]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of both runs' verdicts."""
+        return max(self.a.verdict, self.b.verdict, key=lambda verdict: verdict.rank)
+
+    @property
+    def ranking(self) -> list[int]:
+        """The places of the pairs, those that differ most first; NaN last."""
+        return [int(i) for i in np.argsort(-np.nan_to_num(self.divergences, nan=-1.0), kind="stable")]
+
+    @property
+    def within_rounding(self) -> int:
+        """How many heads differ by no more than rounding may make them differ."""
+        return int((self.largest <= self.rounding).sum())
+
+    @property
+    def signed(self) -> Float[np.ndarray, "query key"]:
+        """What `b` gives more than `a` in the pair that is shown."""
+        return np.asarray(self.after - self.before)
+
+    @property
+    def other_tokens(self) -> int:
+        """At how many positions of the queries and keys the two runs read other tokens."""
+        sides = ((self.a.query_tokens, self.b.query_tokens), (self.a.key_tokens, self.b.key_tokens))
+        places = [
+            sum(x.name != y.name for x, y in zip(first.items, second.items, strict=True))
+            for first, second in sides
+        ]
+        return places[0] if self.a.query_tokens == self.a.key_tokens else sum(places)
+
+    def name(self, place: int) -> str:
+        """`L3 H11`, or `L3 H11 and L2 H10` where these are two."""
+        layer, head, other, second = self.pairs[place]
+        first = f"L{layer} H{head}"
+        return first if (layer, head) == (other, second) else f"{first} and L{other} H{second}"

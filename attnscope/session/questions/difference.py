@@ -1,0 +1,59 @@
+"""Two stored runs, or two results in memory, held against each other. No model is needed."""
+
+from pathlib import Path
+
+from attnscope.analysis.difference.difference import Picked, difference
+from attnscope.analysis.difference.matrices import matrices_in
+from attnscope.errors import InputError
+from attnscope.results import Difference, Result, load
+from attnscope.session import selection
+from attnscope.session.request import Numbers
+from attnscope.tokens import printable
+
+
+def compare_files(
+    a: Path, b: Path, layer: Numbers, head: Numbers, layer_b: Numbers = None, head_b: Numbers = None
+) -> Difference:
+    """The heads that two files hold; with `layer_b` or `head_b` those of the second are others."""
+    names = a.name, b.name
+    if a.name == b.name and a.resolve() != b.resolve():
+        names = str(a), str(b)
+    return compare_results(load(a), load(b), names, layer, head, layer_b, head_b)
+
+
+def compare_results(
+    a: Result,
+    b: Result,
+    names: tuple[str, str],
+    layer: Numbers = None,
+    head: Numbers = None,
+    layer_b: Numbers = None,
+    head_b: Numbers = None,
+) -> Difference:
+    """The same of results in memory, called `names`."""
+    first, second = (matrices_in(result, printable(name)) for result, name in zip((a, b), names, strict=True))
+    there = [sorted({place[i] for place in first.weights}) for i in (0, 1)]
+    others = [sorted({place[i] for place in second.weights}) for i in (0, 1)]
+    picked = Picked(
+        _numbers(layer, there[0], "layer", names[0]),
+        _numbers(head, there[1], "head", names[0]),
+        _one(layer_b, others[0], "layer", names[1]),
+        _one(head_b, others[1], "head", names[1]),
+    )
+    return difference(first, second, names, picked)
+
+
+def _numbers(wanted: Numbers, there: list[int], what: str, name: str) -> tuple[int, ...] | None:
+    if wanted is None:
+        return None
+    where = f"{printable(name)}: it has {what}s {', '.join(map(str, there))}"
+    return selection.choose(selection.parse(wanted, what), tuple(there), what, where)
+
+
+def _one(wanted: Numbers, there: list[int], what: str, name: str) -> int | None:
+    numbers = _numbers(wanted, there, what, name)
+    if numbers is None:
+        return None
+    if len(numbers) != 1:
+        raise InputError(f"--{what}-b is one {what}: give one number")
+    return numbers[0]
