@@ -29,6 +29,10 @@ EXAMPLES = {
         'attnscope find "I was watching the door when [MASK] opened." --from "[MASK]" --to door -m demo',
         'attnscope find "river piano river piano" --pattern induction -m demo-causal -o found.png',
     ),
+    "flow": (
+        'attnscope flow "I was watching the door when [MASK] opened." --from "[MASK]" -m demo',
+        'attnscope flow "I put my money in the" --from the -m demo-causal -o flow.png',
+    ),
     "sdpa": (
         "attnscope sdpa --example fruit",
         'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',

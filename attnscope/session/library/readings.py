@@ -10,6 +10,7 @@ from attnscope.measures import parse_measures
 from attnscope.results import (
     Ablation,
     Finding,
+    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -18,6 +19,7 @@ from attnscope.results import (
     Prediction,
     Projection,
     Report,
+    Thumbnails,
     Verification,
 )
 from attnscope.session.ablating import Ablating
@@ -27,6 +29,7 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.ablation import ablate
 from attnscope.session.questions.finding import Wish, find, head_named
+from attnscope.session.questions.flow import flow
 from attnscope.session.questions.heads import (
     ENTROPY,
     look_at,
@@ -40,6 +43,7 @@ from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
 from attnscope.session.questions.report import report_head
+from attnscope.session.questions.thumbnails import read_thumbnails
 from attnscope.session.questions.verification import verify_reading
 from attnscope.session.reading import Reading as WhatIsRead
 from attnscope.session.request import Inputs, Looking, Numbers, Wanted
@@ -149,6 +153,19 @@ class Reading:
         )
         return ablate(self._whole(), chosen, wish)
 
+    def measure(
+        self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
+    ) -> Overview:
+        """One or more measures of several heads, by default all; `options` are those of `overview`.
+
+        Its `main.values` are the numbers of the first by layer and head.
+        """
+        return self.overview(layers, heads, measure=name, **options)
+
+    def grid(self, layers: Numbers = None, heads: Numbers = None, **attention: Any) -> Thumbnails:
+        """The weights of several heads, by default all, each in the same few cells."""
+        return read_thumbnails(*self._read(Wanted(layers, heads, **attention)))
+
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""
         return read_terms(*self._read(Wanted(layer, head, **attention)))
@@ -213,6 +230,22 @@ class Reading:
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
         return find(*self._read(Wanted(layers, heads, **attention)), wish)
+
+    def flow(
+        self,
+        query: str | int,
+        *,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Flow:
+        """What reaches `query` from every input token through all layers: rollout, flow, rollout by norm.
+
+        Beside them what replacing each input token does to the model's answer there, and how far the two
+        agree. `layers` are the first ones, by default all; `attention` is kind, tower or route, as in `head`.
+        """
+        return flow(*self._read(Wanted(layers, heads, **attention)), query, seed)
 
     def over(self, layers: Numbers, heads: Numbers, query: str | int | None = None, **attention: Any) -> Laid:
         """What `query` gives to every patch of the picture or frame of the sound that was read."""

@@ -1,0 +1,124 @@
+"""Every token of the input replaced in its turn, and how much what the model makes of one query changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.analysis.ablation.question import Question, log_chances
+from attnscope.analysis.controls import batches, inputs_with
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.intervening.answering import rows_only
+
+Effects = Float[np.ndarray, " place"]
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """The ids that are replaced, by the name that the model gives them; by `id`, or by nothing at all (None).
+
+    `places` are the positions that are replaced.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    id: int | None
+
+
+def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, Any], slice]] | None:
+    """The inputs in batches, each row with one of the places replaced; None where that cannot be."""
+    ids = np.repeat(inputs[asked.name][:1].cpu().numpy(), len(asked.places), axis=0)
+    if asked.id is not None:
+        ids[np.arange(len(ids)), list(asked.places)] = asked.id
+    if inputs_with(inputs, asked.name, ids[:1]) is None:
+        return None
+    parts = batches(len(ids), ids.shape[1])
+    return ((inputs_with(inputs, asked.name, ids[part]) or {}, part) for part in parts)
+
+
+@contextmanager
+def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterator[None]:
+    """While open, the embedding of each row's own place is zero, where tokens are replaced by nothing."""
+    if asked.id is not None:
+        yield
+        return
+    embeddings = model.get_input_embeddings()  # type: ignore[operator]
+    rows, places = torch.arange(len(ids)), torch.tensor(asked.places[part])
+
+    def empty(_module: nn.Module, given: Sequence[Any], made: Tensor) -> Tensor | None:
+        if not given or given[0].shape != ids.shape or not torch.equal(given[0], ids):
+            return None
+        changed = made.clone()
+        changed[rows, places] = 0.0
+        return changed
+
+    handle = embeddings.register_forward_hook(empty)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def lost_chance(
+    model: nn.Module, inputs: Mapping[str, Any], asked: Input, question: Question
+) -> tuple[Effects, int, float] | None:
+    """How much of the answer's log probability goes with each place, in nats; the answer's id and chance."""
+    made = copies(inputs, asked)
+    if made is None:
+        return None
+    with evaluating(model), rows_only(model, question.asked):
+        before = log_chances(question.asked.of(model(**inputs))[0])[0]
+        answer = int(before.argmax())
+        lost = [
+            before[answer] - log_chances(_run(model, each, asked, part, question))[:, answer]
+            for each, part in made
+        ]
+    return torch.cat(lost).cpu().numpy(), answer, float(before[answer].exp())
+
+
+def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, question: Question) -> Tensor:
+    with emptied(model, asked, inputs[asked.name], part):
+        return question.asked.of(model(**inputs))[:, 0]
+
+
+def turned_vector(
+    model: nn.Module, inputs: Mapping[str, Any], asked: Input, query: int, last: nn.Module
+) -> Effects | None:
+    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2."""
+    made = copies(inputs, asked)
+    if made is None:
+        return None
+    with evaluating(model):
+        before = _vectors(model, inputs, last, nullcontext())
+        if before is None:
+            return None
+        turned = []
+        for each, part in made:
+            after = _vectors(model, each, last, emptied(model, asked, each[asked.name], part))
+            if after is None:
+                return None
+            turned.append(1 - torch.cosine_similarity(before[:, query], after[:, query], dim=-1))
+    return torch.cat(turned).cpu().numpy()
+
+
+def _vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor | None:
+    """What `last` returns first, in float64; None where that is no row of vectors."""
+    found: list[Tensor] = []
+
+    def keep(_module: nn.Module, _given: object, made: Any) -> None:
+        first = made if isinstance(made, Tensor) else made[0]
+        if isinstance(first, Tensor) and first.ndim == 3:
+            found.append(first.detach().double())
+
+    handle = last.register_forward_hook(keep)
+    try:
+        with within:
+            model(**inputs)
+    finally:
+        handle.remove()
+    return found[-1] if found else None

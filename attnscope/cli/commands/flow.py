@@ -1,0 +1,48 @@
+"""`attnscope flow`: from a token back to the input through all layers, beside what replacing tokens does."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli.asking import Answer, Question
+from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.output import Output, check_delivery
+from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
+
+From = Annotated[
+    str, typer.Option("--from", metavar="TOKEN", help="The token to go back from: its text or position.")
+]
+ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.", min=0)]
+
+
+def flow(
+    read: Read,
+    wanted: Wanted,
+    query: From,
+    seed: ShuffleSeed = 0,
+    *,
+    delivery: Delivery,
+    request: Request,
+    output: Output,
+) -> None:
+    """Follow attention from a token back to the input, and see how far that can be trusted.
+
+    Rollout, flow, and rollout of what is moved, beside what the model's answer loses when a token is
+    replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.
+    """
+    check_delivery(delivery, "Flow")
+    if read.media:
+        raise InputError("flow goes back to the tokens of a text: leave --image and --audio out")
+    name, inputs = decoded(query), read.inputs()
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.flow import flow as followed
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "layers are wanted"
+        return Answer(followed(reading, chosen, name, seed))
+
+    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)

@@ -1,0 +1,1 @@
+"""From one token back to the input, beside what replacing tokens does."""

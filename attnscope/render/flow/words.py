@@ -1,0 +1,129 @@
+"""What is said of what reaches a token from the input, the same in a terminal, a picture and a table."""
+
+import math
+
+from attnscope.render.finding.words import signed_text
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.header import attention_words
+from attnscope.results import Flow, Verdict
+from attnscope.results.claims.flow import Trust
+from attnscope.tokens import printable
+
+NEARNESS = "nearness"
+_FEW = 10  # tokens, of which a rank correlation says little
+
+
+def subject(result: Flow) -> str:
+    """`what reaches “[MASK]” (7) from the input through 4 layers`."""
+    name, position = settled(result.tokens.names[result.query]), result.tokens.positions[result.query]
+    return f"what reaches “{name}” ({position}) from the input through {depth(result)}"
+
+
+def depth(result: Flow) -> str:
+    return counted(len(result.layers), "layer")
+
+
+def token_words(result: Flow, position: int) -> str:
+    return f"{result.tokens.positions[position]} {settled(result.tokens.names[position])}"
+
+
+def place_words(result: Flow) -> str:
+    """Which attention it is, and of how many heads the mean."""
+    part = f" of {result.tower}" if result.tower else ""
+    return f"{attention_words(result.kind)}{part}, mean of {counted(len(result.heads), 'head')}"
+
+
+def share_text(value: float) -> str:
+    return "-" if math.isnan(value) else weight_text(value)
+
+
+def effect_text(result: Flow, position: int) -> str:
+    """What replacing a token does: nats that the answer loses, or one less a cosine."""
+    if result.ablated is None or math.isnan(value := float(result.ablated.effects[position])):
+        return ""
+    return signed_text(value) if result.ablated.answer else weight_text(value)
+
+
+def effect_words(result: Flow) -> str:
+    """What the effects are, or why there are none."""
+    found = result.ablated
+    if found is None:
+        return f"nothing was replaced: {result.reason}"
+    by = f"replaced by {printable(found.replacement)}"
+    if found.replacement == "nothing":
+        by = "embedded as zeros"
+    if found.answer:
+        chance = weight_text(found.probability, 3)
+        return (
+            f"effect: nats that “{printable(found.answer)}” ({chance}), the model's answer here, loses in "
+            f"log probability where a token is {by}"
+        )
+    return (
+        "effect: the model answers nothing here; 1 less the cosine of the query's last vector before and "
+        f"after, where a token is {by}"
+    )
+
+
+def trust_words(result: Flow) -> str:
+    """How far the methods agree with the effects, in one line."""
+    found = result.ablated
+    if found is None:
+        return "nothing says how far these can be trusted"
+    return (
+        f"rank correlation with the size of the effect, over {counted(found.count, 'token')}; shuffled: the "
+        f"middle nine tenths of {found.shuffles} shuffles (seed {found.seed}), and how many of them it beats"
+    )
+
+
+def verdict_on_methods(result: Flow) -> str:
+    """Whether any method says more of the effects than nearness does, which knows no attention."""
+    trust = () if result.ablated is None else result.ablated.trust
+    known = [each for each in trust if not math.isnan(each.correlation)]
+    near = next((each for each in known if each.method == NEARNESS), None)
+    others = [each for each in known if each.method != NEARNESS]
+    if not others:
+        return "too few tokens for a rank correlation" if trust else ""
+    best = max(others, key=lambda each: each.correlation)
+    told = f"best of {counted(len(others), 'method')}: {best.method} {correlation_text(best)}"
+    if near is None:
+        return told
+    beaten = best.correlation > near.correlation
+    told += f"; nearness alone, which knows no attention, {correlation_text(near)}"
+    if best.correlation <= best.high:
+        told += "; shuffled effects come as far, so this text does not tell"
+    elif not beaten:
+        told += ": these say no more of what matters than nearness does"
+    elif result.ablated is not None and result.ablated.count < _FEW:
+        told += f", over {result.ablated.count} tokens, which is few"
+    return told
+
+
+def correlation_text(trust: Trust) -> str:
+    return signed_text(trust.correlation)
+
+
+def method_words(result: Flow) -> str:
+    """What the columns are."""
+    told = [
+        f"attention: of L{result.layers[-1]} alone",
+        "rollout: weights multiplied through the layers, each half its input (Abnar and Zuidema 2020)",
+    ]
+    if result.by_norm is not None:
+        told.append("by norm: the same of ||sum of a f(x)|| (Kobayashi et al. 2020)")
+    if result.flow is not None:
+        told.append("flow: share of the largest flow to each token, the same weights as capacities")
+    else:
+        told.append(f"no flow: the text has more than {result.most} tokens")
+    return "; ".join(told)
+
+
+def verdict_counts(result: Flow) -> list[tuple[Verdict, str]]:
+    """How many heads have each verdict."""
+    total = counted(sum(result.certified.values()), "head")
+    return [
+        (verdict, f"{GLYPHS[verdict]} {verdict.value}: {result.certified[verdict.value]} of {total}")
+        for verdict in Verdict
+        if result.certified.get(verdict.value)
+    ]

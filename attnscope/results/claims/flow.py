@@ -1,0 +1,104 @@
+"""From one token back to the input through all layers, beside what replacing each input token really does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.presented import Presented
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
+
+    `low` and `high` hold the middle nine tenths of the same for effects that were shuffled among the tokens,
+    `beats` is how many in a hundred of these it exceeds. All NaN where it has no meaning.
+    """
+
+    method: str
+    correlation: float
+    low: float
+    high: float
+    beats: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ablated:
+    """Every input token replaced by `replacement` in its turn, and how much the query's answer changed.
+
+    `effects` are, of an `answer` with that `probability`, how much of its log probability is lost, in nats;
+    of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
+    before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
+    `trust` has every method, and `nearness`, the closer the more, as the control that knows no attention.
+    """
+
+    effects: Float[np.ndarray, " key"]
+    replacement: str
+    answer: str
+    probability: float
+    trust: tuple[Trust, ...]
+    shuffles: int
+    seed: int
+
+    @property
+    def count(self) -> int:
+        """How many tokens were replaced."""
+        return int((~np.isnan(self.effects)).sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flow(Presented):
+    """What reaches one query from every input token, by three ways to multiply attention through the layers.
+
+    All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
+    2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
+    through all layers up to that one; `by_norm[i]` the same of weights times the length of what they move
+    (Kobayashi et al. 2020), None where the way out of the heads is not known. Rows sum to 1. `flow` is the
+    largest flow from the query in the last layer to each input token, None where the text was too long for it
+    (`most` tokens).
+
+    `ablated` is None where nothing could be replaced; `reason` then says why.
+    """
+
+    query: int
+    kind: Kind
+    tokens: Tokens
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    raw: Float[np.ndarray, "layer key"]
+    rollout: Float[np.ndarray, "layer key"]
+    by_norm: Float[np.ndarray, "layer key"] | None
+    flow: Float[np.ndarray, " key"] | None
+    most: int
+    ablated: Ablated | None
+    reason: str
+    certified: dict[str, int]
+    provenance: Provenance
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(Verdict(each) for each, count in self.certified.items() if count)
+
+    @property
+    def query_tokens(self) -> Tokens:
+        return self.tokens
+
+    @property
+    def key_tokens(self) -> Tokens:
+        return self.tokens
+
+    @property
+    def methods(self) -> dict[str, Float[np.ndarray, " key"]]:
+        """What each method gives to every input token, from the last layer, as shares that sum to 1."""
+        found = {"attention": self.raw[-1], "rollout": self.rollout[-1]}
+        if self.by_norm is not None:
+            found["by norm"] = self.by_norm[-1]
+        if self.flow is not None:
+            found["flow"] = self.flow / self.flow.sum()
+        return found
