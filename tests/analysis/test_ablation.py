@@ -150,8 +150,7 @@ def test_every_head_in_turn_beside_the_others_of_its_layer(made: Experiments, sp
     assert found.group is None
     assert found.floor.random == ()
     assert found.floor.runs == LAYERS
-    assert found.floor.rounding is not None
-    assert found.floor.rounding < 1e-5 < max(abs(each.difference) for each in found.heads)
+    assert 0 < found.floor.rounding < 1e-5 < max(abs(each.difference) for each in found.heads)
     for each in found.heads:
         there = [abs(o.difference) for o in found.heads if o.layer == each.layer and o.head != each.head]
         assert each.others == HEADS - 1
@@ -182,9 +181,7 @@ def test_a_head_that_its_layer_does_not_have_is_refused(made: Experiments) -> No
 
 
 def sides() -> dict[str, Tokens]:
-    tokens = [
-        Token(n, f"w{n}", f"w{n}", None, i) for i, n in enumerate(ids()["input_ids"][0].tolist())
-    ]
+    tokens = [Token(n, f"w{n}", f"w{n}", None, i) for i, n in enumerate(ids()["input_ids"][0].tolist())]
     return {"input_ids": Tokens(("text",), tuple(tokens))}
 
 

@@ -57,8 +57,7 @@ def test_the_head_that_links_to_the_verb_is_above_every_noise(every: tuple[Ablat
     best = {(each.layer, each.head) for each in result.heads[:2]}
     assert best == {(3, 7), (3, 11)}
     assert all(each.beaten >= 10 for each in result.heads[:2])
-    assert result.floor.rounding is not None
-    assert result.floor.rounding < 1e-4 < abs(result.heads[1].difference)
+    assert 0 < result.floor.rounding < 1e-4 < abs(result.heads[1].difference)
     assert result.verdict == "certified"
 
 

@@ -57,7 +57,7 @@ def together() -> Ablation:
     """Two heads of one layer, alone and at once, beside a random one."""
     heads = (effect(1, 0, -1.5, chance=0.4, beaten=1, others=1), effect(1, 2, 0.1, chance=0.4, others=1))
     group = Group(((1, 0), (1, 2)), Effect(BEFORE, 0.04, -1.83, 1.1), 0.9, 2, 2)
-    return ablation(heads=heads, group=group, floor=Floor(None, None, 0, (effect(1, 1, 0.4),), 3))
+    return ablation(heads=heads, group=group, floor=Floor(1e-7, 0.0, 0, (effect(1, 1, 0.4),), 3))
 
 
 def foretold() -> Ablation:

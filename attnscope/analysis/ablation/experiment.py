@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.analysis.ablation.drawing import Head, groups_drawn, others_drawn
 from attnscope.analysis.ablation.question import LogChances, effect, log_chances
-from attnscope.capture.intervening.changes import Change, Variant, What
+from attnscope.capture.intervening.changes import Change, Rounded, Variant, What
 from attnscope.capture.intervening.experiments import Experiments, Outcome
 from attnscope.errors import InputError, listed
 from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, Intervention, ranked
@@ -43,7 +43,9 @@ def taken_away(
     groups = groups_drawn(group, counts, seed) if group else []
     variants = [_variant(each, what) for each in (*([one] for one in (*heads, *drawn)), *groups)]
     variants += [_variant(group, what)] if group else []
-    outcomes = experiments.run(variants)
+    first = min(layer for layer, _ in heads)
+    variants.append(_variant([(first, head) for head in range(counts[first])], Rounded()))
+    *outcomes, rounded = experiments.run(variants)
     before = log_chances(experiments.untouched[0])
     effects = [effect(before, log_chances(each.scores[0]), ids) for each in outcomes]
     singles = [
@@ -54,7 +56,7 @@ def taken_away(
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
     whole = _group(group, effects[-1], others) if group else None
-    return Found(found, whole, _floor(before, ids, outcomes, random, seed))
+    return Found(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
 
 
 def head_counts(experiments: Experiments) -> dict[int, int]:
@@ -105,12 +107,13 @@ def _floor(
     before: LogChances,
     ids: Sequence[int],
     outcomes: Sequence[Outcome],
+    rounded: Outcome,
     random: Sequence[HeadEffect],
     seed: int,
 ) -> Floor:
-    """What the untouched entries of the batches say of rounding, each batch once."""
+    """What rounding does in the untouched entry of each batch, and where it was put in on purpose."""
     controls = {id(each.control): each.control for each in outcomes if each.control is not None}
-    effects = [effect(before, log_chances(each[0]), ids) for each in controls.values()]
-    largest = max((abs(each.difference) for each in effects), default=None)
-    apart = max((each.kl for each in effects), default=None)
-    return Floor(largest, apart, len(effects), tuple(random), seed)
+    runs = [*controls.values(), rounded.scores]
+    effects = [effect(before, log_chances(each[0]), ids) for each in runs]
+    largest = max(abs(each.difference) for each in effects)
+    return Floor(largest, max(each.kl for each in effects), len(controls), tuple(random), seed)

@@ -1,14 +1,18 @@
 """What is put in the place of a head's output at an attention, and nothing else is touched.
 
-Zero()            nothing: the head adds nothing to what its layer writes
-Put(answers)      its output in another run, or any other of the same shape
-Cut(query, key)   its output without one edge: that key gets no weight, and the other weights of the row
-                  are divided by what is left, as if its score had been minus infinity
+    Zero()            nothing: the head adds nothing to what its layer writes
+    Put(answers)      its output in another run, or any other of the same shape
+    Cut(query, key)   its output without one edge: that key gets no weight, and the other weights of the row
+                      are divided by what is left, as if its score had been minus infinity
+    Rounded()         itself, every number moved by its precision: what rounding alone does
+
+Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -86,7 +90,17 @@ class Cut:
         return rows
 
 
-What = Zero | Put | Cut
+@dataclass(frozen=True)
+class Rounded:
+    """The output with every number moved by the precision that it is stored in, up or down by lot."""
+
+    def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
+        there = seen.output[parts, head]
+        lot = torch.randint(0, 2, there.shape, generator=torch.Generator().manual_seed(head))
+        return there * (1 + torch.finfo(there.dtype).eps * (2 * lot - 1).to(there))
+
+
+What = Zero | Put | Cut | Rounded
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Variant
+from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant
 from attnscope.capture.trace.operations import tensors_in
 
 Rows = Float[Tensor, "batch query feature"]
@@ -133,6 +133,8 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
                 row, tolerance = _without_edge(attended, change, parts)
                 rows[parts, change.what.query, columns] = row
                 off[parts, change.what.query, columns] = tolerance
+            elif isinstance(change.what, Rounded):
+                rows[parts, :, columns] = change.what.made(attended, change.head, parts)
             else:
                 put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
                 rows[parts, :, columns] = 0 if put is None else put[:, change.head].to(rows)

@@ -91,10 +91,9 @@ def _floor(result: Ablation, bars: Sequence[Bar], axes: Axes) -> None:
             rows, [2 * size for size in sizes], 0.9, [-size for size in sizes], color=FLOOR, zorder=1,
             label="others of its layer: median",
         )  # fmt: skip
-    if (rounding := result.floor.rounding) is not None:
-        style = {"color": INK, "linewidth": 0.6, "linestyle": (0, (1, 1.5)), "zorder": 3}
-        axes.axvline(-rounding, label=f"rounding: ±{short(rounding)}", **style)  # type: ignore[arg-type]
-        axes.axvline(rounding, **style)  # type: ignore[arg-type]
+    rounding, style = result.floor.rounding, {"color": INK, "linewidth": 0.6, "linestyle": (0, (1, 1.5))}
+    axes.axvline(-rounding, label=f"rounding: ±{short(rounding)}", zorder=3, **style)  # type: ignore[arg-type]
+    axes.axvline(rounding, zorder=3, **style)  # type: ignore[arg-type]
 
 
 def _numbers(bars: Sequence[Bar], axes: Axes) -> None:

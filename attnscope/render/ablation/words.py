@@ -61,7 +61,7 @@ def done_words(result: Ablation) -> str:
 
 def share_of_total(result: Ablation, one: Effect) -> float | None:
     """Which part of the way to the other text one effect goes; None where there is no way to speak of."""
-    if result.total is None or abs(result.total.difference) < 10 * (result.floor.rounding or 1e-6):
+    if result.total is None or abs(result.total.difference) < 10 * max(result.floor.rounding, 1e-6):
         return None
     return one.difference / result.total.difference
 
@@ -103,11 +103,11 @@ def control_words(result: Ablation) -> str:
 def rounding_words(result: Ablation) -> str:
     """What rounding alone does."""
     floor = result.floor
-    if floor.rounding is None:
-        return "rounding: every run stood alone, so that there is none between them"
-    runs = "1 run" if floor.runs == 1 else f"{floor.runs} runs"
-    told = f"rounding: in {runs} with nothing changed but the size of the batch the answer moves by"
-    return f"{told} at most {short(floor.rounding)}" if floor.rounding else f"{told} nothing at all"
+    batches = "1 batch" if floor.runs == 1 else f"{floor.runs} batches"
+    alike = f"in {batches} of other size, or " if floor.runs else ""
+    moves = f"at most {short(floor.rounding)}" if floor.rounding else "nothing at all"
+    how = f"{alike}with every output of a layer moved by its precision"
+    return f"rounding: {how}, the answer moves by {moves}"
 
 
 def estimate_words(result: Ablation) -> str:

@@ -91,13 +91,14 @@ class Group:
 class Floor:
     """What the same experiment shows where there is nothing to be seen.
 
-    `rounding` is the largest difference of the answer's log probability in `runs` in which nothing was
-    changed, but others in the same batch were, `rounding_kl` the largest divergence; None where every run
-    stood alone. `random` are heads of the same layers that were drawn with `seed`.
+    `rounding` is the largest difference of the answer's log probability that rounding makes: in `runs` in
+    which nothing was changed, but others in the same batch were, and in one in which every output of the
+    first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
+    these. `random` are heads of the same layers that were drawn with `seed`.
     """
 
-    rounding: float | None
-    rounding_kl: float | None
+    rounding: float
+    rounding_kl: float
     runs: int
     random: tuple[HeadEffect, ...]
     seed: int

@@ -68,8 +68,8 @@ def _group(group: Group) -> dict[str, Value]:
 
 def _floor(floor: Floor) -> dict[str, Value]:
     return {
-        "rounding": or_none(floor.rounding),
-        "rounding_kl": or_none(floor.rounding_kl),
+        "rounding": floor.rounding,
+        "rounding_kl": floor.rounding_kl,
         "runs": floor.runs,
         "seed": floor.seed,
         "random": [_head(each) for each in floor.random],
