@@ -7,11 +7,13 @@ from dataclasses import replace
 import made_ablation
 import made_comparison
 import made_finding
+import made_flow
 import made_media
 import made_outlines
 import made_reports
 import made_results as made
 import made_senses
+import made_thumbnails
 import numpy as np
 
 from attnscope.analysis.points import points_of
@@ -210,8 +212,12 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation from another text": made_ablation.patched,
     "ablation of an edge": made_ablation.edge,
     "found pair": made_finding.finding,
+    "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
     "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
+    "flow": made_flow.flow,
+    "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
+    "flow without an answer": lambda: made_flow.flow(answer=""),
     "senses": made_senses.senses,
     "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),

@@ -1,0 +1,48 @@
+"""`attnscope flow` as it is typed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+Run = Callable[..., Result]
+TEXT = "I was watching the door when [MASK] opened."
+ASKED = ("flow", TEXT, "-m", "demo", "--from", "[MASK]")
+
+
+def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: Run) -> None:
+    shown = attnscope(*ASKED)
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("input"))
+    assert lines[heading].split() == ["input", "attention", "rollout", "by", "norm", "flow", "effect"]
+    door = lines[heading + 6].split()
+    assert door[:2] == ["5", "door"]
+    assert door[-1] == "+.13"
+    assert "knows no attention" in shown.stdout
+    assert "nats that “it” (.998)" in shown.stdout
+
+
+def test_json_and_files_hold_the_same(attnscope: Run, tmp_path: Path) -> None:
+    files = [tmp_path / f"flow{suffix}" for suffix in (".png", ".csv", ".npz")]
+    told = attnscope(*ASKED, "--json", "-q", *(part for each in files for part in ("-o", str(each))))
+    found = json.loads(told.stdout)
+    assert found["schema"] == "attnscope.flow/1"
+    assert found["inputs"][5]["token"] == "door"
+    assert found["inputs"][5]["effect"] > 0.1
+    assert len(found["rollout"]) == 4
+    assert {each["method"] for each in found["ablated"]["trust"]} >= {"rollout", "flow", "nearness"}
+    assert all(each.stat().st_size > 1000 for each in files)
+    assert json.loads(attnscope("show", str(files[2]), "--json").stdout) == found
+
+
+def test_what_has_no_meaning_is_one_line(attnscope: Run) -> None:
+    translate = ("flow", "I saw the door.", "-m", "demo-translate", "--target", "j'ai vu la porte.")
+    refused = attnscope(*translate, "--from", "porte", "-q")
+    assert refused.exit_code == 2
+    assert "cross-attention leads to another text" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    other = attnscope("flow", TEXT, "-m", "demo", "--from", "door", "--layer", "2")
+    assert other.exit_code == 2
+    assert "choose the first layers, --layer 0-2" in other.stderr

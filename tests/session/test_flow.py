@@ -1,0 +1,144 @@
+"""What reaches a token of the bundled models, by hand on the model's own modules."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertForPreTraining, LlamaForCausalLM
+
+import attnscope as at
+from attnscope.analysis.flow import replacing
+from attnscope.errors import InputError
+from attnscope.session.questions import flow as asked
+
+DEMO = Path(at.__file__).parent / "demo"
+TEXT = "I was watching the door when [MASK] opened."
+MASK, QUERY = 4, 7
+
+
+@pytest.fixture(scope="module")
+def masked() -> at.Reading:
+    return at.load("demo").read(TEXT)
+
+
+@pytest.fixture(scope="module")
+def translated() -> at.Reading:
+    return at.load("demo-translate").read("I saw the red door.", target="j'ai vu la porte rouge.")
+
+
+@torch.no_grad()
+def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(masked: at.Reading) -> None:
+    found = masked.flow("[MASK]")
+    model = BertForPreTraining.from_pretrained(DEMO / "encoder", attn_implementation="eager").eval()
+    ids = torch.tensor([masked.tokens.ids])
+    output = model(ids, output_attentions=True)
+    reached = torch.eye(ids.shape[1])
+    for weights in output.attentions:
+        reached = (weights[0].mean(0) + torch.eye(ids.shape[1])) / 2 @ reached
+    assert found.rollout[-1] == pytest.approx(reached[QUERY].numpy(), abs=1e-5)
+    assert found.raw[-1] == pytest.approx(output.attentions[-1][0, :, QUERY].mean(0).numpy(), abs=1e-5)
+    before = output.prediction_logits[0, QUERY].log_softmax(-1)
+    assert found.ablated is not None
+    assert found.ablated.answer == "it"
+    assert found.ablated.probability == pytest.approx(float(before.max().exp()), abs=1e-5)
+    expected = np.full(ids.shape[1], np.nan)
+    for place in (1, 2, 3, 4, 5, 6, 8, 9):  # neither special ones nor the query
+        changed = ids.clone()
+        changed[0, place] = MASK
+        after = model(changed).prediction_logits[0, QUERY].log_softmax(-1)
+        expected[place] = before.max() - after[before.argmax()]
+    np.testing.assert_allclose(found.ablated.effects, expected, atol=1e-4)
+    assert np.nanmax(expected) == expected[5] > 0.1  # the door
+    assert found.by_norm is not None
+    assert found.flow is not None
+    assert [each.method for each in found.ablated.trust] == [*found.methods, "nearness"]
+    for shares in found.methods.values():
+        assert shares.sum() == pytest.approx(1.0, abs=1e-6)
+    assert found.verdict == "certified"
+
+
+@torch.no_grad()
+def test_where_a_vocabulary_has_nothing_to_put_in_an_embedding_is_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asked, "_replacement", lambda reading: asked._Replacement(None, asked.NOTHING))
+    reading = at.load("demo-causal").read("I put my money in the")
+    found = reading.flow("the", layers="0-1")
+    model = LlamaForCausalLM.from_pretrained(DEMO / "causal", attn_implementation="eager").eval()
+    ids = torch.tensor([reading.tokens.ids])
+    before = model(ids).logits[0, -1].log_softmax(-1)
+    embedded = model.get_input_embeddings()(ids)
+    expected = np.full(ids.shape[1], np.nan)
+    for place in range(1, ids.shape[1] - 1):
+        changed = embedded.clone()
+        changed[0, place] = 0
+        expected[place] = (
+            before.max() - model(inputs_embeds=changed).logits[0, -1].log_softmax(-1)[before.argmax()]
+        )
+    assert found.ablated is not None
+    assert (found.ablated.replacement, found.ablated.answer) == ("nothing", "bank")
+    np.testing.assert_allclose(found.ablated.effects, expected, atol=1e-4)
+    assert len(found.layers) == 2
+    again = reading.predict(1).blanks[0].guesses[0]
+    assert (again.text, again.probability) == ("bank", pytest.approx(found.ablated.probability, abs=1e-6))
+
+
+def test_batches_of_replaced_tokens_are_those_one_by_one(
+    masked: at.Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = masked.flow("[MASK]")
+    alone = [slice(i, i + 1) for i in range(8)]
+    monkeypatch.setattr(replacing, "batches", lambda count, tokens: iter(alone[:count]))
+    one = masked.flow("[MASK]")
+    assert one.ablated is not None
+    assert together.ablated is not None
+    np.testing.assert_allclose(one.ablated.effects, together.ablated.effects, atol=1e-6)
+
+
+def test_causal_attention_brings_nothing_from_later_tokens() -> None:
+    found = at.load("demo-causal").read("I put my money in the bank.").flow("money")
+    later = found.query + 1
+    assert (found.rollout[:, later:] == 0).all()
+    assert found.flow is not None
+    assert (found.flow[later:] == 0).all()
+    assert found.ablated is not None
+    assert np.isnan(found.ablated.effects[later:]).all()
+
+
+def test_inside_an_encoder_of_two_halves_the_querys_vector_is_looked_at() -> None:
+    found = at.load("demo-translate").read("I saw the red door.").flow("door", kind="encoder")
+    assert found.ablated is not None
+    assert found.ablated.answer == ""
+    assert np.isnan(found.ablated.probability)
+    effects = found.ablated.effects[~np.isnan(found.ablated.effects)]
+    assert len(effects) == 5
+    assert (effects > 0).all()
+    assert (effects < 2).all()
+    assert "the model answers nothing here" in found.text(width=200)
+
+
+def test_the_decoders_own_tokens_are_replaced_in_its_own_input(translated: at.Reading) -> None:
+    found = translated.flow("rouge", kind="decoder")
+    assert found.ablated is not None
+    assert found.ablated.answer == "."
+    replaced = [found.tokens.names[i] for i in np.flatnonzero(~np.isnan(found.ablated.effects))]
+    assert "porte" in replaced
+    assert "door" not in replaced
+
+
+def test_a_long_text_has_no_flow_and_says_so(masked: at.Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "MOST_FLOW", 5)
+    found = masked.flow("[MASK]")
+    assert found.flow is None
+    assert "flow" not in found.methods
+    assert "no flow: the text has more than 5 tokens" in " ".join(found.text(width=200).split())
+
+
+def test_what_has_no_way_back_to_the_input_is_refused(masked: at.Reading, translated: at.Reading) -> None:
+    with pytest.raises(InputError, match="cross-attention leads to another text"):
+        translated.flow("porte", kind="cross")
+    with pytest.raises(InputError, match="choose the first layers, --layer 0-2"):
+        masked.flow("[MASK]", layers="1-2")
+    with pytest.raises(InputError, match="no token 'window'"):
+        masked.flow("window")

@@ -1,0 +1,50 @@
+"""What reaches a token, as it could have come out: random attention of three layers, random effects."""
+
+import made_results as made
+import numpy as np
+
+from attnscope.analysis.flow.graph import max_flow, mixed, rollout
+from attnscope.analysis.flow.trust import trusted
+from attnscope.results import Flow, Kind
+from attnscope.results.claims.flow import Ablated
+
+QUERY = 8
+
+
+def matrices(count: int = 13, layers: int = 3, seed: int = 0) -> list[np.ndarray]:
+    raw = np.random.default_rng(seed).exponential(size=(layers, count, count))
+    return list(raw / raw.sum(axis=2, keepdims=True))
+
+
+def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Flow:
+    """`whole` with norms and the largest flow; without an `answer` effects are turns of a vector."""
+    tokens = made.tokens(made.DOOR)
+    weights = matrices(len(tokens))
+    mixing = [mixed(each) for each in weights]
+    reached = rollout(mixing)[:, QUERY]
+    found = Flow(
+        query=QUERY,
+        kind=Kind.ENCODER,
+        tokens=tokens,
+        layers=(0, 1, 2),
+        heads=(0, 2, 3, 5),
+        raw=np.array([each[QUERY] for each in weights]),
+        rollout=reached,
+        by_norm=reached[:, ::-1].copy() if whole else None,
+        flow=max_flow(mixing, QUERY) if whole else None,
+        most=128 if whole else 12,
+        ablated=None,
+        reason="" if replaced else "there is no other token that could be replaced",
+        certified={"certified": 12, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
+        provenance=made.provenance(),
+        notes=("odd",),
+    )
+    if not replaced:
+        return found
+    effects = np.random.default_rng(2).normal(size=len(tokens))
+    effects[[0, QUERY, 12]] = np.nan
+    trust = trusted(found.methods, effects, QUERY, seed=4)
+    chance = 0.75 if answer else float("nan")
+    values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
+    ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, trust, 1000, 4)
+    return Flow(**{**values, "ablated": ablated})
