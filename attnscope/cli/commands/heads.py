@@ -45,6 +45,16 @@ Measures = Annotated[
     ),
 ]
 
+AsGrid = Annotated[
+    bool,
+    typer.Option(
+        "--grid",
+        help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
+        "long text is the largest of several pairs.",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -57,6 +67,7 @@ class Asked:
     terms: Terms = False
     key: options.Key = None
     measure: Measures = None
+    grid: AsGrid = False
     scale: options.Scale = Scaling.AUTO
     rows: options.Rows = None
 
@@ -78,6 +89,8 @@ class Asked:
         others += ["--words and --special"] if looking.changes else []
         if self.key is not None and self.query is None:
             raise InputError("--key needs --query: what that query gives to the key")
+        if self.grid:
+            self._check_grid(others)
         if self.terms and others:
             raise InputError(
                 f"--terms is about the scores of single tokens: leave {' and '.join(others)} out"
@@ -90,10 +103,18 @@ class Asked:
         others += ["--generate"] if writing.generate else []
         others += ["--measure"] if self.measure is not None else []
         others += ["--scale"] if self.scale is not Scaling.AUTO else []
+        others += ["--grid"] if self.grid else []
         if others:
             raise InputError(
                 f"--image and --audio show the weights of one query: leave {' and '.join(others)} out"
             )
+
+    def _check_grid(self, others: list[str]) -> None:
+        asked = {"--terms": self.terms, "--query": self.query is not None, "--rows": self.rows is not None}
+        asked["--measure"] = self.measure is not None
+        others = [*others, *(name for name, there in asked.items() if there)]
+        if others:
+            raise InputError(f"--grid shows whole heads in small: leave {' and '.join(others)} out")
 
     @property
     def measures(self) -> tuple[str, ...] | None:
@@ -131,6 +152,11 @@ def heads(
             from attnscope.session.questions.media import lay_over
 
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
+        if asked.grid:
+            from attnscope.render.focus import Focus
+            from attnscope.session.questions.thumbnails import read_thumbnails
+
+            return Answer(read_thumbnails(reading, chosen), Focus(scale=asked.scale))
         if chosen.one or asked.terms:
             if measures is not None:
                 raise InputError("--measure is about several heads: leave --head out, or name several")

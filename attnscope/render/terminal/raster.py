@@ -111,7 +111,7 @@ class Raster:
     told: tuple[str, ...] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ink = _ink(console, options, self.signed)
+        ink = ink_of(console, options, self.signed)
         halves = isinstance(ink, _Blocks) and ink.halves
         above = max(cell_len(self.title), cell_len(self.rows.noun) + 2)
         least = max(self.rows.digits + (_LEAST_LABEL if any(self.rows.names) else 0), above) + 1
@@ -160,7 +160,7 @@ def _plural(noun: str) -> str:
     return noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
 
 
-def _ink(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | _Shades":
+def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | _Shades":
     """Colours where the console shows ours, else characters."""
     if console.color_system is not None and not console.no_color:
         name = diverging if signed else sequential

@@ -1,0 +1,1 @@
+"""Every head as a thumbnail of its weights."""

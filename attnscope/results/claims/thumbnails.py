@@ -1,0 +1,37 @@
+"""Every head of a model at a glance: the weights of each, as small as they can be read."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.presented import Presented
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Thumbnails(Presented):
+    """The weights of several heads on one input, each in the same few cells.
+
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of `step` queries by
+    `step` keys, fewer at the ends, NaN where none of these queries may look at any of these keys. `tower` and
+    `notes` are as in `HeadWeights`.
+    """
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    step: int
+    weights: Float[np.ndarray, "layer head row column"]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(verdict for layer in self.verdicts for verdict in layer)

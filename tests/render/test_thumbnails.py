@@ -1,0 +1,140 @@
+"""Thumbnails drawn: legible on a page and in a terminal, on one scale, the same in every file."""
+
+import io
+from pathlib import Path
+
+import made_results as made
+import made_thumbnails
+import numpy as np
+import pytest
+from golden_text import printed
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from rich.console import Console
+
+from attnscope.render.figure import figure_of
+from attnscope.render.files import as_csv, numbers
+from attnscope.render.focus import Focus
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.terminal.ramps import theme
+from attnscope.render.thumbnails.figure import thumbnails_figure
+from attnscope.render.thumbnails.plot import draw_thumbnails, side
+from attnscope.render.thumbnails.terminal import thumbnails
+from attnscope.render.thumbnails.words import common_scale
+from attnscope.results import load
+from attnscope.vocabulary import Scaling
+
+SMALL, CAUSAL = made_thumbnails.thumbnails(), made_thumbnails.thumbnails(causal=True)
+
+
+def texts(figure: Figure) -> list[str]:
+    found = figure.findobj(lambda each: hasattr(each, "get_text"))
+    return [text.get_text() for text in found if text.get_text().strip()]
+
+
+def test_every_head_is_drawn_at_its_place_on_the_same_scale() -> None:
+    axes = Figure().add_subplot()
+    draw_thumbnails(SMALL, axes)
+    images = [each for each in axes.get_children() if isinstance(each, AxesImage)]
+    assert len(images) == 12
+    for image in images:
+        left, right, bottom, top = image.get_extent()
+        i, j = int(top), int(left)
+        assert (int(bottom), int(right)) == (i, j)
+        assert np.array_equal(image.get_array(), SMALL.weights[i, j])
+    assert len({(image.norm.vmin, image.norm.vmax) for image in images}) == 1
+    assert top < bottom  # the first query on top
+
+
+def test_the_scale_is_one_for_all_heads_and_said() -> None:
+    scale = common_scale(SMALL)
+    assert scale.top == 1 or scale.top == pytest.approx(np.nanmax(SMALL.weights))
+    words = "\n".join(texts(thumbnails_figure(SMALL)))
+    assert f"colours of all heads: {scale.legend}" in words
+    forced = "\n".join(texts(thumbnails_figure(SMALL, Scaling.LOG)))
+    assert "logarithmic" in forced
+    assert figure_of(SMALL, Focus(scale=Scaling.MAX)) is not None
+
+
+def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() -> None:
+    words = "\n".join(texts(thumbnails_figure(CAUSAL)))
+    assert "grey: masked" in words
+    assert "grey" not in "\n".join(texts(thumbnails_figure(SMALL)))
+    assert "outlined: not certified" in words
+    assert "12 heads: ✓ 11 certified, ◐ 1 partial" in words
+    pooled = made_thumbnails.thumbnails(tokens=40, step=4)
+    assert "each cell the largest weight of 4 x 4" in "\n".join(texts(thumbnails_figure(pooled)))
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 12), (12, 12), (32, 32)])
+def test_labels_of_any_number_of_heads_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
+    result = made_thumbnails.thumbnails(layers, heads, tokens=5)
+    figure = thumbnails_figure(result)
+    with drawing():
+        figure.draw_without_rendering()
+        axes, page = figure.axes[0], figure.bbox
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            boxes = [each.get_window_extent() for each in labels if each.get_text()]
+            assert all(page.contains(b.x0, b.y0) and page.contains(b.x1, b.y1) for b in boxes)
+            assert not any(a.overlaps(b) for a, b in zip(boxes, boxes[1:], strict=False))
+    assert [each.get_text() for each in axes.get_yticklabels()] == [f"L{i}" for i in result.layers]
+    assert side(result) * figure.dpi >= 5 * 4  # dots for five cells
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("result", [SMALL, CAUSAL], ids=["both ways", "causal"])
+def test_the_terminal_shows_every_head_within_its_width(result: object, width: int) -> None:
+    text = printed(thumbnails(result, width), width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines if line.startswith("L")] == ["L2", "L3", "L4"]
+    assert next(line for line in lines if "H0" in line).split() == ["H0", "H1", "H2", "H3"]
+    assert "✓ 11 certified" in text
+
+
+def test_a_causal_head_is_blank_above_its_diagonal_in_colour_and_without() -> None:
+    plain = printed(thumbnails(CAUSAL, 80), 80).splitlines()
+    first = next(line for line in plain if line.startswith("L2"))
+    assert first[3:15].strip()
+    assert len(first[3:15].rstrip()) <= 2
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=80, color_system="truecolor", force_terminal=True, theme=theme("dark", "truecolor")
+    )
+    console.print(thumbnails(CAUSAL, 80))
+    assert "\x1b[" in stream.getvalue()
+    assert "▀" in stream.getvalue() or "▄" in stream.getvalue()
+
+
+def test_where_they_do_not_fit_it_is_said_what_does() -> None:
+    text = printed(thumbnails(made_thumbnails.thumbnails(2, 40, tokens=5), 80), 80)
+    assert "do not fit here: a wider terminal or -o grid.png shows them" in text
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_a_file_of_thumbnails_is_read_again_as_it_was(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"grid{suffix}"
+    path.write_bytes(numbers(CAUSAL, suffix))
+    again = load(path)
+    assert np.array_equal(again.weights, CAUSAL.weights, equal_nan=True)
+    assert (again.layers, again.heads, again.step) == (CAUSAL.layers, CAUSAL.heads, CAUSAL.step)
+    assert (again.verdicts, again.query_tokens) == (CAUSAL.verdicts, CAUSAL.query_tokens)
+    assert numbers(again, suffix) == path.read_bytes()
+
+
+def test_a_table_has_a_row_for_each_cell_that_is_not_masked() -> None:
+    frame = CAUSAL.to_pandas()
+    assert len(frame) == 12 * 13 * 14 // 2
+    assert list(frame.columns) == ["layer", "head", "query", "query_token", "key", "key_token", "weight"]
+    last = frame.iloc[-1]
+    assert (last["layer"], last["head"], last["query"], last["key"]) == (4, 3, 12, 12)
+    assert last["weight"] == CAUSAL.weights[2, 3, 12, 12]
+    assert "# verdict: partial\n" in as_csv(CAUSAL)
+
+
+def test_it_is_shown_in_one_line_and_drawn_on_axes_of_somebody_else() -> None:
+    assert "3 layers x 4 heads" in repr(SMALL)
+    axes = Figure().add_subplot()
+    assert SMALL.plot(axes) is axes
+    assert "H3" in [each.get_text() for each in axes.get_xticklabels()]
+    assert made.DOOR[1] in printed(thumbnails(SMALL, 80), 80)

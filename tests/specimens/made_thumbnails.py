@@ -1,0 +1,38 @@
+"""Thumbnails as they could have come out: heads of random weights, one of them not certified."""
+
+import made_results as made
+import numpy as np
+
+from attnscope.analysis.views.thumbnails import pooled, step_for
+from attnscope.results import Kind, Thumbnails, Verdict
+
+
+def thumbnails(
+    layers: int = 3, heads: int = 4, *, causal: bool = False, tokens: int = 13, step: int | None = None
+) -> Thumbnails:
+    random = np.random.default_rng(8)
+    names = [*made.DOOR, *(f"w{i}" for i in range(13, tokens))][:tokens]
+    text = made.tokens(names)
+    allowed = np.tril(np.ones((tokens, tokens), bool)) if causal else np.ones((tokens, tokens), bool)
+    step = step or step_for(tokens, tokens, heads)
+    cells = [
+        [
+            pooled(made.softmax(3 * random.normal(size=allowed.shape), allowed), allowed, step)
+            for _ in range(heads)
+        ]
+        for _ in range(layers)
+    ]
+    verdicts = [[Verdict.CERTIFIED] * heads for _ in range(layers)]
+    verdicts[0][-1] = Verdict.PARTIAL
+    return Thumbnails(
+        kind=Kind.DECODER if causal else Kind.ENCODER,
+        query_tokens=text,
+        key_tokens=text,
+        layers=tuple(range(2, 2 + layers)),
+        heads=tuple(range(heads)),
+        step=step,
+        weights=np.array(cells),
+        verdicts=tuple(map(tuple, verdicts)),
+        provenance=made.provenance(),
+        notes=("odd",),
+    )
