@@ -1,10 +1,12 @@
 """Which heads are taken away, what stands in their place, and of which answer: as plain data, checked."""
 
+import re
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
 
 ARROWS = ("->", "→")
+_HEAD = re.compile(r"[Ll]([0-9]{1,4}) ?[Hh]([0-9]{1,4})")
 CONTROLS, TOP = 30, 10
 MOST_CONTROLS = 10_000
 
@@ -13,6 +15,7 @@ MOST_CONTROLS = 10_000
 class Ablating:
     """What is done to heads, as the options of the same names.
 
+    `heads` are some of several layers (`L1H10,L2H3`), in place of those that layers and heads name.
     `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `to` they are those of that text
     in every head in turn, and what is told is the way from one to the other.
     """
@@ -26,6 +29,7 @@ class Ablating:
     top: int | None = None
     controls: int | None = None
     seed: int = 0
+    heads: str | None = None
 
     def __post_init__(self) -> None:
         if self.to is not None and self.replacement is not None:
@@ -44,6 +48,8 @@ class Ablating:
             raise InputError("--controls are the texts of a mean: it goes with --with mean, or with --rank")
         if self.controls is not None and not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+        if self.heads is not None:
+            self.named  # noqa: B018 - refused in its words where it is none
         if self.edge is not None:
             self.edge_names  # noqa: B018 - refused in its words where it is none
 
@@ -62,6 +68,15 @@ class Ablating:
         if self.to is not None:
             return self.to
         return None if self.replacement in (None, "zero", "mean") else self.replacement
+
+    @property
+    def named(self) -> tuple[tuple[int, int], ...]:
+        """The layer and head of every head that was named, none twice."""
+        parts = [] if self.heads is None else self.heads.split(",")
+        found = [_HEAD.fullmatch(part.strip()) for part in parts]
+        if not all(found):
+            raise InputError(f"--heads '{self.heads}' is no list of heads: write them as L1H10,L2H3")
+        return tuple(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each))
 
     @property
     def edge_names(self) -> tuple[str, str]:

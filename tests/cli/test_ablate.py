@@ -96,6 +96,13 @@ def test_several_heads_go_one_by_one_and_all_at_once(attnscope) -> None:
     assert told(attnscope, "--layer", "3", "--head", "7,11", "--each")["group"] is None
 
 
+def test_heads_of_several_layers_are_named_one_by_one(attnscope) -> None:
+    document = told(attnscope, "--heads", "L3H7, l2 h4")
+    assert document["group"]["heads"] == [[3, 7], [2, 4]]
+    assert {*places(document)} == {(3, 7), (2, 4)}
+    assert {(each["layer"]) for each in document["noise_floor"]["random"]} == {2, 3}
+
+
 def test_a_whole_layer_has_no_other_heads_to_be_held_against(attnscope) -> None:
     result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "2", width=200)
     assert "all 12 at once: " in result.stdout
@@ -209,6 +216,10 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
         (("--with", "mean", "--controls", "0"), "--controls 0: give 1 to"),
         (("--route", "returned"), "nothing can be put in the place of an output"),
         (("--layer", "9"), "no layer 9 in demo"),
+        (("--heads", "L9H1"), "no layer 9: layers are 0-3"),
+        (("--heads", "L1H99"), "no head 99 in layer 1: heads are 0-11"),
+        (("--heads", "3,7"), "--heads '3,7' is no list of heads: write them as L1H10,L2H3"),
+        (("--heads", "L1H1", "--layer", "1"), "leave --layer and --head out"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(attnscope, arguments: tuple[str, ...], message: str) -> None:

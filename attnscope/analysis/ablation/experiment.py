@@ -70,6 +70,8 @@ def head_counts(experiments: Experiments) -> dict[int, int]:
 def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
     """Raises `InputError` for a head that its layer does not have."""
     for layer, head in heads:
+        if layer not in counts:
+            raise InputError(f"no layer {layer}: layers are {listed(sorted(counts))}")
         if head >= counts[layer]:
             raise InputError(f"no head {head} in layer {layer}: heads are {listed(range(counts[layer]))}")
 

@@ -9,6 +9,7 @@ from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
+from attnscope.errors import InputError
 from attnscope.session import ablating
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ AnswerName = Annotated[
         "--answer",
         metavar="WORD",
         help="The answer whose probability is meant: a word, a class, follows. Default: the likeliest one.",
+    ),
+]
+Named = Annotated[
+    str | None,
+    typer.Option(
+        "--heads",
+        metavar="L1H10,L2H3",
+        help="These heads, of several layers, in place of --layer and --head.",
     ),
 ]
 To = Annotated[
@@ -95,6 +104,7 @@ class Asked(ablating.Ablating):
     top: Top = None
     controls: Texts = None
     seed: DrawSeed = 0
+    heads: Named = None
 
 
 def ablate(
@@ -113,7 +123,10 @@ def ablate(
     """
     check_delivery(delivery, "Ablation")
     wish, inputs = _decoded(asked), read.inputs()
-    if wanted.layer is None and wanted.head is None:
+    if wanted.layer is not None or wanted.head is not None:
+        if asked.heads is not None:
+            raise InputError("--heads names layers and heads: leave --layer and --head out")
+    elif asked.heads is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.ablation import ablate as ablated

@@ -129,6 +129,7 @@ class Reading:
         layers: Numbers = None,
         heads: Numbers = None,
         *,
+        named: str | None = None,
         each: bool = False,
         replacement: str | None = None,
         edge: str | None = None,
@@ -144,13 +145,13 @@ class Reading:
 
         In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `edge`
         ("it->door") cuts one edge. With `to` every head is patched from that text, with `rank` heads are
-        ranked by one backward pass and the `top` ones taken away. `attention` is kind, tower or route.
+        ranked by one backward pass and the `top` ones taken away. Heads of several layers are `named`, as in
+        "L1H10,L2H3". `attention` is kind, tower or route.
         """
-        turn = each or (layers is None and heads is None)
-        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed)
-        chosen = choose(
-            self._model, Wanted(layers, heads, **attention), self._listener, sensed=self._inputs.sensed
-        )
+        turn = each or (layers is None and heads is None and named is None)
+        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed, named)
+        wanted = Wanted(layers, heads, **attention)
+        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)
 
     def measure(

@@ -57,7 +57,7 @@ def _ablated(
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
     replacement, edge = _replacement(reading, chosen, asked, experiments, other)
-    heads: Sequence[Head] = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
     check_heads(heads, head_counts(experiments))
     estimates: tuple[Estimate, ...] = ()
     if asked.rank:

@@ -1,0 +1,51 @@
+"""`reading.ablate` as a notebook uses it: the same as the command, and results that show themselves."""
+
+import pytest
+import torch
+from families import sharp
+
+import attnscope as at
+from attnscope.errors import InputError
+
+
+def test_the_library_asks_what_the_command_asks(reading: at.Reading) -> None:
+    result = reading.ablate()
+    assert len(result.heads) == 48
+    assert result.group is None
+    one = reading.ablate(3, 11)
+    (same,) = [each for each in result.heads if (each.layer, each.head) == (3, 11)]
+    assert one.heads[0].difference == pytest.approx(same.difference, abs=1e-4)
+    assert reading.ablate(named="L3H7,L2H4").group.heads == ((3, 7), (2, 4))
+    assert "answer: “box” at 5 [MASK], probability .083" in str(result)
+    assert "each output replaced by zeros" in one.text(width=120)
+    frame = result.to_pandas()
+    assert list(frame["difference"]) == [each.difference for each in result.heads]
+    assert frame.attrs["verdict"] == "certified"
+
+
+def test_an_encoders_head_is_taken_away_while_the_decoder_reads_all() -> None:
+    reading = at.load("demo-translate").read("The door opened.", target="la porte s'est ouverte.")
+    result = reading.ablate(3, kind="encoder")
+    assert result.kind == "encoder"
+    assert result.answer.text == "la porte s'est ouverte."
+    assert result.query_tokens.sentence == "The door opened."
+    crossed = reading.ablate(3, 11, kind="cross", edge="0->door")
+    assert crossed.edge is not None
+    assert crossed.key_tokens.names[crossed.edge[1]] == "door"
+
+
+def test_a_model_in_memory_is_left_as_it_was(model: at.Model) -> None:
+    module = model.module
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    hooks = [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in module.modules()]
+    model.read("The [MASK] opened.").ablate(rank=True, top=3)
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    assert hooks == [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in module.modules()]
+    assert not any("forward" in vars(each) for each in module.modules())
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_a_model_without_a_head_that_answers_is_refused() -> None:
+    wrapped = at.wrap(sharp("bert"))
+    with pytest.raises(InputError, match="has no head that predicts words, and none that tells classes"):
+        wrapped.read(ids=[3, 4, 5]).ablate()
