@@ -34,7 +34,7 @@ def test_a_cell_is_the_largest_of_its_pairs_that_may_be_seen() -> None:
     assert np.isnan(pooled(np.full((1, 2), np.nan), np.ones((1, 2), bool), 1)).all()  # a query without a key
 
 
-@pytest.mark.parametrize("family", ["bert", "llama", "mistral"])
+@pytest.mark.parametrize("family", ["t5", "llama", "mistral"])
 def test_thumbnails_are_the_recomputed_heads_pooled_by_a_slow_loop(family: str) -> None:
     captured = record(sharp(family), ids(70))
     found = thumbnails([captured], range(HEADS))

@@ -44,8 +44,8 @@ def every() -> dict[str, Result]:
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_thumbnails.thumbnails(), made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
-        made_difference.between(), made_ablation.ablation(),
+        made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
+        made_thumbnails.thumbnails(), made_difference.between(), made_ablation.ablation(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}
