@@ -7,7 +7,7 @@ EXAMPLES = {
     ),
     "ablate": (
         'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
-        'attnscope ablate "The [MASK] opened." -m demo --layer 3 --head 11 --edge "[MASK]->opened"',
+        'attnscope ablate "The [MASK] opened." -m demo --edge "[MASK]->opened"',
     ),
     "tsne": (
         'attnscope tsne "I was watching the door when it opened." -m demo --query it',
@@ -20,6 +20,10 @@ EXAMPLES = {
     "compare": (
         'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
         'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
+    ),
+    "check": (
+        "attnscope check run.npz",
+        "attnscope check run.npz --device cpu --json",
     ),
     "dependencies": (
         "attnscope dependencies dev.conllu -m demo",

@@ -10,7 +10,7 @@ from families import HEADS, LAYERS, ids, sharp
 from torch import Tensor, nn
 
 from attnscope.analysis.ablation import estimating, replacing
-from attnscope.analysis.ablation.drawing import MOST_DRAWN, groups_drawn, others_drawn
+from attnscope.analysis.ablation.drawing import MOST_DRAWN, groups_drawn, layers_drawn, others_drawn
 from attnscope.analysis.ablation.experiment import intervention, taken_away
 from attnscope.analysis.ablation.question import (
     class_of_text,
@@ -140,6 +140,15 @@ def test_random_groups_have_as_many_heads_in_the_same_layers() -> None:
     assert all([layer for layer, _ in each] == [0, 0, 1] for each in groups)
     assert not any({(0, 1), (0, 2), (1, 0)} & set(each) for each in groups)
     assert groups_drawn([(0, 0), (0, 1)], {0: 2}, seed=0) == [], "the whole layer is no other group"
+
+
+def test_whole_layers_are_held_against_other_whole_layers() -> None:
+    counts = {0: 2, 2: 3, 5: 2}
+    assert layers_drawn([(2, 0), (2, 1), (2, 2)], counts, seed=0) == [((0, 0), (0, 1)), ((5, 0), (5, 1))]
+    assert layers_drawn([(2, 0), (2, 1)], counts, seed=0) == [], "head 2 is not in it"
+    both = [(layer, head) for layer in (0, 2) for head in range(counts[layer])]
+    assert layers_drawn(both, counts, seed=0) == [], "no two other layers"
+    assert len(layers_drawn([(0, 0)], dict.fromkeys(range(40), 1), seed=0)) == MOST_DRAWN
 
 
 def test_every_head_in_turn_beside_the_others_of_its_layer(made: Experiments, speaking: Speaking) -> None:

@@ -103,10 +103,27 @@ def test_heads_of_several_layers_are_named_one_by_one(attnscope) -> None:
     assert {(each["layer"]) for each in document["noise_floor"]["random"]} == {2, 3}
 
 
-def test_a_whole_layer_has_no_other_heads_to_be_held_against(attnscope) -> None:
+def test_a_whole_layer_is_held_against_other_whole_layers(attnscope) -> None:
     result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "2", width=200)
     assert "all 12 at once: " in result.stdout
-    assert "there are no other groups of as many heads in these layers" in result.stdout
+    assert "; 3 other layers, each whole: median size " in result.stdout
+    every = attnscope("ablate", TEXT, "-m", "demo", "--head", "all", width=200)
+    assert "there is no other group of as many heads to hold it against" in every.stdout
+
+
+def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope) -> None:
+    once = "girl cake ring horse bell tree boat bread lamp door dog river"
+    text = f"{once} girl cake ring horse bell tree"
+    document = told(attnscope, "--layer", "1", text=text, model="demo-causal")
+    assert document["answer"]["text"] == "boat"
+    assert document["answer"]["probability"] > 0.99
+    assert all(abs(each["difference"]) < 0.01 for each in document["heads"])
+    assert document["group"]["effect"]["difference"] < -5
+    assert document["group"]["of_layers"]
+    other = told(attnscope, "--layer", "2", text=text, model="demo-causal")
+    assert abs(other["group"]["effect"]["difference"]) < 0.01
+    previous = told(attnscope, "--heads", "L0H0", text=text, model="demo-causal")
+    assert previous["heads"][0]["difference"] < -5, "the head that looks at the token before, which they need"
 
 
 def test_another_answer_can_be_named(attnscope) -> None:

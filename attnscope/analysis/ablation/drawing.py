@@ -2,11 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import combinations, islice
 
 import numpy as np
 
 Head = tuple[int, int]  # layer and head
 MOST_DRAWN = 12  # other heads of a layer, and other groups
+_MOST_SETS = 10_000  # of layers, to draw from
 
 
 def others_drawn(heads: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[Head]:
@@ -20,6 +22,20 @@ def others_drawn(heads: Sequence[Head], counts: Mapping[int, int], seed: int) ->
         several = random.permutation(left)[:MOST_DRAWN]
         drawn += sorted((layer, int(head)) for head in several)
     return drawn
+
+
+def layers_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:
+    """Of a group of whole layers other whole layers, as many at once; none where it is no such group."""
+    mine = Counter(layer for layer, _ in group)
+    others = [layer for layer in sorted(counts) if layer not in mine]
+    if any(count < counts[layer] for layer, count in mine.items()) or len(others) < len(mine):
+        return []
+    sets = list(islice(combinations(others, len(mine)), _MOST_SETS))
+    order = np.random.default_rng(seed).permutation(len(sets))[:MOST_DRAWN]
+    return [
+        tuple((layer, head) for layer in sets[each] for head in range(counts[layer]))
+        for each in sorted(order)
+    ]
 
 
 def groups_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:

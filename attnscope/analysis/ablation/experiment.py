@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnscope.analysis.ablation.drawing import Head, groups_drawn, others_drawn
+from attnscope.analysis.ablation.drawing import Head, groups_drawn, layers_drawn, others_drawn
 from attnscope.analysis.ablation.question import LogChances, effect, log_chances
 from attnscope.capture.intervening.changes import Change, Rounded, Variant, What
 from attnscope.capture.intervening.experiments import Experiments, Outcome
@@ -41,6 +41,8 @@ def taken_away(
     drawn = others_drawn(heads, counts, seed)
     group = tuple(heads) if together and len(heads) > 1 else ()
     groups = groups_drawn(group, counts, seed) if group else []
+    whole_layers = [] if groups or not group else layers_drawn(group, counts, seed)
+    groups = groups or whole_layers
     variants = [_variant(each, what) for each in (*([one] for one in (*heads, *drawn)), *groups)]
     variants += [_variant(group, what)] if group else []
     first = min(layer for layer, _ in heads)
@@ -55,7 +57,7 @@ def taken_away(
     mine, random = singles[: len(heads)], singles[len(heads) :]
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
-    whole = _group(group, effects[-1], others) if group else None
+    whole = _group(group, effects[-1], others, bool(whole_layers)) if group else None
     return Found(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
 
 
@@ -100,9 +102,9 @@ def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.difference) for size in sizes)
 
 
-def _group(heads: tuple[Head, ...], one: Effect, others: Sequence[Effect]) -> Group:
+def _group(heads: tuple[Head, ...], one: Effect, others: Sequence[Effect], of_layers: bool) -> Group:
     chance, beaten = _against(one, others)
-    return Group(heads, one, chance, beaten, len(others))
+    return Group(heads, one, chance, beaten, len(others), of_layers)
 
 
 def _floor(

@@ -135,11 +135,13 @@ def group_words(result: Ablation) -> str:
     told = f"{at_once(group)}: {chance_text(effect.before)} → {chance_text(effect.after)}"
     told += f", difference {signed_text(effect.difference)}, KL {effect.kl:.3f}"
     if group.chance is None:
-        return f"{told}; there are no other groups of as many heads in these layers"
-    return (
-        f"{told}; {counted(group.others, 'other group')} of as many heads in the same layers: median size "
-        f"{group.chance:.3f}, {group.beaten} of them do less"
-    )
+        return f"{told}; there is no other group of as many heads to hold it against"
+    others = f"{counted(group.others, 'other group')} of as many heads in the same layers"
+    if group.of_layers:
+        several = len({layer for layer, _ in group.heads}) > 1
+        others = f"{counted(group.others, 'other layer')}, each whole"
+        others = f"{counted(group.others, 'group')} of as many other whole layers" if several else others
+    return f"{told}; {others}: median size {group.chance:.3f}, {group.beaten} of them do less"
 
 
 def proof_words(result: Ablation) -> str:

@@ -78,13 +78,18 @@ class HeadEffect(Effect):
 
 @dataclass(frozen=True)
 class Group:
-    """Several heads (layer and head) without which the model ran at once, and what became of its answer."""
+    """Several heads (layer and head) without which the model ran at once, and what became of its answer.
+
+    `others` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
+    `chance` is the median size of the difference that these make, and `beaten` of them make a smaller one.
+    """
 
     heads: tuple[tuple[int, int], ...]
     effect: Effect
     chance: float | None = None
     beaten: int = 0
     others: int = 0
+    of_layers: bool = False
 
 
 @dataclass(frozen=True)
