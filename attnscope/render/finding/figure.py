@@ -36,6 +36,7 @@ from attnscope.results import Finding, Verdict
 from attnscope.tokens import printable
 
 _TITLE, _LEGEND = 8.5, 6.5
+_CHANGE = "difference to the mean of its controls"
 _BARS, _BAR = 2.9, 0.2  # inches: width of the bars, height of one
 _BETWEEN = 1.0  # between two grids, one above the other: the colour bar of one, the title of the other
 _TOP = 0.62  # title and head numbers above a grid
@@ -46,11 +47,10 @@ def finding_figure(result: Finding) -> Figure:
     with drawing():
         figure, grid, change, bars = _panels(result)
         number = draw_numbers(result, grid)
-        less = "less is nearer" if result.smaller_is_better else ""
-        _title(grid, "divergence" if result.smaller_is_better else "weight")
-        draw_bar(number, figure, grid, ("0", f"{value_text(result, top_of(result))} {less}".strip()))
+        _title(grid, "divergence: less is nearer" if result.smaller_is_better else "weight")
+        draw_bar(number, figure, grid, ("0", value_text(result, top_of(result))))
         signed = draw_differences(result, change)
-        _title(change, "difference to the mean of its controls")
+        _title(change, _CHANGE)
         extent = largest_magnitude(result.difference) or 1.0
         draw_bar(signed, figure, change, (signed_text(-extent), signed_text(extent)))
         draw_bars(result, bars)
@@ -79,9 +79,10 @@ def _frames(result: Finding) -> list[Frame]:
     width, height = wide * len(result.heads), high * len(result.layers)
     grid = Frame(width, height, left=label, top=_TOP, bottom=0.42)
     beside = Frame(width, height, left=label + 0.3, top=_TOP, bottom=0.42)
+    over = 0.0 if look_now().bare else max(text_width(_CHANGE, _TITLE, bold=True) + 0.1 - width, 0.0)
     listed = min(RANKED, max(len(result.ranking), 1))
     name = text_width(f"L{max(result.layers)} H{max(result.heads)}", 7.0) + 0.4
-    return [grid, beside, Frame(_BARS, _BAR * listed, left=name, top=_above(result), bottom=0.42)]
+    return [grid, beside, Frame(_BARS, _BAR * listed, left=name + over, top=_above(result), bottom=0.42)]
 
 
 def _above(result: Finding) -> float:

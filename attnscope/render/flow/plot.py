@@ -31,10 +31,11 @@ def names(result: Flow) -> list[str]:
 def draw_shares(result: Flow, axes: Axes) -> QuadMesh:
     """A row per input token, a column per method, all on one scale; the query's own name is bold."""
     methods = result.methods
-    values = np.array(list(methods.values())).T
+    values = np.where(result.reached[:, None], np.array(list(methods.values())).T, np.nan)
     mesh = axes.pcolormesh(
-        values, cmap="Blues", vmin=0, vmax=float(values.max()), edgecolors="white", linewidth=0.5
-    )
+        np.ma.masked_invalid(values), cmap="Blues", vmin=0, vmax=float(np.nanmax(values)),
+        edgecolors="white", linewidth=0.5,
+    )  # fmt: skip
     axes.set_ylim(len(values), 0)
     axes.set_xlim(0, len(methods))
     axes.set_xticks(np.arange(len(methods)) + 0.5, list(methods), size=_TICK)
@@ -44,7 +45,7 @@ def draw_shares(result: Flow, axes: Axes) -> QuadMesh:
     for spine in axes.spines.values():
         spine.set_visible(False)
     if len(values) <= _MOST_NUMBERS:
-        for (i, j), value in np.ndenumerate(values):
+        for (i, j), value in ((place, each) for place, each in np.ndenumerate(values) if not np.isnan(each)):
             axes.text(
                 j + 0.5, i + 0.52, share_text(float(value)), ha="center", va="center", size=_NUMBER,
                 color=ink_on(mesh, float(value)),

@@ -63,8 +63,8 @@ def _table(result: Flow, width: int) -> list[Text]:
     lines = [line((left("input", heads.cells) + "".join(right(name, _CELL) for name in columns), HEADING))]
     for key in shown:
         cells = [
-            (right(f"{share_text(float(each[key]))} ", _CELL), palette.sequential(float(each[key]), largest))
-            for each in methods.values()
+            (right(f"{share_text(share)} ", _CELL), palette.sequential(share, largest))
+            for share in (float(each[key]) if result.reached[key] else np.nan for each in methods.values())
         ]
         if result.ablated is not None:
             effect = float(result.ablated.effects[key])

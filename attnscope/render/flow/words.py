@@ -36,7 +36,8 @@ def place_words(result: Flow) -> str:
 
 
 def share_text(value: float) -> str:
-    return "-" if math.isnan(value) else weight_text(value)
+    """A share; nothing of a token that the query cannot see."""
+    return "" if math.isnan(value) else weight_text(value)
 
 
 def effect_text(result: Flow, position: int) -> str:

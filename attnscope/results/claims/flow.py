@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnscope.results.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.presented import Presented
@@ -84,6 +84,11 @@ class Flow(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return worst(Verdict(each) for each, count in self.certified.items() if count)
+
+    @property
+    def reached(self) -> Bool[np.ndarray, " key"]:
+        """Which input tokens the query can see at all, through any of the layers."""
+        return np.asarray(self.rollout[-1] > 0)
 
     @property
     def query_tokens(self) -> Tokens:
