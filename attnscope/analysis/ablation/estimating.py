@@ -3,7 +3,9 @@
     estimate = sum over the head's output of (what would stand there - what stands there) * gradient
 
 of the answer's log probability, which is the first term of what really putting it there would do (Nanda 2023;
-Syed et al. 2023, arXiv 2310.10348). It needs no list of architectures and no unembedding. It is an estimate:
+Syed et al. 2023, arXiv 2310.10348). It needs no list of architectures and no unembedding. With zeros its size
+is the importance of a head, |output . gradient| (Michel et al. 2019), for one text and not divided by that of
+its layer. It is an estimate, and far off where the answer is nearly certain or a head is backed up by others:
 whoever shows it really takes the best heads away, and shows both.
 """
 

@@ -115,6 +115,8 @@ def estimate_words(result: Ablation) -> str:
     if not result.estimates:
         return ""
     told = "estimate: what one backward pass foretells (attribution patching)"
+    if result.method is Method.ZERO:
+        told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
     if result.rank_correlation is None:
         return f"{told}; too few heads to compare the order of both"
     rho = f"{result.rank_correlation:.2f}".replace("-", "−")
