@@ -233,6 +233,7 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
         (("--with", "mean", "--controls", "0"), "--controls 0: give 1 to"),
         (("--route", "returned"), "nothing can be put in the place of an output"),
         (("--layer", "9"), "no layer 9 in demo"),
+        (("--block", "1"), "a head is changed in all blocks of its layer"),
         (("--heads", "L9H1"), "no layer 9: layers are 0-3"),
         (("--heads", "L1H99"), "no head 99 in layer 1: heads are 0-11"),
         (("--heads", "3,7"), "--heads '3,7' is no list of heads: write them as L1H10,L2H3"),

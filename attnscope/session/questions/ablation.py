@@ -32,6 +32,8 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     """
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
+    if chosen.block:
+        raise InputError("a head is changed in all blocks of its layer: leave --block out")
     question = question_of(reading, asked.answer)
     other = None if asked.text is None else _other(reading, asked.text)
     if asked.to is not None and other is not None and not _same_place(question, reading, other):
