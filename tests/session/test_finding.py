@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import families
 import numpy as np
 import pytest
 import torch
@@ -166,3 +167,17 @@ def test_what_is_masked_and_what_has_no_places_is_refused(translated: at.Reading
         translated.find(pattern="previous", kind="cross")
     with pytest.raises(InputError, match="too few words"):
         at.load("demo").read("door").find("[CLS]", "door")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "gpt_oss", "modernbert", "albert"])
+def test_any_family_is_ranked_in_batches_as_one_by_one(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = at.wrap(families.sharp(family)).read(ids=[1, 20, 31, 42, 53, 64, 75, 20, 31, 9, 2])
+    together = reading.find(6, 4, controls=4)
+    alone = list[object]()
+    monkeypatch.setattr(asked, "record_each", lambda *_: alone.append(1))  # and gives nothing
+    one = reading.find(6, 4, controls=4)
+    assert alone
+    assert one.controls.mean == pytest.approx(together.controls.mean, abs=1e-5)
+    assert np.ptp(together.controls.mean) > 0.05
+    assert together.norms is not None
+    assert together.verdict == "certified"
