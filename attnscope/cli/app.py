@@ -127,6 +127,7 @@ def main() -> None:
 def _register() -> None:
     from attnscope.cli import options
     from attnscope.cli.commands import (
+        check,
         ablate,
         compare,
         dependencies,
@@ -151,6 +152,7 @@ def _register() -> None:
         flow.flow,
         ablate.ablate,
         compare.compare,
+        check.check,
         dependencies.dependencies,
         sdpa.sdpa,
         report.report,

@@ -12,6 +12,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
+from attnscope.render.difference import check
 from attnscope.render.difference import csv as difference
 from attnscope.render.finding import csv as finding
 from attnscope.render.flow import csv as flow
@@ -35,6 +36,7 @@ from attnscope.results.stored.write import as_json, as_npz
 # modules whose import registers the rows of their results
 ROWS = (
     ablation,
+    check,
     comparison,
     difference,
     finding,

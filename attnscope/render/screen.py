@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from attnscope.render.ablation.terminal import ablation
 from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
+from attnscope.render.difference.check import check
 from attnscope.render.difference.terminal import difference
 from attnscope.render.finding.terminal import finding
 from attnscope.render.finding.terminal import next_step as open_found
@@ -43,6 +44,7 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Ablation,
+    Check,
     Comparison,
     Dependencies,
     Difference,
@@ -156,6 +158,10 @@ def _difference(result: Difference, width: int, focus: Focus) -> Lines:
     return [difference(result, width)]
 
 
+def _check(result: Check, width: int, focus: Focus) -> Lines:
+    return [check(result, focus.verbose)]
+
+
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
     return [outline(result, width)]
 
@@ -215,6 +221,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Flow: _flow,
     Dependencies: _dependencies,
     Difference: _difference,
+    Check: _check,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

@@ -7,6 +7,7 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 from pathlib import Path
 
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.checking import Check, HeadCheck
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
@@ -56,6 +57,7 @@ __all__ = [
     "Between",
     "Blank",
     "Certificate",
+    "Check",
     "Comparison",
     "Controls",
     "Cost",
@@ -70,6 +72,7 @@ __all__ = [
     "Generated",
     "Guess",
     "HeadAttention",
+    "HeadCheck",
     "HeadScores",
     "HeadTerms",
     "HeadView",

@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.checking import Check
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
@@ -45,5 +46,6 @@ Result: TypeAlias = (
     | Ablation
     | Dependencies
     | Difference
+    | Check
     | Thumbnails
 )

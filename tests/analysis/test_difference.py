@@ -168,7 +168,7 @@ def test_files_are_compared_by_the_library_and_by_the_command(tmp_path: Path, mo
         (("a.npz", "hello"), "'a.npz' is a stored run and the other is not"),
         (("a.npz", "b.npz", "--word", "x"), "leave --word out"),
         (("a.npz", "none.npz"), "no such file"),
-        (("a text", "another"), "name the word with --word"),
+        (("a text", "another"), "missing option '--word': name the word"),
         (("a text", "another", "--word", "text", "--head-b", "1"), "--head-b is of stored runs"),
     ):
         refused = run(*arguments)

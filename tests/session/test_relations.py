@@ -1,4 +1,4 @@
-"""A treebank under a model: every answer against a slow loop over what the model returns for each sentence."""
+"""A treebank under a model: every answer against a slow loop over what the model returns by sentence."""
 
 import json
 from pathlib import Path

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from typing import get_args
 
 import made_ablation
+import made_check
 import made_comparison
 import made_difference
 import made_finding
@@ -45,7 +46,7 @@ def every() -> dict[str, Result]:
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
         made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
-        made_thumbnails.thumbnails(), made_difference.between(), made_ablation.ablation(),
+        made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

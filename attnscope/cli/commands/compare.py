@@ -109,7 +109,7 @@ class Sides:
         if self.head_b is not None:
             raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
         if self.word is None:
-            raise InputError("name the word with --word, or give two stored runs (.npz or .json)")
+            raise InputError("missing option '--word': name the word, or give two stored runs (.npz, .json)")
         if self.texts is not None:
             self._check_texts()
             return

@@ -18,6 +18,7 @@ from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
+    Check,
     Ablation,
     Comparison,
     Dependencies,
@@ -131,6 +132,11 @@ def _ablation(result: Ablation) -> list[str]:
     return [f"answer {answer}", ablation.done_words(result), best, _model(result.provenance)]
 
 
+def _check(result: Check) -> list[str]:
+    heads = counted(len(result.heads), "head")
+    return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
+
+
 def _difference(result: Difference) -> list[str]:
     heads = counted(len(result.pairs), "head")
     return [fit(difference.subject(result), _MOST_NAME), heads, _model(result.a.provenance)]
@@ -196,6 +202,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Ablation: _ablation,
     Dependencies: _dependencies,
     Difference: _difference,
+    Check: _check,
     Thumbnails: _thumbnails,
 }
 for _kind, _of_kind in _SUMMARIES.items():

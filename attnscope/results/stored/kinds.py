@@ -15,11 +15,12 @@ from attnscope.results.stored import (
     view,
     worked,
 )
-from attnscope.results.stored.claims import ablation, difference, finding, flow, relations, thumbnails
+from attnscope.results.stored.claims import ablation, checking, difference, finding, flow, relations, thumbnails
 
 KINDS = (
     ablation,
     comparison,
+    checking,
     difference,
     finding,
     flow,

@@ -1,0 +1,49 @@
+"""`attnscope check`: does this installation still give the numbers of a stored run?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnscope.cli import options
+from attnscope.cli.groups import Delivery
+from attnscope.cli.output import Output, check_delivery
+from attnscope.errors import CertificateError
+
+File = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="What `heads`, `tsne` or `report` wrote as .npz (.json: one head)."),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run. Default: where the run was made."
+    ),
+]
+
+
+def check(
+    file: File,
+    model: options.ModelName = None,
+    device: Where = None,
+    trust_remote_code: options.RemoteCode = False,
+    allow_pickle: options.AllowPickle = False,
+    *,
+    delivery: Delivery,
+    output: Output,
+) -> None:
+    """Run a stored run once more, and say whether its numbers are still the same.
+
+    Model, text, tokens, kernel and precision are those of the file. A number may be off by the tolerance of
+    its certificate for every layer up to its own. One line for each head that is not as stored (-v: for
+    each), and exit code 5 where there is one; weights, versions and machine that changed are told.
+    """
+    check_delivery(delivery, "Check")
+    from attnscope.session.questions.checking import Leave, check_file
+
+    result = check_file(file, Leave(model, device, trust_remote_code, allow_pickle), output)
+    try:
+        output.deliver(result, delivery)
+    except CertificateError as error:
+        told = f"of {len(result.heads)} heads {len(result.off)} not as stored in {result.file}"
+        raise CertificateError(told) from error

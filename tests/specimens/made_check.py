@@ -1,0 +1,18 @@
+"""A stored run held against a new one as it could have come out."""
+
+import math
+
+import made_results
+
+from attnscope.results import Check, HeadCheck, Verdict
+
+
+def check() -> Check:
+    """Three heads: one as stored, one off, one that has lost a number."""
+    heads = (
+        HeadCheck(0, 1, "weights", 1e-8, 3e-7, Verdict.CERTIFIED),
+        HeadCheck(2, 11, "scores", 4e-3, 2e-6, Verdict.CERTIFIED),
+        HeadCheck(3, 5, "output", math.inf, 2e-6, Verdict.CERTIFIED),
+    )
+    told = made_results.provenance()
+    return Check("run.npz", heads, ("torch: stored 2.4, now 2.5",), told, told)
