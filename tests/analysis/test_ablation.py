@@ -184,6 +184,19 @@ def test_one_head_and_its_random_others_by_hand(made: Experiments, speaking: Spe
     assert found.group.others == 6, "pairs of the other four heads"
 
 
+def test_the_vocabulary_is_multiplied_out_at_the_answers_row_alone(speaking: Speaking) -> None:
+    rows: list[tuple[int, ...]] = []
+    handle = speaking.words.register_forward_hook(lambda _, args, made: rows.append(tuple(made.shape)))
+    try:
+        question = word_at(Asks.MASK, 4, 11, None, str)
+        one = experiments_on(speaking, ids(), Selection(), question.asked)
+        taken_away(one, [3], [(2, 0), (2, 1)], Zero(), together=False, seed=0)
+    finally:
+        handle.remove()
+    assert rows == [(1, 11, 97), (1, 11, 97), (HEADS + 2, 1, 97)], "every head, an untouched one and rounding"
+    assert one.plainness == 0
+
+
 def test_a_head_that_its_layer_does_not_have_is_refused(made: Experiments) -> None:
     with pytest.raises(InputError, match="no head 6 in layer 1: heads are 0-5"):
         taken_away(made, [1], [(1, 6)], Zero(), together=False, seed=0)

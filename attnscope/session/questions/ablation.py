@@ -61,11 +61,8 @@ def _ablated(
     replacement, edge = _replacement(reading, chosen, asked, experiments, other)
     heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
     check_heads(heads, head_counts(experiments))
-    estimates: tuple[Estimate, ...] = ()
+    estimates = _estimates(experiments, answer.ids, replacement, heads) if asked.rank else ()
     if asked.rank:
-        mine = set(heads)
-        every = estimating.estimated(experiments, answer.ids, replacement.what)
-        estimates = tuple(each for each in every if (each.layer, each.head) in mine)
         heads = [(each.layer, each.head) for each in estimates[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.to is not None)
     found = taken_away(experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed)
@@ -73,7 +70,8 @@ def _ablated(
     if asked.rank:
         effects, correlation = estimating.held_against(effects, estimates)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
-    known = {**reading.model.origin()}
+    model = reading.model
+    provenance = provenance_of(model.module, reading.encoded.tokens, model.origin(), experiments.sites)
     return Ablation(
         tokens=reading.encoded.tokens,
         target=None if reading.target is None else reading.target.tokens,
@@ -85,7 +83,7 @@ def _ablated(
         group=found.group,
         floor=found.floor,
         intervention=intervention(experiments),
-        provenance=provenance_of(reading.model.module, reading.encoded.tokens, known, experiments.sites),
+        provenance=provenance,
         tower="" if chosen.tower.alone else chosen.tower.name,
         edge=edge,
         other=None if other is None else other.encoded.tokens,
@@ -94,6 +92,14 @@ def _ablated(
         rank_correlation=correlation,
         notes=reading.notes,
     )
+
+
+def _estimates(
+    experiments: Experiments, ids: Sequence[int], replacement: Replacement, heads: Sequence[Head]
+) -> tuple[Estimate, ...]:
+    """What is foretold of the heads that are looked at, the largest first."""
+    every = estimating.estimated(experiments, ids, replacement.what)
+    return tuple(each for each in every if (each.layer, each.head) in set(heads))
 
 
 def _replacement(
