@@ -30,7 +30,7 @@ def more(one: Pairs, other: Float[Tensor, "2 other"]) -> Float[Tensor, "2 both"]
 
 def rank_correlation(of: Pairs) -> float:
     """Spearman's, -1 to 1: -1 where the nearer always scores higher; NaN where there is nothing to rank."""
-    if not of.isfinite().all():
+    if of.shape[1] == 0 or not of.isfinite().all():
         return float("nan")
     first, second = (_ranks(each) for each in of)
     size = float(first.norm() * second.norm())
@@ -39,11 +39,17 @@ def rank_correlation(of: Pairs) -> float:
 
 def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
     """Ranks around their mean; equal values share the mean of theirs."""
+    import numpy as np
     import torch
 
-    _, place, counts = torch.unique(values, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
-    ranks: Tensor = (counts.cumsum(0) - (counts - 1) / 2)[place].double()
-    return ranks - ranks.mean()
+    plain = values.numpy()
+    order = np.argsort(plain)  # torch takes four times as long
+    ordered = plain[order]
+    group = np.concatenate([[0], (ordered[1:] != ordered[:-1]).cumsum()])
+    counts = np.bincount(group)
+    ranks = np.empty(len(plain))
+    ranks[order] = (counts.cumsum() - (counts - 1) / 2)[group]
+    return torch.from_numpy(ranks - ranks.mean())
 
 
 def cosine_distances(

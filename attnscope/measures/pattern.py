@@ -38,15 +38,20 @@ def features(tile: Tile) -> Features:
 
     allowed, visible = known(tile.allowed), known(tile.visible)
     answered = ~tile.weights.isnan().any(-1) & (visible > 0)
-    rows = answered.sum()
+    rows, beyond = answered.sum(), len(_OFFSETS) // 2 + 1
+    places = (tile.offsets.clamp(-beyond, beyond) + beyond).flatten()
+
+    def at_offsets(pairs: Tensor) -> Tensor:
+        """Sums over the pairs at each offset."""
+        return places.bincount(pairs.flatten(), 2 * beyond + 1)[1:-1]
+
     found = []
     for weights in (tile.weights, allowed / visible[:, None]):
-        mine = weights.where(answered[:, None], 0.0)
-        sums = [mine[tile.offsets == each].sum() for each in _OFFSETS]
-        block = mine.sum() if tile.together is None else mine[tile.together].sum()
-        found.append(torch.stack([mine.sum(0).amax() / rows, block / rows, *sums]))
-    counts = [(answered[:, None] & (tile.offsets == each)).sum() for each in _OFFSETS]
-    return torch.cat([*found, torch.stack(counts).to(found[0].dtype)])
+        mine = weights.double().where(answered[:, None], 0.0)
+        block = mine.sum() if tile.together is None else (mine * tile.together).sum()
+        ends = torch.stack([mine.sum(0).amax() / rows, block / rows])
+        found += [ends, at_offsets(mine)]
+    return torch.cat([*found, at_offsets(answered[:, None].expand_as(allowed).double())])
 
 
 def both(one: Features, other: Features) -> Features:

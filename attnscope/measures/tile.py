@@ -6,6 +6,7 @@ measure needs it or nobody knows it; `Need` says what there is to be known, by t
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxtyping import Bool, Float, Int
@@ -58,12 +59,12 @@ class Tile:
     period: int | None = None
     circuit: Float[Tensor, "value_dim value_dim"] | None = None
 
-    @property
+    @cached_property
     def offsets(self) -> Int[Tensor, "query key"]:
         """How far each key stands behind its query in the text; negative for keys before it."""
         return self.keys[None, :] - self.queries[:, None]
 
-    @property
+    @cached_property
     def by_norm(self) -> "Tile":
         """The same with the share of each key in what its query moves, weight x norm, in place of weights.
 
@@ -71,7 +72,9 @@ class Tile:
         """
         norms, moved = known(self.norms), known(self.moved)
         shares = self.weights * norms / moved.masked_fill(moved == 0, float("nan"))[:, None]
-        return replace(self, weights=shares)
+        made = replace(self, weights=shares)
+        made.__dict__["offsets"] = self.offsets  # known already
+        return made
 
 
 def known(value: Known | None) -> Known:

@@ -13,6 +13,7 @@ same way, by what it returns.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from attnscope.model.anatomy.sites import Site
 
 Projection = Float[Tensor, "head value_dim hidden"]
 _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
+_ROWS = 16  # that are read back at most
 _ADDED = torch.finfo(torch.float32).eps / 2  # of the same, for each product that is added up
 
 
@@ -138,7 +140,7 @@ def _multiplied(
 ) -> Projection | None:
     """What `part` multiplies the rows by, as it is seen to have done; None where that is not all it does."""
     dim = call.output.shape[-1] if call.heads > 1 else 1
-    matrix = _matrix_seen(part, rows, made, call.epsilon, lambda each: each.roll(dim, 0))
+    matrix = _matrix_seen(part, rows, made, call.epsilon, lambda rows, made: (rows.roll(dim, 1), made))
     return None if matrix is None else matrix.reshape(call.heads, -1, matrix.shape[1])
 
 
@@ -158,7 +160,7 @@ def _made_by(did: Iterable[_Did], call: AttentionCall) -> Float[Tensor, "kv_head
             if None in places:
                 continue
             mine = slice(start, start + keys)
-            matrix = _matrix_seen(part, read[mine].cpu(), rows, call.epsilon, lambda each: each.roll(1, 1))
+            matrix = _matrix_seen(part, read[mine].cpu(), rows, call.epsilon, _another_column)
             if matrix is not None:
                 return torch.stack([matrix[:, first : first + dim] for first in places if first is not None])
     return None
@@ -171,34 +173,51 @@ def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token val
     return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)
 
 
+def _another_column(rows: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+    return rows, made.roll(1, 1)
+
+
 def _matrix_seen(
-    part: nn.Module, rows: Tensor, made: Tensor, epsilon: float, fault: Callable[[Tensor], Tensor]
+    part: nn.Module,
+    rows: Tensor,
+    made: Tensor,
+    epsilon: float,
+    fault: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
 ) -> Float[Tensor, "read made"] | None:
     """The matrix that `part` is seen to have multiplied `rows` by; None where it did more, or less is seen.
 
-    With the `fault` in the matrix the result must be another.
+    With the `fault` in what was read or made it must not be it. A few rows tell: all are multiplied alike.
     """
+    epsilon, some = max(epsilon, torch.finfo(rows.dtype).eps), slice(None, None, -(-len(rows) // _ROWS))
+    rows, made = rows[some].double(), made[some].double().cpu()
     weight = _matrix(part)
     assert weight is not None, "only such parts are watched"
-    offset, made = getattr(part, "bias", None), made.double().cpu()
-    added = torch.zeros(made.shape[1]) if offset is None else offset.detach()
-    epsilon = max(epsilon, torch.finfo(rows.dtype).eps)
+    offset = getattr(part, "bias", None)
+    added = torch.zeros(made.shape[1]) if offset is None else offset.detach().cpu()
     for matrix in (weight.detach().cpu().T, weight.detach().cpu()):
-        if matrix.shape != (rows.shape[1], made.shape[1]) or added.shape != made.shape[1:]:
-            continue
-        right, wrong = (
-            _read_back(rows.double(), each.double(), added.double().cpu(), made, epsilon)
-            for each in (matrix, fault(matrix))
-        )
-        if right and not wrong:
-            return matrix
+        if matrix.shape == (rows.shape[1], made.shape[1]) and added.shape == made.shape[1:]:
+            seen = _Product(matrix.double(), added.double(), _ROUNDINGS * epsilon + _ADDED * len(matrix))
+            if seen.gives(rows, made) and not seen.gives(*fault(rows, made)):
+                return matrix
     return None
 
 
-def _read_back(rows: Tensor, matrix: Tensor, added: Tensor, made: Tensor, epsilon: float) -> bool:
-    off = (rows @ matrix + added - made).abs()
-    size = rows.abs() @ matrix.abs() + added.abs()
-    return bool((off <= (_ROUNDINGS * epsilon + _ADDED * len(matrix)) * size).all())
+@dataclass(frozen=True, eq=False)
+class _Product:
+    """A matrix and an offset in float64, and how far what is made of them may lie off, over its size."""
+
+    matrix: Float[Tensor, "read made"]
+    offset: Float[Tensor, " made"]
+    tolerance: float
+
+    @cached_property
+    def sizes(self) -> Float[Tensor, "read made"]:
+        return self.matrix.abs()
+
+    def gives(self, rows: Float[Tensor, "row read"], made: Float[Tensor, "row made"]) -> bool:
+        off = (rows @ self.matrix + self.offset - made).abs()
+        size = rows.abs() @ self.sizes + self.offset.abs()
+        return bool((off <= self.tolerance * size).all())
 
 
 def _matrix(part: nn.Module) -> Tensor | None:
