@@ -26,7 +26,8 @@ DRAWN = [
     "head with sink and terms", "returned weights", "view by words", "terms", "overview by words",
     "overview of several measures", "projection", "projection of words", "report by words",
     "comparison of texts", "masked words", "verification", "senses",
-    "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds",
+    "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
+    "found likeness", "flow", "flow of little",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 
