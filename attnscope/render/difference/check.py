@@ -1,5 +1,6 @@
 """A stored run held against the same run made anew: what has changed, and the heads not as stored."""
 
+import math
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -31,9 +32,15 @@ def check(result: Check, every: bool = False) -> RenderableType:
 def _line(head: HeadCheck, wide: int) -> Text:
     return line(
         left(head.name, wide),
-        f"  {head.stage} off by {short(head.off)}, allowed {short(head.allowed)}",
+        f"  {head.stage} {_off(head)}",
         ("" if head.as_stored else f" · {told(head)}", STYLES[Verdict.FAILED]),
     )
+
+
+def _off(head: HeadCheck) -> str:
+    if math.isinf(head.off):
+        return "not of the same shape, mask or missing numbers"
+    return f"off by {short(head.off)}, allowed {short(head.allowed)}"
 
 
 def told(head: HeadCheck) -> str:
@@ -47,7 +54,7 @@ def conclusion(result: Check) -> str:
     """How many heads are as stored."""
     off, total = len(result.off), counted(len(result.heads), "head")
     if off:
-        return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} not as stored"
+        return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} heads are not as stored"
     worst = max(result.heads, key=lambda each: each.off)
     told = f"{GLYPHS[result.verdict]} {total} as stored, off by {short(worst.off)} at most"
     return told if result.verdict is Verdict.CERTIFIED else f"{told} · {result.verdict.value} now"
