@@ -1,7 +1,9 @@
 """What reaches a token of the bundled models, by hand on the model's own modules."""
 
+import copy
 from pathlib import Path
 
+import families
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from transformers import BertForPreTraining, LlamaForCausalLM
 
 import attnscope as at
 from attnscope.analysis.flow import replacing
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.session.questions import flow as asked
 
 DEMO = Path(at.__file__).parent / "demo"
@@ -125,6 +127,16 @@ def test_the_decoders_own_tokens_are_replaced_in_its_own_input(translated: at.Re
     replaced = [found.tokens.names[i] for i in np.flatnonzero(~np.isnan(found.ablated.effects))]
     assert "porte" in replaced
     assert "door" not in replaced
+
+
+def test_weights_that_are_no_numbers_are_followed_nowhere() -> None:
+    broken = copy.deepcopy(families.sharp("bert"))
+    with torch.no_grad():
+        broken.encoder.layer[1].attention.self.query.weight.fill_(torch.nan)
+    reading = at.wrap(broken).read(ids=[1, 20, 31, 42, 53, 2])
+    with pytest.raises(CertificateError, match="the weights of layer 1 are not numbers"):
+        reading.flow(3)
+    assert reading.flow(3, layers=0).rollout.shape == (1, 6)
 
 
 def test_a_long_text_has_no_flow_and_says_so(masked: at.Reading, monkeypatch: pytest.MonkeyPatch) -> None:

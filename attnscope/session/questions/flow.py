@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.analysis.ablation.question import word_at
-from attnscope.analysis.finding.rows import Layer, rows_of
+from attnscope.analysis.finding.rows import Layer, allowed_rows, rows_of
 from attnscope.analysis.flow.graph import max_flow, mixed, rollout, shares
 from attnscope.analysis.flow.moved import moved_together
 from attnscope.analysis.flow.replacing import Input, lost_chance, turned_vector
@@ -18,7 +18,7 @@ from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
-from attnscope.errors import InputError, listed
+from attnscope.errors import CertificateError, InputError, listed
 from attnscope.results import Verdict
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.flow import Ablated, Flow
@@ -45,7 +45,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     tokens = layers[0].query_tokens
     place = tokens.position(str(query))
     with reading.listener.working("following the attention through the layers"):
-        weights = [rows_of(each, chosen.heads).mean(axis=0) for each in layers]
+        weights = [_mean_weights(each, chosen.heads) for each in layers]
         mixing, by_norm = [mixed(each) for each in weights], _by_norm(layers, chosen.heads)
         reached = rollout(mixing)[:, place]
         most = max_flow(mixing, place) if len(tokens) <= MOST_FLOW else None
@@ -59,7 +59,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         tokens=tokens,
         layers=tuple(each.layer for each in layers),
         heads=chosen.heads,
-        raw=np.array([np.nan_to_num(each[place]) for each in weights]),
+        raw=np.array([each[place] for each in weights]),
         rollout=reached,
         by_norm=None if by_norm is None else by_norm[:, place],
         flow=most,
@@ -107,6 +107,18 @@ def _layers(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer],
             "flow needs the same tokens in every layer, as queries and as keys: here they differ"
         )
     return layers, {verdict.value: verdicts[verdict.value] for verdict in Verdict}
+
+
+def _mean_weights(layer: Layer, heads: Sequence[int]) -> Float[np.ndarray, "query key"]:
+    """The mean over heads; `CertificateError` where weights are no numbers that should be some."""
+    rows = rows_of(layer, heads)
+    every = range(len(layer.query_tokens))
+    answered = np.array([allowed_rows(layer, head, every).any(dim=1).numpy() for head in heads])
+    if np.isnan(rows[answered]).any():
+        raise CertificateError(
+            f"the weights of layer {layer.layer} are not numbers: nothing can be followed through them"
+        )
+    return np.asarray(np.nan_to_num(rows).mean(axis=0))
 
 
 def _by_norm(layers: Sequence[Layer], heads: Sequence[int]) -> Float[np.ndarray, "layer query key"] | None:
