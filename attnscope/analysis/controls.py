@@ -169,7 +169,7 @@ def inputs_with(
     return {**inputs, **repeated, name: given}
 
 
-def batches(count: int, tokens: int, at_once: int = 2**22) -> Iterator[slice]:
-    """The controls in batches whose weights of one head have at most `at_once` entries together."""
-    size = max(1, at_once // max(tokens, 1) ** 2)
+def batches(count: int, tokens: int, at_once: int = 1024) -> Iterator[slice]:
+    """The controls in batches of at most `at_once` tokens, of which all queries, keys and values are kept."""
+    size = max(1, at_once // max(tokens, 1))
     yield from (slice(start, min(start + size, count)) for start in range(0, count, size))

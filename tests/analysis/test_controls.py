@@ -117,6 +117,6 @@ def test_a_batch_repeats_what_is_not_exchanged() -> None:
 
 
 def test_batches_hold_every_control_once() -> None:
-    parts = list(batches(7, 10, at_once=300))
+    parts = list(batches(7, 10, at_once=35))
     assert [range(7)[part] for part in parts] == [range(3), range(3, 6), range(6, 7)]
     assert list(batches(2, 10**6)) == [slice(0, 1), slice(1, 2)]
