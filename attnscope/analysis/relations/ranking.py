@@ -1,7 +1,8 @@
 """From counts to claims: the best head of each relation, beside the best offset and on sentences left out.
 
 The best of many heads is good partly by luck. So a head is also chosen on every other sentence and judged by
-the sentences between, and the reverse; the offset likewise. What both halves give together is `held_out`.
+the sentences between, and the reverse; what both halves give together is `held_out`. The offset it is held
+against keeps the advantage of having been chosen on all sentences.
 """
 
 import math
@@ -53,7 +54,7 @@ def _relation(halves: Sequence[Half], whole: Half, i: int, name: str, heads: Hea
         before=float(whole.before[i]) / count if count else math.nan,
         best=Finder(*_share(whole, i, *of_head), *named(place, heads)),
         baseline=Offset(*_share(whole, i, *of_offset), OFFSETS[fixed]),
-        held_out=_held_out(halves, i, heads),
+        held_out=_held_out(halves, i, fixed, heads),
     )
 
 
@@ -98,19 +99,18 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
-def _held_out(halves: Sequence[Half], i: int, heads: Heads) -> HeldOut | None:
-    """Head and offset of the one half on the other, both ways; None where a half has no such edge."""
+def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldOut | None:
+    """The head of the one half on the other, both ways, beside one offset; None where a half has no edge."""
     if not all(half.count[i] for half in halves):
         return None
-    chosen = [(_best_head(half, i), _best_offset(half, i)) for half in halves]
+    chosen = [_best_head(half, i) for half in halves]
     count = sentences = 0.0
     sums = np.zeros(
         5
-    )  # right, offset right, and of their difference per sentence: squares, products with the count
-    for half, (place, fixed) in zip(halves, reversed(chosen), strict=True):
+    )  # right, offset right; of their difference by sentence squares, products with the count
+    for half, place in zip(halves, reversed(chosen), strict=True):
         right, offset_right = half.right[place][i], half.offset_right[fixed, i]
-        both = half.both[place][fixed, i]
-        squares = half.squares[place][i] - 2 * both + half.offset_squares[fixed, i]
+        squares = half.squares[place][i] - 2 * half.both[place][fixed, i] + half.offset_squares[fixed, i]
         products = half.products[place][i] - half.offset_products[fixed, i]
         sums += (right, offset_right, squares, products, half.counts_squared[i])
         count, sentences = count + float(half.count[i]), sentences + float(half.sentences[i])
@@ -121,10 +121,8 @@ def _held_out(halves: Sequence[Half], i: int, heads: Heads) -> HeldOut | None:
     reach = _Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
     return HeldOut(
         accuracy=right / count,
-        baseline=offset_right / count,
         difference=gain,
         low=max(gain - reach, -1.0),
         high=min(gain + reach, 1.0),
-        heads=tuple(named(place, heads) for place, _ in chosen),
-        offsets=tuple(OFFSETS[fixed] for _, fixed in chosen),
+        heads=tuple(named(place, heads) for place in chosen),
     )

@@ -39,8 +39,8 @@ def dependencies(
     """Find the head that finds each grammatical relation, beside the best fixed offset.
 
     A head's answer for a word is the other word that it attends to most (→), or that attends to it most (←).
-    Beside it stands what the rule "so many words further on" finds, and how head and offset do on sentences
-    that they were not chosen on (held out). Words are those of the file, read with a blank between them.
+    Beside it stands what the rule "so many words further on" finds, and how a head does on sentences that it
+    was not chosen on (held out). Words are those of the file, read with a blank between them.
     """
     check_delivery(delivery, "Dependencies")
     from attnscope.session.questions.relations import Asked, find_relations

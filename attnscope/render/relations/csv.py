@@ -40,7 +40,6 @@ def _summary(relation: Relation) -> Iterator[Row]:
     yield "best offset", name, count, "", "", "", fixed.offset, *interval
     if (held := relation.held_out) is not None:
         yield "head held out", name, count, "", "", "", "", exact(held.accuracy), "", ""
-        yield "offset held out", name, count, "", "", "", "", exact(held.baseline), "", ""
         interval = exact(held.difference), exact(held.low), exact(held.high)
         yield "gain held out", name, count, "", "", "", "", *interval
 

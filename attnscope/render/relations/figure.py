@@ -17,6 +17,7 @@ from attnscope.render.relations.words import (
     direction_words,
     finder,
     heads_words,
+    held_words,
     left_out,
     rare_words,
     read_words,
@@ -62,7 +63,7 @@ def _frame(result: Dependencies) -> Frame:
     names, heads = _names(result), [_right_words(each) for each in ordered(result)]
     left = max(text_width(name, _LABEL) for name in names) + 0.15
     beside = max(text_width(name, _LABEL) for name in heads) + 0.2
-    return Frame(_WIDTH + beside, _ROW * len(names), left=left, top=0.5, bottom=0.45)
+    return Frame(_WIDTH + beside, _ROW * len(names), left=left, top=0.34, bottom=0.45)
 
 
 def _right_words(relation: Relation) -> str:
@@ -109,7 +110,7 @@ def _marks(
 
 def _axis(result: Dependencies, relations: list[Relation], axes: Axes) -> None:
     beside = max(text_width(_right_words(each), _LABEL) for each in relations) + 0.2
-    axes.set_xlim(0, 1 + beside / _WIDTH)
+    axes.set_xlim(-0.012, 1 + beside / _WIDTH)
     axes.set_ylim(len(relations) - 0.5, -0.5)
     axes.set_yticks(range(len(relations)), _names(result), size=_LABEL, parse_math=False)
     axes.set_xticks(np.arange(0, 1.01, 0.2), [share(each) for each in np.arange(0, 1.01, 0.2)], size=_LABEL)
@@ -133,7 +134,7 @@ def _grids(result: Dependencies, relation: Relation) -> Figure:
     """Layers by heads for both directions on one scale; those better than the best offset outlined."""
     cell = 0.36 if len(result.heads) <= _MOST_NUMBERS else max(0.12, 9.0 / len(result.heads))
     wide, high = cell * len(result.heads), 0.72 * cell * len(result.layers)
-    frames = [Frame(wide, high, left=0.55, top=0.62) for _ in Direction]
+    frames = [Frame(wide, high, left=0.55, top=0.45) for _ in Direction]
     figure, panels = sheet(frames, _words(result))
     values = result.by_head(relation.name)
     for k, (direction, axes) in enumerate(zip(Direction, panels, strict=True)):
@@ -170,7 +171,10 @@ def _words(result: Dependencies) -> Words:
     relation = result.looked_at
     if relation is not None:
         sentence = heads_words(result, relation)
-        told = "outlined: better than the best fixed offset; on one scale from 0 to 1"
+        told = (
+            f"{held_words(relation)}; outlined: better than the best fixed offset; on one scale from 0 to 1"
+        )
+        told = told.removeprefix("; ")
     else:
         sentence = told_apart_words(result)
         told = (

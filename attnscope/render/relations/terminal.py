@@ -15,10 +15,12 @@ from attnscope.render.relations.words import (
     direction_words,
     finder,
     heads_words,
+    held_words,
     left_out,
     legend,
     ranked_heads,
     rare_words,
+    reach,
     read_words,
     setting,
     share,
@@ -28,7 +30,7 @@ from attnscope.render.relations.words import (
     told_apart_words,
 )
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import Direction, HeldOut, Relation
+from attnscope.results.claims.relations import Direction, Relation
 from attnscope.tokens import printable
 
 _NAME, _COUNT, _CELL = 13, 7, 4
@@ -74,7 +76,7 @@ def _table(result: Dependencies, width: int) -> list[Text | str]:
 
 def _heading(wide: bool) -> list[Text]:
     gap = " " * (_NAME + _COUNT)
-    best, fixed, held = "  best head", "  offset", "  held out: head, offset, gain"
+    best, fixed, held = "  best head", "  offset", "  held out, beside the offset"
     first = f"{gap}{left(best, 14 + 10 * wide)}{left(fixed, 10)}{held}"
     return [line((first, HEADING))]
 
@@ -96,31 +98,18 @@ def _row(relation: Relation, wide: bool) -> Text:
     return line(
         *parts,
         (share(held.accuracy), palette.sequential(held.accuracy)),
-        " ",
-        (share(held.baseline), palette.sequential(held.baseline)),
         "  ",
         (signed(held.difference), palette.diverging(held.difference, 0.5)),
-        _reach(held),
+        reach(held),
         ("" if relation.told_apart > 0 else "  offset" if relation.told_apart < 0 else "  ?", DIM),
     )
-
-
-def _reach(held: HeldOut) -> str:
-    """The interval of the gain; of sentences that do not scatter, none."""
-    return "" if held.unknown else f" [{signed(held.low)} {signed(held.high)}]"
 
 
 def _heads(result: Dependencies, relation: Relation, width: int) -> list[Text | str]:
     """The best heads by name, and for both directions layers by heads where they fit."""
     told: list[Text | str] = [Text(heads_words(result, relation), style="bold"), ""]
     if relation.held_out is not None:
-        held = relation.held_out
-        told[1:1] = [
-            Text(
-                f"held out: head {share(held.accuracy)}, offset {share(held.baseline)}, gain "
-                f"{signed(held.difference)}{_reach(held)}"
-            )
-        ]
+        told[1:1] = [Text(held_words(relation))]
     best = ranked_heads(result, relation)[:_LISTED]
     told += [_listed(each, relation) for each in best]
     if 4 + _CELL * len(result.heads) <= width:

@@ -5,7 +5,7 @@ import numpy as np
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.header import attention_words, model_words
 from attnscope.results import Dependencies, Verdict
-from attnscope.results.claims.relations import Direction, Relation
+from attnscope.results.claims.relations import Direction, HeldOut, Relation
 from attnscope.tokens import printable
 
 LEAST = 20  # edges of a relation that is shown: of fewer the best of many heads says little
@@ -81,7 +81,7 @@ def legend(result: Dependencies) -> list[str]:
     told = [
         "→ the dependent attends most to its head; ← it is its head that attends most to it",
         "offset: the head stands so many words further on (-: before)",
-        "held out: chosen on every other sentence, judged on those between, both ways",
+        "held out: head chosen on every other sentence, judged on those between, both ways",
         "[ ]: 95 %, by scatter over sentences; ?: head and offset cannot be told apart",
     ]
     if not result.ahead:
@@ -138,6 +138,21 @@ def heads_words(result: Dependencies, relation: Relation) -> str:
         f"{finder(relation)} {share(relation.best.accuracy)} · offset {relation.baseline.offset:+d} "
         f"{share(relation.baseline.accuracy)} · {better} of {result.tried} are better than that"
     )
+
+
+def reach(held: HeldOut) -> str:
+    """The interval of the gain; of sentences that do not scatter, none."""
+    return "" if held.unknown else f" [{signed(held.low)} {signed(held.high)}]"
+
+
+def held_words(relation: Relation) -> str:
+    """How the head does on sentences that it was not chosen on; "" where these are too few."""
+    held = relation.held_out
+    if held is None:
+        return ""
+    gain = f"{signed(held.difference)}{reach(held)}"
+    judged = "chosen on every other sentence, judged on those between"
+    return f"{judged}: {share(held.accuracy)}, {gain} beside the offset"
 
 
 def direction_words(direction: Direction) -> str:

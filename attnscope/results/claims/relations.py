@@ -48,19 +48,18 @@ class Offset(Share):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The best head and the best offset of every other sentence, judged on those between, and the reverse.
+    """The best head of every other sentence, judged on those between, and the reverse.
 
-    `heads` are the two that were chosen, `offsets` the two offsets. `difference` is head less offset, with
-    its 95 % interval over sentences.
+    `heads` are the two that were chosen. `difference` is what they find less what the best offset of all
+    sentences finds, which was chosen on the very edges that it is judged by and so has the advantage, with
+    the 95 % interval over sentences.
     """
 
     accuracy: float
-    baseline: float
     difference: float
     low: float
     high: float
     heads: tuple[tuple[int, int, Direction], ...]
-    offsets: tuple[int, ...]
 
     @property
     def unknown(self) -> bool:
