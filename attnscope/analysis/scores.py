@@ -1,7 +1,7 @@
 """Heads in numbers: measures of dense weights, and why some of them have no meaning for some heads."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Tokens
 
 ENTROPY = ("entropy",)
+NONE: Mapping[str, str] = {}
 NOTHING = Known(dict.fromkeys(Need, "of these heads nothing but weights is known"), lambda *_: {})
 
 
@@ -47,11 +48,11 @@ def apply_measures(
         why = "; ".join(dict.fromkeys(absent.values()))
         raise InputError(f"no {', '.join(names)} here: {why}; what can be measured is {', '.join(there)}")
     needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}
-    tiles = [
-        [whole(each, **known.fields(i, j, each, needs)) for j, each in enumerate(row)]
+    heads_of = (
+        (whole(each, **known.fields(i, j, each, needs)) for j, each in enumerate(row))
         for i, row in enumerate(weights)
-    ]
-    return {name: scores_of(MEASURES[name], tiles, layers, heads, absent[name], words) for name in names}
+    )
+    return scores_of(names, heads_of, layers, heads, weights[0][0].shape[1], absent, words)
 
 
 def _absent(measure: Measure, unplaced: str, known: Known) -> str:
@@ -62,25 +63,48 @@ def _absent(measure: Measure, unplaced: str, known: Known) -> str:
 
 
 def scores_of(
-    measure: Measure,
-    heads_of: Sequence[Sequence[Sequence[Tile]]],
+    names: Sequence[str],
+    heads_of: Iterable[Iterable[Sequence[Tile]]],
     layers: tuple[int, ...],
     heads: tuple[int, ...],
-    absent: str = "",
+    keys: int,
+    absent: Mapping[str, str] = NONE,
     words: bool = False,
-) -> HeadScores:
-    """One measure of every head, whose tiles stand by layer and head; NaN where it is `absent`.
+) -> dict[str, HeadScores]:
+    """The measures of heads of so many `keys`, whose tiles come by layer and head; NaN where one is `absent`.
 
-    What has no largest possible value is limited by the largest that there is.
+    One head after the other, so that what is known of them never stands in memory at once.
     """
+    measures = [MEASURES[name] for name in names]
+    values = np.array(
+        [
+            [[math.nan if absent.get(each.name) else each(tiles) for each in measures] for tiles in row]
+            for row in heads_of
+        ]
+    )
+    return {
+        each.name: _scores(each, values[..., i], layers, heads, keys, absent.get(each.name, ""), words)
+        for i, each in enumerate(measures)
+    }
+
+
+def _scores(
+    measure: Measure,
+    values: Float[np.ndarray, "layer head"],
+    layers: tuple[int, ...],
+    heads: tuple[int, ...],
+    keys: int,
+    absent: str,
+    words: bool,
+) -> HeadScores:
+    """What has no largest possible value is limited by the largest that there is."""
     described = measure.description
     if words and described.unit == "tokens":
         described = replace(described, unit="words")
-    values = np.array([[math.nan if absent else measure(tiles) for tiles in row] for row in heads_of])
-    least, most = measure.limits(heads_of[0][0][0].weights.shape[1])
+    least, most = measure.limits(keys)
     if math.isinf(most):
         most = float(np.nanmax(values, initial=0.0)) or 1.0
-    return HeadScores(described, layers, heads, values, (least, most), absent=absent)
+    return HeadScores(described, layers, heads, values.copy(), (least, most), absent=absent)
 
 
 def evenly_spread(allowed: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import isnan
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,8 @@ def signed_unit(keys: int) -> tuple[float, float]:
 
 def mean(rows: Tensor) -> float:
     """Over the rows that count; NaN when none does."""
-    return float(rows.nanmean())
+    every = float(rows.mean())
+    return float(rows.nanmean()) if isnan(every) else every
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Measure:
 
     def __call__(self, tiles: Iterable[Tile]) -> float:
         """The measure of one head whose `tiles` share the same rows; NaN when no row counts."""
-        return self.finish(reduce(self.combine, map(self.contribution, tiles)))
+        return self.finish(reduce(self.combine, (tile.once(self.contribution) for tile in tiles)))
 
 
 def by_norm(measure: Measure) -> Measure:
@@ -76,7 +78,7 @@ def by_norm(measure: Measure) -> Measure:
     return replace(
         measure,
         description=described,
-        contribution=lambda tile: contribution(tile.by_norm),
+        contribution=lambda tile: tile.by_norm.once(contribution),
         needs=measure.needs | {Need.NORMS},
         brief=False,
     )

@@ -18,8 +18,9 @@ def pairs(tile: Tile) -> Pairs:
     """Cosine distance and scaled score of every query with every key that it may look at."""
     import torch
 
-    allowed = known(tile.allowed)
-    return torch.stack([known(tile.distances)[allowed], known(tile.scaled)[allowed]])
+    allowed, both = known(tile.allowed), (known(tile.distances), known(tile.scaled))
+    everywhere = bool(allowed.all())
+    return torch.stack([each.flatten() if everywhere else each[allowed] for each in both])
 
 
 def more(one: Pairs, other: Float[Tensor, "2 other"]) -> Float[Tensor, "2 both"]:
@@ -45,10 +46,13 @@ def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
     plain = values.numpy()
     order = np.argsort(plain)  # torch takes four times as long
     ordered = plain[order]
-    group = np.concatenate([[0], (ordered[1:] != ordered[:-1]).cumsum()])
-    counts = np.bincount(group)
-    ranks = np.empty(len(plain))
-    ranks[order] = (counts.cumsum() - (counts - 1) / 2)[group]
+    differs, ranks = ordered[1:] != ordered[:-1], np.empty(len(plain))
+    if differs.all():
+        ranks[order] = np.arange(len(plain))
+    else:
+        group = np.concatenate([[0], differs.cumsum()])
+        counts = np.bincount(group)
+        ranks[order] = (counts.cumsum() - (counts - 1) / 2)[group]
     return torch.from_numpy(ranks - ranks.mean())
 
 

@@ -32,7 +32,7 @@ def evenness(tile: Tile) -> Rows:
     Pielou's evenness (1966). A query that sees one key has no choice, and does not count.
     """
     visible = known(tile.visible)
-    return entropy(tile) / visible.double().log().masked_fill(visible < 2, float("nan"))
+    return tile.once(entropy) / visible.double().log().masked_fill(visible < 2, float("nan"))
 
 
 def confidence(tile: Tile) -> Rows:

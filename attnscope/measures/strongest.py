@@ -49,5 +49,6 @@ def _most(rows: Strongest) -> tuple[float, float]:
     counts = Counter(rows[1][~rows[0].isnan()].tolist())
     if not counts:
         return float("nan"), float("nan")
-    best = min(counts, key=lambda each: (-counts[each], abs(each), each))
-    return counts[best] / counts.total(), best
+    most = max(counts.values())
+    best = min((abs(each), each) for each, count in counts.items() if count == most)[1]
+    return most / counts.total(), best

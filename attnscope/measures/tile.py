@@ -4,6 +4,7 @@ A tile is a block of one head's weights with the positions of its rows and colum
 measure needs it or nobody knows it; `Need` says what there is to be known, by the names of these fields.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -75,6 +76,13 @@ class Tile:
         made = replace(self, weights=shares)
         made.__dict__["offsets"] = self.offsets  # known already
         return made
+
+    def once(self, contribution: "Callable[[Tile], Tensor]") -> Tensor:
+        """What `contribution` makes of this tile, made once for all measures that begin with it."""
+        made: dict[Any, Tensor] = self.__dict__.setdefault("_made", {})
+        if contribution not in made:
+            made[contribution] = contribution(self)
+        return made[contribution]
 
 
 def known(value: Known | None) -> Known:

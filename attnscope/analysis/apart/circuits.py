@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnscope.analysis.scores import scores_of
 from attnscope.attention import AttentionCall, Capture
-from attnscope.measures import MEASURES, Tile
+from attnscope.measures import Tile
 from attnscope.results import HeadScores
 
 
@@ -30,8 +30,8 @@ def copying_scores(
     if not all(_fits(call, hidden) and unembedding.shape[1] == hidden for call in calls):
         return "its embeddings are not of the size of what its heads read and write"
     between = (unembedding.T.float() @ embedding.float()).double()  # once for all heads
-    tiles = [[[_tile(_circuit(call, head, between))] for head in heads] for call in calls]
-    return scores_of(MEASURES["copying"], tiles, layers, tuple(heads))
+    tiles = (([_tile(_circuit(call, head, between))] for head in heads) for call in calls)
+    return scores_of(["copying"], tiles, layers, tuple(heads), 1)["copying"]
 
 
 def _fits(call: AttentionCall, hidden: int) -> bool:

@@ -7,7 +7,7 @@ import torch
 
 from attnscope.analysis.scores import scores_of
 from attnscope.attention import Capture
-from attnscope.measures import MEASURES, Tile
+from attnscope.measures import Tile
 from attnscope.results import HeadScores
 from attnscope.results.origin import worst
 from attnscope.sdpa import attend
@@ -50,16 +50,17 @@ def repeated_scores(
     layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
     calls = [captured.call(layer) for layer in layers]
     places = torch.arange(len(twice.read)) - len(twice.before)
-    tiles = [
-        [
+    tiles = (
+        (
             [Tile(attend(call.operands(head)).weights[0], places, places, period=twice.period)]
             for head in heads
-        ]
+        )
         for call in calls
-    ]
+    )
     verdict = worst(certify(call, head).verdict for call in calls for head in heads)
     said = f"{told(twice, after)} ({verdict})"
-    return {name: _said(scores_of(MEASURES[name], tiles, layers, tuple(heads)), said) for name in names}
+    found = scores_of(names, tiles, layers, tuple(heads), len(twice.read))
+    return {name: _said(each, said) for name, each in found.items()}
 
 
 def told(twice: Twice, after: str) -> str:
