@@ -18,23 +18,20 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.trace.concatenated import joined
 from attnscope.capture.trace.fused import fused_attention
+from attnscope.capture.trace.known import is_matrix, known_moved, of_einsum, term_of, weights_after
 from attnscope.capture.trace.memory import Known, Memory, Record
 from attnscope.capture.trace.mixed import (
     Answer,
     Doubt,
     after,
     answer_of,
-    blend_by_einsum,
     blend_of,
     contracts,
     is_blended,
     mixed_again,
-    mixed_by_einsum,
     mixed_weights,
-    moved_along,
 )
 from attnscope.capture.trace.operations import (
-    COPIES,
     FRESH,
     LOOKUPS,
     MOVES,
@@ -50,7 +47,7 @@ from attnscope.capture.trace.operations import (
 from attnscope.capture.trace.origin import Origin, origin_of
 from attnscope.capture.trace.rebuild import rebuilt
 from attnscope.capture.trace.result import TracedAttention, Weights, attention_of, weights_of
-from attnscope.capture.trace.scores import Part, Scores, added, moved, product_scores, scaled, version
+from attnscope.capture.trace.scores import Part, Scores, added, product_scores, scaled, version
 from attnscope.capture.trace.steps import followed, written
 from attnscope.capture.trace.torch_internals import native_answers, stepwise, unscripted
 from attnscope.model.anatomy.heads import head_count
@@ -168,7 +165,7 @@ class _Tracer(TorchFunctionMode):
     def _piece(self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, Record]) -> Known:
         record = before.get(id(args[0])) if args else None
         known = record.known if record else None
-        return _moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
+        return known_moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
 
     def _known(
         self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
@@ -196,14 +193,14 @@ class _Tracer(TorchFunctionMode):
         if name in ("cat", "concat"):
             return self._joined(args, kwargs, result, before)
         if name in MOVES:
-            return _moved(first, lambda each: function(each, *args[1:], **kwargs))
+            return known_moved(first, lambda each: function(each, *args[1:], **kwargs))
         for record in before.values():
             if isinstance(record.known, Weights):
-                return _after(record.known, name, result)
+                return weights_after(record.known, name, result)
             if isinstance(record.known, Answer):
                 return after(record.known, name, result)
         if any(isinstance(record.known, Scores) for record in before.values()):
-            return followed(name, args, kwargs, result, _term(before))
+            return followed(name, args, kwargs, result, term_of(before))
         return None
 
     def _softmax(self, scores: Any, args: Any, kwargs: Any, result: Tensor) -> Weights | None:
@@ -225,7 +222,7 @@ class _Tracer(TorchFunctionMode):
         """Hands the attention over that this product completes, or begins scores with it."""
         made = multiplication(name, args, kwargs)
         if made is None:
-            return _einsum(args, result, before) if name == "einsum" else None
+            return of_einsum(args, result, before) if name == "einsum" else None
         sides = [before[id(operand)] for operand in made.operands]
         for side, record in enumerate(sides):
             if isinstance(record.known, Weights):
@@ -238,7 +235,7 @@ class _Tracer(TorchFunctionMode):
                 if contracts(answer.columns, made, side):
                     self._doubt(answer, record.origin.root, made, side, result)
         origins = sides[0].origin, sides[1].origin
-        if any(_is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
+        if any(is_matrix(*pair) for pair in zip(made.operands, origins, strict=True)):
             return blend_of(made, result, origins)
         scores = product_scores(made, result, origin_of(name, args, result, origins), origins)
         if made.added is None:
@@ -301,48 +298,3 @@ class _Tracer(TorchFunctionMode):
             return one.output
 
         self.change(attention, result, arranged)
-
-
-def _is_matrix(operand: Tensor, origin: Origin) -> bool:
-    """Whether an operand is a learned projection and no row of queries, keys or values."""
-    return operand.ndim == 2 and origin.learned and not origin.given
-
-
-def _term(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | None]:
-    """What is known of an argument when it is added to scores."""
-
-    def term(value: Any) -> Scores | Part | None:
-        if not isinstance(value, Tensor):
-            return None
-        record = before[id(value)]
-        if isinstance(record.known, Scores):
-            return record.known
-        return Part(value, record.version, record.origin)
-
-    return term
-
-
-def _moved(known: Known, move: Callable[[Tensor], Tensor]) -> Known:
-    if isinstance(known, Scores):
-        return moved(known, move)
-    if isinstance(known, Weights):
-        return replace(known, places=known.places.moved(move))
-    return known and moved_along(known, move)
-
-
-def _einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Known:
-    """What an einsum makes that is no product of two stacks of matrices: weights or values, mixed."""
-    sides = [before[id(operand)] for operand in tensors_in(args)]
-    for side, known in enumerate(record.known for record in sides):
-        if isinstance(known, Weights):
-            return mixed_by_einsum(known, args, side, result)
-        if isinstance(known, Answer) and known.mixed:
-            return mixed_again(known, mixed_by_einsum(known.mixed, args, side, result))
-    return blend_by_einsum(args, result, [record.origin for record in sides])
-
-
-def _after(weights: Weights, name: str, result: Tensor) -> Weights | None:
-    """Weights after an element-wise step; its meaning is found out when they meet the values."""
-    if result.shape != weights.places.lead.shape or not result.is_floating_point():
-        return None
-    return weights if name in COPIES else replace(weights, changed=True)
