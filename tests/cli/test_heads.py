@@ -209,3 +209,54 @@ def test_other_arithmetics_never_fail_a_model_that_is_right(attnscope, dtype: st
     document = json.loads(attnscope(*ONE, "--dtype", dtype, "--json").stdout)
     assert document["provenance"]["dtype"] == dtype
     assert document["certificate"]["verdict"] in {"certified", "inconclusive"}
+
+
+def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
+    attnscope, own_weights, tmp_path: Path
+) -> None:
+    files = [str(tmp_path / name) for name in ("grid.npz", "grid.png")]
+    shown = attnscope("heads", TEXT, "-m", "demo", "--grid", "-o", files[0], "-o", files[1])
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("4 layers x 12 heads encoder self-attention")
+    with np.load(files[0]) as stored:
+        assert stored["weights"] == pytest.approx(own_weights, abs=1e-6)
+    again = attnscope("show", files[0])
+    assert again.stdout.splitlines()[:8] == shown.stdout.splitlines()[:8]
+    document = json.loads(attnscope("heads", TEXT, "-m", "demo", "--grid", "--layer", "3", "--json").stdout)
+    assert document["schema"] == "attnscope.thumbnails/1"
+    assert np.asarray(document["weights"])[0] == pytest.approx(own_weights[3], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [("--query", "it"), ("--measure", "all"), ("--terms",), ("--words",), ("--show", "q"), ("--rows", "3")],
+)
+def test_a_grid_is_of_whole_heads_alone(attnscope, other: tuple[str, ...]) -> None:
+    refused = attnscope("heads", TEXT, "-m", "demo", "--grid", *other)
+    assert refused.exit_code == 2
+    (line,) = refused.stderr.splitlines()
+    assert "--grid shows whole heads in small: leave --" in line
+
+
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("induction", "no induction here: nothing stands before a token of which it could have learned"),
+        ("copying", "no copying here: what it writes is not read as a token: not a decoder"),
+        ("pattren", "no measure 'pattren': all, or some of entropy"),
+    ],
+)
+def test_a_measure_without_a_meaning_is_refused_in_one_line(attnscope, measure: str, said: str) -> None:
+    refused = attnscope("heads", TEXT, "-m", "demo", "--measure", measure)
+    assert refused.exit_code == 2
+    (line,) = refused.stderr.splitlines()
+    assert said in line
+
+
+def test_what_a_model_only_returns_has_no_measures_of_more_than_weights(attnscope) -> None:
+    asked = ("heads", TEXT, "-m", "demo", "--route", "returned")
+    shown = attnscope(*asked, "--measure", "entropy,previous-norm,near,special-tokens")
+    assert "previous-norm, near: - (the model returns weights alone)" in " ".join(shown.stdout.split())
+    refused = attnscope(*asked, "--measure", "moved")
+    assert refused.exit_code == 2
+    assert "no moved here: the model returns weights alone" in refused.stderr
