@@ -81,7 +81,7 @@ def test_a_newer_schema_says_so_and_an_unknown_one_lists_what_there_is(tmp_path:
         "was written by a newer attnscope: it is attnscope.head/2, this one reads attnscope.head/1" in newer
     )
     unknown = refused(tmp_path, HEAD | {"schema": "attnscope.dream/1"})
-    assert "does not know: it reads comparison, head" in unknown
+    assert "does not know: it reads ablation, " in unknown
     refused(tmp_path, HEAD | {"schema": "attnscope.head/0"})
 
 

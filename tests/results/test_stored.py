@@ -27,7 +27,7 @@ DRAWN = [
     "overview of several measures", "projection", "projection of words", "report by words",
     "comparison of texts", "masked words", "verification", "senses",
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
-    "found likeness", "flow", "flow of little",
+    "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 
