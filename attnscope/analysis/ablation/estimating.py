@@ -40,9 +40,9 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
     for place, slope in slopes.items():
         if place not in experiments.answers:
             continue
-        there = experiments.answers[place].double()
+        there = experiments.answers[place].cpu().double()  # not every device has float64
         new = what.answers[place].to(there) if isinstance(what, Put) else torch.zeros_like(there)
-        of_heads = ((new - there) * slope.double()).sum((0, 2, 3))
+        of_heads = ((new - there) * slope.cpu().double()).sum((0, 2, 3))
         for head, value in enumerate(of_heads.tolist()):
             found[place[0], head] = found.get((place[0], head), 0.0) + value
     order = sorted(found, key=lambda one: (-abs(found[one]), one))

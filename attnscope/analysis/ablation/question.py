@@ -72,7 +72,7 @@ def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
 
 def log_chances(scores: Float[Tensor, "row choice"]) -> LogChances:
     """Log probabilities in float64; `CertificateError` where they are none."""
-    chances = torch.log_softmax(scores.detach().double(), dim=-1)
+    chances = torch.log_softmax(scores.detach().cpu().double(), dim=-1)
     if bool(chances.isnan().any()):
         raise CertificateError(
             "the model answers nothing: its probabilities are not numbers (broken weights, or too large for "

@@ -147,11 +147,11 @@ def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Ten
     """The row of a cut edge by subtraction, and how far off rounding may bring it."""
     assert isinstance(change.what, Cut)
     query, key = change.what.query, change.what.key
-    output = attended.output[parts, change.head, query].double()
-    weight = attended.weights()[parts, change.head, query, key].double()[:, None]
-    values = attended.values_of(change.head)[parts].double()
+    output = attended.output[parts, change.head, query].cpu().double()
+    weight = attended.weights()[parts, change.head, query, key].cpu().double()[:, None]
+    values = attended.values_of(change.head)[parts].cpu().double()
     left = (1 - weight).clamp_min(torch.finfo(torch.float64).tiny)
     row = (output - weight * values[:, key]) / left
     epsilon = torch.finfo(attended.output.dtype).eps
     tolerance = _ROUNDINGS * epsilon * values.abs().amax((1, 2))[:, None] / left
-    return row.to(attended.output.dtype), tolerance.expand_as(row).to(attended.output.dtype)
+    return row.to(attended.output), tolerance.expand_as(row).to(attended.output)
