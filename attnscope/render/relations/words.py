@@ -79,9 +79,9 @@ def signed(value: float) -> str:
 def legend(result: Dependencies) -> list[str]:
     """What the columns say."""
     told = [
-        "→ the dependent attends most to its head; ← it is its head that attends most to it",
+        "→ the dependent attends most to its head; ← its head attends most to it",
         "offset: the head stands so many words further on (-: before)",
-        "held out: head chosen on every other sentence, judged on those between, both ways",
+        "held out: head chosen on every other sentence, judged on the rest, both ways",
         "[ ]: 95 %, by scatter over sentences; ?: head and offset cannot be told apart",
     ]
     if not result.ahead:

@@ -258,11 +258,10 @@ class _Counted:
         """Capture and certify one sentence within its batch, and read it once more by itself."""
         selection, source = replace(self.weights.selection, row=row), self.model.origin()
         target = self.model.opening().tokens if self.model.writes else None
-        with self.listener.working("certifying a sentence"):
-            labels = Labels(one.encoded.tokens, target, source)
-            captured = record(self.model.module, inputs, selection, labels)
-            alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
-            self.proof.add(captured, self.chosen, counted, alone)
+        labels = Labels(one.encoded.tokens, target, source)
+        captured = record(self.model.module, inputs, selection, labels)
+        alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
+        self.proof.add(captured, self.chosen, counted, alone)
 
     def result(self, asked: Asked) -> Dependencies:
         """What was counted, with what is proved of it."""
