@@ -193,7 +193,9 @@ def test_the_vocabulary_is_multiplied_out_at_the_answers_row_alone(speaking: Spe
         taken_away(one, [3], [(2, 0), (2, 1)], Zero(), together=False, seed=0)
     finally:
         handle.remove()
-    assert rows == [(1, 11, 97), (1, 11, 97), (HEADS + 2, 1, 97)], "every head, an untouched one and rounding"
+    assert rows == [(1, 11, 97), (1, 11, 97), (HEADS + 3, 1, 97)], (
+        "every head, an untouched one at either end and rounding"
+    )
     assert one.plainness == 0
 
 

@@ -290,6 +290,22 @@ def test_a_strayed_control_makes_every_variant_run_alone(monkeypatch: pytest.Mon
     assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
 
 
+def test_a_model_that_treats_the_entries_of_a_batch_unlike_is_run_one_by_one() -> None:
+    model, _ = model_and_inputs("bert")
+
+    def unlike(_module: nn.Module, _args: object, output: Tensor) -> Tensor:
+        return output + torch.arange(len(output))[:, None, None]  # nothing for the first entry
+
+    handle = model.embeddings.register_forward_hook(unlike)
+    try:
+        made = experiments("bert")
+        (outcome,) = made.run([zeroed(0, 1)])
+        assert (made.plainness, outcome.control) == (2, None)
+        assert torch.allclose(outcome.scores, sliced("bert", 0, [1]), atol=2e-5)
+    finally:
+        handle.remove()
+
+
 @contextmanager
 def _wrong_layers(self: Kept, layer: int, copies: int) -> Iterator[None]:
     self.results = {ended: _shifted(result) for ended, result in self.results.items()}

@@ -5,9 +5,10 @@
     variants      those that begin to differ at one layer go through as a batch, with an untouched entry
 
 The entry that nothing was done to shows what rounding alone does to the answer in a batch of that size, and
-that layers which were not run again, and scores that were not made, change nothing else. Where it strays
-from the untouched run by more than rounding, the batch is run once more without these savings, and at last
-every variant alone.
+that layers which were not run again, and scores that were not made, change nothing else; in the first batch
+there is one at either end, since some models treat the entries of a batch unlike. Where one strays from the
+untouched run by more than rounding, the batch is run once more without these savings, and at last every
+variant alone.
 """
 
 import inspect
@@ -70,6 +71,7 @@ class Experiments:
     passes: set[Place] = field(init=False)
     tally: Tally = field(init=False, default_factory=Tally)
     plainness: int = field(init=False, default=0)  # 0 with every saving, 1 without, 2 one by one
+    alike: bool = field(init=False, default=False)  # the last entry of a batch was seen to be as the first
 
     def __post_init__(self) -> None:
         self.inputs = without_cache(self.model, self.inputs)
@@ -109,10 +111,14 @@ class Experiments:
         yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _together(self, first: int | None, variants: Sequence[Variant]) -> list[Outcome]:
-        """One batch with an untouched entry before the variants, or where that fails one by one."""
+        """One batch with an untouched entry before the variants, or where that fails one by one.
+
+        The first batch has another one behind them: some models treat the entries of a batch unlike.
+        """
         while first is not None and self.plainness < 2:
+            behind = [] if self.alike else [()]
             try:
-                scores, back = self._batch(first, [(), *variants], saving=self.plainness == 0)
+                scores, back = self._batch(first, [(), *variants, *behind], saving=self.plainness == 0)
             except AttnscopeError:
                 raise
             except Exception as error:
@@ -120,7 +126,8 @@ class Experiments:
                     half = len(variants) // 2
                     return self._together(first, variants[:half]) + self._together(first, variants[half:])
             else:
-                if not self._strays(scores[:1]):
+                if not self._strays(scores[:1]) and not self._strays(scores[-1:] if behind else scores[:1]):
+                    self.alike = True
                     self._count(back)
                     control = scores[:1]
                     return [Outcome(v, scores[i : i + 1], control) for i, v in enumerate(variants, 1)]
