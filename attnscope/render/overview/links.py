@@ -51,8 +51,9 @@ def ranked(result: Overview) -> list[Place]:
 
 
 def _on_special(result: Overview) -> set[Place]:
-    """The heads that are passed over where there are others."""
-    shares = result.special_shares if result.ordinary and result.aim is None else None
+    """The heads that are passed over where there are others; none where just these are looked for."""
+    sought = result.main.measure.startswith(("special-tokens", "sink"))
+    shares = result.special_shares if result.ordinary and result.aim is None and not sought else None
     found = [] if shares is None else np.argwhere(shares > _MOST_SPECIAL).tolist()
     return {(i, j) for i, j in found}
 
