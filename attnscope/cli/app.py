@@ -127,8 +127,8 @@ def main() -> None:
 def _register() -> None:
     from attnscope.cli import options
     from attnscope.cli.commands import (
-        check,
         ablate,
+        check,
         compare,
         dependencies,
         find,

@@ -12,7 +12,7 @@ LAYERS, HEADS, NAMES = (0, 1, 3), (0, 2, 3, 5), ("det", "nsubj", "punct", "vocat
 
 
 def sentences(count: int = 60, seed: int = 0) -> list[list[tuple[int, int, str]]]:
-    """Dependent, head and relation of the words of so many sentences of 2 to 9 words; the last name is rare."""
+    """Dependent, head and relation of the words of sentences of 2 to 9 words; the last name is rare."""
     random = np.random.default_rng(seed)
     made = []
     for _ in range(count):

@@ -18,8 +18,8 @@ from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
-    Check,
     Ablation,
+    Check,
     Comparison,
     Dependencies,
     Difference,

@@ -15,7 +15,15 @@ from attnscope.results.stored import (
     view,
     worked,
 )
-from attnscope.results.stored.claims import ablation, checking, difference, finding, flow, relations, thumbnails
+from attnscope.results.stored.claims import (
+    ablation,
+    checking,
+    difference,
+    finding,
+    flow,
+    relations,
+    thumbnails,
+)
 
 KINDS = (
     ablation,
