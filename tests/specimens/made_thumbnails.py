@@ -1,4 +1,4 @@
-"""Thumbnails as they could have come out: heads of random weights, one of them not certified."""
+"""Thumbnails as they could have come out: heads of random weights."""
 
 import made_results as made
 import numpy as np
@@ -8,7 +8,13 @@ from attnscope.results import Kind, Thumbnails, Verdict
 
 
 def thumbnails(
-    layers: int = 3, heads: int = 4, *, causal: bool = False, tokens: int = 13, step: int | None = None
+    layers: int = 3,
+    heads: int = 4,
+    *,
+    causal: bool = False,
+    tokens: int = 13,
+    step: int | None = None,
+    last: Verdict = Verdict.CERTIFIED,
 ) -> Thumbnails:
     random = np.random.default_rng(8)
     names = [*made.DOOR, *(f"w{i}" for i in range(13, tokens))][:tokens]
@@ -23,7 +29,7 @@ def thumbnails(
         for _ in range(layers)
     ]
     verdicts = [[Verdict.CERTIFIED] * heads for _ in range(layers)]
-    verdicts[0][-1] = Verdict.PARTIAL
+    verdicts[0][-1] = last
     return Thumbnails(
         kind=Kind.DECODER if causal else Kind.ENCODER,
         query_tokens=text,
