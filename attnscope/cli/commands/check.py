@@ -14,6 +14,10 @@ File = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="What `heads`, `tsne` or `report` wrote as .npz (.json: one head)."),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="NAME", help="Where the model is now. Default: as the file says."),
+]
 Where = Annotated[
     str | None,
     typer.Option(
@@ -24,7 +28,7 @@ Where = Annotated[
 
 def check(
     file: File,
-    model: options.ModelName = None,
+    model: Model = None,
     device: Where = None,
     trust_remote_code: options.RemoteCode = False,
     allow_pickle: options.AllowPickle = False,
