@@ -11,8 +11,8 @@ class MeasureDescription:
     `label` names it where its name alone does not tell. `least` and `most` are the ends of its range, `most`
     perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
     that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it. A
-    `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What is
-    not taken of the text that is read says so `apart`.
+    `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What
+    is not taken of the text that is read says so `apart`.
     """
 
     name: str

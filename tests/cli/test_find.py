@@ -24,7 +24,8 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     assert lines[heading + 2].startswith("L3 H11")
     assert lines[heading + 2].endswith("text")
     assert "the best of 48 heads, L0 H11" in shown.stdout
-    assert "12 texts of the same shape, seed 0: beginnings of words change places" in " ".join(shown.stdout.split())
+    told = "12 texts of the same shape, seed 0: beginnings of words change places"
+    assert told in " ".join(shown.stdout.split())
     assert lines[-1] == (
         f"Open it: attnscope heads '{TEXT}' -m demo --layer 0 --head 11 --query '[MASK]' --key door"
     )

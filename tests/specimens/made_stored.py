@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import made_ablation
+import made_check
 import made_comparison
+import made_difference
 import made_finding
 import made_flow
 import made_media
 import made_outlines
+import made_relations
 import made_reports
 import made_results as made
 import made_senses
@@ -218,6 +221,11 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow": made_flow.flow,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
     "flow without an answer": lambda: made_flow.flow(answer=""),
+    "relations": made_relations.dependencies,
+    "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
+    "two runs": made_difference.between,
+    "a run made anew": made_check.check,
+    "a run that came out otherwise": lambda: made_check.check(broken=True),
     "senses": made_senses.senses,
     "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),
