@@ -27,14 +27,14 @@ EXAMPLES = {
     ),
     "dependencies": (
         "attnscope dependencies dev.conllu -m demo",
-        "attnscope dependencies dev.conllu -m bert-base-uncased --relation nsubj -o nsubj.png",
+        "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
     ),
     "find": (
-        'attnscope find "I was watching the door when [MASK] opened." --from "[MASK]" --to door -m demo',
-        'attnscope find "river piano river piano" --pattern induction -m demo-causal -o found.png',
+        'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
+        'attnscope find "river king river king" --pattern induction -m demo-causal',
     ),
     "flow": (
-        'attnscope flow "I was watching the door when [MASK] opened." --from "[MASK]" -m demo',
+        'attnscope flow "I was watching the [MASK]." --from "[MASK]" -m demo',
         'attnscope flow "I put my money in the" --from the -m demo-causal -o flow.png',
     ),
     "sdpa": (

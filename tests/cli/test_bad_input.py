@@ -239,7 +239,8 @@ def spoiled(command: str) -> list[tuple[list[str], list[str]]]:
     parameters = get_command(app).commands[command].params
     told = [f"(see attnscope {command} --help)"]
     required = [each for each in parameters if each.required]
-    needed = ["--word", "a"] if command == "compare" else []
+    needed = [word for each in required if each.param_type_name == "option" for word in (each.opts[0], "a")]
+    needed += ["--word", "a"] if command == "compare" else []
     ways = [
         (["--nonsense"], ["no such option: --nonsense", *told]),
         (["--nonsense=3"], ["no such option: --nonsense"]),

@@ -61,7 +61,7 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     lines = result.stdout.splitlines()
     strongest = int(np.argmax(document["contributions"]))
     label = f"{strongest} {document['key_tokens'][strongest]['text']}"
-    first = next(line for line in lines if line.startswith(f"{label} ") and "%" in line)
+    first = next(line for line in lines if line.lstrip().startswith(f"{label} ") and "%" in line)
     assert f"{100 * document['contributions'][strongest]:.1f} %" in first
     for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):
         assert word in result.stdout

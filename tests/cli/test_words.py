@@ -167,7 +167,7 @@ def test_the_report_has_words_and_says_what_was_left_out(attnscope, own_weights,
     document = json.loads(page.read_text())
     assert document["query"] == 11
     assert np.array(document["view"]["weights"]) == pytest.approx(by_words(own_weights)[1:-1, 1:-1], abs=1e-6)
-    row = next(line for line in result.stdout.splitlines() if line.startswith("2 detective "))
+    row = next(line for line in result.stdout.splitlines() if line.lstrip().startswith("2 detective "))
     assert float(row.split()[2]) == pytest.approx(own_weights[11, 2:11].sum(), abs=0.0006)
     shares = np.array(document["contributions"])
     assert float(row.split()[3]) == pytest.approx(100 * shares[2:11].sum(), abs=0.06)

@@ -55,7 +55,12 @@ def model(
     from attnscope.session.questions.outline import outline_model, time_of
 
     result = outline_model(
-        name or model, wanted, output, revision=revision, remote_code=trust_remote_code, length=length
+        model if name is None else name,
+        wanted,
+        output,
+        revision=revision,
+        remote_code=trust_remote_code,
+        length=length,
     )
     if output.verbose and result.cost is not None:
         from attnscope.render.outline.words import speed_words
