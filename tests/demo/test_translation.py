@@ -13,7 +13,7 @@ from attnscope.demo.train.corpora.translation import EXAMPLES, Pair, in_full, se
 
 @pytest.fixture(scope="module")
 def stream() -> list[Pair]:
-    return list(translation.documents(seed=0, count=15_000))
+    return list(translation.documents(seed=0, count=6_000))
 
 
 @pytest.fixture(scope="module")

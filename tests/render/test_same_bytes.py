@@ -43,14 +43,13 @@ def started(seed: str, folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def test_two_other_processes_with_other_settings_make_the_same_bytes(tmp_path: Path) -> None:
+def test_another_process_with_other_settings_makes_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text(HOSTILE)
-    others = [started(seed, tmp_path) for seed in ("1", "2")]
+    other = started("1", tmp_path)
     here = checksums()
     assert len(set(here.values())) == 3 * len(FORMATS)
-    for other in others:
-        told = json.loads(other.communicate()[0])
-        assert told == {"pyplot": False, "font size": 20, "checksums": here}
+    told = json.loads(other.communicate()[0])
+    assert told == {"pyplot": False, "font size": 20, "checksums": here}
 
 
 if __name__ == "__main__":
