@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
 
 
@@ -15,6 +15,17 @@ class Listener(Protocol):
     def detail(self, text: str) -> None: ...
 
     def working(self, what: str) -> AbstractContextManager[None]: ...
+
+
+class Quiet:
+    """Tells nobody: for what is run again, when all has been said."""
+
+    def notice(self, text: str) -> None: ...
+
+    def detail(self, text: str) -> None: ...
+
+    def working(self, what: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Log:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from attnscope.render.ablation.words import answer_words, rounding_words
-from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import HeadEffect
 from attnscope.results.stored.codec.registry import document
@@ -46,10 +46,5 @@ def _(result: Ablation) -> Iterator[tuple[str, object]]:
     yield "answer", answer_words(result)
     yield "rounding", rounding_words(result)
     yield from (("note", told) for told in result.notes)
-    for key, value in record["provenance"].items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in value.items())
-        elif isinstance(value, tuple):
-            value = " ".join(map(str, value))
-        yield key, "" if value is None else value
+    yield from provenance_comments(record)
     yield from (("text", each) for each in record["texts"])

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.ablation.words import at_once, head_name, signed_text
+from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Ablation
@@ -72,14 +73,7 @@ def draw_bars(result: Ablation, axes: Axes) -> None:
         )  # fmt: skip
     _numbers(bars, axes)
     axes.axvline(0, color=INK, linewidth=0.7, zorder=3)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.set_yticks(range(len(bars)), [bar.name for bar in bars], size=_TICK)
-    axes.tick_params(axis="y", length=0, pad=3, colors=INK)
-    axes.tick_params(axis="x", labelsize=_TICK, length=2, colors=INK)
-    axes.set_xlabel("difference of log probability, nats", size=_TICK, color=INK)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == "bottom")
-        spine.set_color(FAINT)
+    named_rows(axes, [bar.name for bar in bars], "difference of log probability, nats", _TICK)
 
 
 def _floor(result: Ablation, bars: Sequence[Bar], axes: Axes) -> None:

@@ -1,8 +1,5 @@
 """Heads taken away, in a terminal: the ranking beside its controls, and where it fits layers by heads."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.style import StyleType
@@ -28,8 +25,9 @@ from attnscope.render.ablation.words import (
 )
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.columns import Cell, Column, ranking_lines
 from attnscope.render.kit.labels import left, right
-from attnscope.render.kit.numbers import counted, largest_magnitude
+from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, opening_head
 from attnscope.render.kit.words.header import model_words, quoted, reading
@@ -37,19 +35,7 @@ from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import HeadEffect
 
 RANKED = 12
-_NAME = 9
 _CELL = 6  # of the grid
-Cell = tuple[str, StyleType] | str
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of the table; those with the largest `spared` give way first where there is no room."""
-
-    heading: str
-    cells: int
-    cell: Callable[[HeadEffect], Cell]
-    spared: int = 0
 
 
 def ablation(result: Ablation, width: int) -> RenderableType:
@@ -58,7 +44,7 @@ def ablation(result: Ablation, width: int) -> RenderableType:
     return Group(
         *_header(result),
         "",
-        *_table(result, width),
+        *ranking_lines(result.heads, head_name, _columns(result), width, RANKED),
         "",
         *(Text(told) for told in (group_words(result), total_words(result)) if told),
         *_grid(result, width),
@@ -90,49 +76,30 @@ def _header(result: Ablation) -> list[Text]:
     return [*lines, Text(result.how)]
 
 
-def _table(result: Ablation, width: int) -> list[Text]:
-    columns = _columns(result)
-    while columns and _NAME + sum(each.cells for each in columns) > width:
-        spared = max(columns, key=lambda each: each.spared)
-        if not spared.spared:
-            break
-        columns.remove(spared)
-    heading = "".join(right(each.heading, each.cells) for each in columns)
-    lines = [line(" " * _NAME, (heading, HEADING))]
-    for one in result.heads[:RANKED]:
-        name = left(head_name(one), _NAME)
-        lines.append(line((name, HEADING), *(_padded(each.cell(one), each.cells) for each in columns)))
-    if (more := len(result.heads) - RANKED) > 0:
-        lines.append(Text(f"and {counted(more, 'head')} below (-o FILE.csv has all)", style=DIM))
-    return lines
-
-
-def _padded(cell: Cell, cells: int) -> Cell:
-    return right(cell, cells) if isinstance(cell, str) else (right(cell[0], cells), cell[1])
-
-
-def _columns(result: Ablation) -> list[_Column]:
+def _columns(result: Ablation) -> list[Column[HeadEffect]]:
     """The columns that have a meaning here, as they stand from left to right."""
     extent = largest_magnitude(np.array([each.difference for each in result.heads]))
 
     def difference(one: HeadEffect) -> Cell:
         return f"{signed_text(one.difference)} ", palette.diverging(one.difference, extent)
 
-    columns = [
-        _Column("before", 8, lambda one: chance_text(one.before), 3),
-        _Column("after", 9, lambda one: chance_text(one.after), 1),
-        _Column("difference ", 12, difference),
-        _Column("KL", 8, lambda one: f"{one.kl:.3f}"),
-        _Column("others", 9, lambda one: "-" if one.chance is None else f"±{one.chance:.3f}"),
-        _Column("do less", 10, beats_words),
+    columns: list[Column[HeadEffect]] = [
+        Column("before", 8, lambda one: chance_text(one.before), 3),
+        Column("after", 9, lambda one: chance_text(one.after), 1),
+        Column("difference ", 12, difference),
+        Column("KL", 8, lambda one: f"{one.kl:.3f}"),
+        Column("others", 9, lambda one: "-" if one.chance is None else f"±{one.chance:.3f}"),
+        Column("do less", 10, beats_words),
     ]
     if result.estimates:
-        estimate = _Column(
+        estimate: Column[HeadEffect] = Column(
             "estimate", 10, lambda one: "-" if one.estimate is None else signed_text(one.estimate)
         )
         columns.insert(3, estimate)
     if result.heads and share_of_total(result, result.heads[0]) is not None:
-        share = _Column("of the way", 12, lambda one: share_text(share_of_total(result, one) or 0.0))
+        share: Column[HeadEffect] = Column(
+            "of the way", 12, lambda one: share_text(share_of_total(result, one) or 0.0)
+        )
         columns.insert(3, share)
     return columns
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.comparison.plot_rows import only_spines
+from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.page import FAINT, INK, Frame
 from attnscope.render.kit.typesetting import line_height
 from attnscope.results import Comparison

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 from attnscope.render.comparison.words import OPEN, attended_words, nothing_words, sentence, side_words
 from attnscope.render.head.strongest import descending
+from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.page import FAINT, INK, Frame
@@ -149,13 +150,6 @@ def _names(axes: Axes, laid: Strip, allowed: Bool[np.ndarray, " key"], own: list
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("attention weight", size=_SCALE, color=INK, labelpad=3)
     only_spines(axes, "left")
-
-
-def only_spines(axes: Axes, *kept: str) -> None:
-    """Of the frame around `axes` only the `kept` edges."""
-    for name, spine in axes.spines.items():
-        spine.set_visible(name in kept)
-        spine.set_color(FAINT)
 
 
 def _title(axes: Axes, result: Comparison, side: Side, laid: Strip, titled: int) -> None:

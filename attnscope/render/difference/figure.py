@@ -4,7 +4,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.comparison.plot_rows import only_spines
 from attnscope.render.difference.words import (
     certified_words,
     control_words,
@@ -16,6 +15,7 @@ from attnscope.render.difference.words import (
 )
 from attnscope.render.head.layout import head_frame
 from attnscope.render.head.plot import draw_head
+from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.page import INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words

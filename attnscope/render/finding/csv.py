@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.finding.words import best_words, controls_words, remarks, subject
-from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Finding
 from attnscope.results.stored.codec.registry import document
 
@@ -38,11 +38,6 @@ def _(result: Finding) -> Iterator[tuple[str, object]]:
     yield "best", best_words(result)
     yield "controls", controls_words(result)
     yield from (("note", told) for told in (*remarks(result), *result.notes))
-    for key, value in record["provenance"].items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in value.items())
-        elif isinstance(value, tuple):
-            value = " ".join(map(str, value))
-        yield key, "" if value is None else value
+    yield from provenance_comments(record)
     texts = dict.fromkeys((*record["query_texts"], *record["key_texts"]))
     yield from (("text", each) for each in texts)

@@ -11,6 +11,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from attnscope.render.finding.words import head_name, signed_text, value_text
+from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Finding
@@ -97,7 +98,6 @@ def draw_bars(result: Finding, axes: Axes) -> None:
     """
     listed = result.ranking[:RANKED]
     values = [float(result.weights[place]) for place in listed]
-    rows = range(len(listed))
     _bars(result, axes, listed)
     for row, place in enumerate(listed):
         low, high = float(result.controls.low[place]), float(result.controls.high[place])
@@ -107,14 +107,8 @@ def draw_bars(result: Finding, axes: Axes) -> None:
     _controls(result, axes, listed)
     largest = max([*values, *(float(result.controls.high[place]) for place in listed), 0.0])
     axes.set_xlim(0, max(1.02 if top_of(result) == 1.0 else 1.05 * largest, 1e-6))
-    axes.set_ylim(len(listed) - 0.4, -0.6)
-    axes.set_yticks(list(rows), [head_name(result, place) for place in listed], size=_TICK)
-    axes.tick_params(axis="y", length=0, pad=3, colors=INK)
-    axes.tick_params(axis="x", labelsize=_TICK, length=2, colors=INK)
-    axes.set_xlabel("divergence in nats" if result.smaller_is_better else "weight", size=_TICK, color=INK)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == "bottom")
-        spine.set_color(FAINT)
+    measured = "divergence in nats" if result.smaller_is_better else "weight"
+    named_rows(axes, [head_name(result, place) for place in listed], measured, _TICK)
 
 
 def _bars(result: Finding, axes: Axes, listed: Sequence[tuple[int, int]]) -> None:

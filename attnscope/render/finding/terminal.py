@@ -1,10 +1,9 @@
 """Heads ranked, in a terminal: the best ones with their controls, and what these are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Group, RenderableType
-from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.finding.words import (
@@ -21,8 +20,8 @@ from attnscope.render.finding.words import (
     verdict_counts,
 )
 from attnscope.render.kit import palette
-from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.cells import DIM
+from attnscope.render.kit.columns import Cell, Column, ranking_lines
 from attnscope.render.kit.numbers import counted, largest_magnitude
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, opening_head
@@ -30,19 +29,7 @@ from attnscope.render.kit.words.header import CROSS_ROWS, model_words, quoted, r
 from attnscope.results import Finding, Kind
 
 _RANKED = 12
-_NAME = 9
 Place = tuple[int, int]
-Cell = tuple[str, StyleType] | str
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of the table; those with the largest `spared` give way first where there is no room."""
-
-    heading: str
-    cells: int
-    cell: Callable[[Place], Cell]
-    spared: int = 0
 
 
 def finding(result: Finding, width: int) -> RenderableType:
@@ -51,7 +38,7 @@ def finding(result: Finding, width: int) -> RenderableType:
         *_header(result),
         "",
         Text(f"{subject(result)}, best first", style="bold"),
-        *_table(result, width),
+        *ranking_lines(result.ranking, partial(head_name, result), _columns(result), width, _RANKED),
         "",
         Text(best_words(result)),
         *([Text(told)] if (told := above_words(result)) else []),
@@ -77,25 +64,7 @@ def _header(result: Finding) -> list[Text]:
     return lines + ([quoted(result.query_tokens)] if result.query_tokens.texts else [])
 
 
-def _table(result: Finding, width: int) -> list[Text]:
-    listed = result.ranking[:_RANKED]
-    columns = _columns(result)
-    while _NAME + sum(each.cells for each in columns) > width and any(each.spared for each in columns):
-        columns.remove(max(columns, key=lambda each: each.spared))
-    lines = [line((left("head", _NAME) + "".join(right(c.heading, c.cells) for c in columns), HEADING))]
-    for place in listed:
-        name = left(head_name(result, place), _NAME)
-        lines.append(line((name, HEADING), *(_padded(c.cell(place), c.cells) for c in columns)))
-    if (more := len(result.ranking) - len(listed)) > 0:
-        lines.append(Text(f"and {counted(more, 'head')} below (-o FILE.csv has all)", style=DIM))
-    return lines
-
-
-def _padded(cell: Cell, cells: int) -> Cell:
-    return right(cell, cells) if isinstance(cell, str) else (right(cell[0], cells), cell[1])
-
-
-def _columns(result: Finding) -> list[_Column]:
+def _columns(result: Finding) -> list[Column[Place]]:
     """The columns that have a meaning here, as they stand from left to right."""
     controls, extent = result.controls, largest_magnitude(result.difference)
 
@@ -111,22 +80,22 @@ def _columns(result: Finding) -> list[_Column]:
     def plain(values: object) -> Callable[[Place], Cell]:
         return lambda place: value_text(result, float(values[place]))  # type: ignore[index]
 
-    columns = [_Column("divergence" if result.smaller_is_better else "weight ", 8, weight)]
+    columns = [Column("divergence" if result.smaller_is_better else "weight ", 8, weight)]
     if result.smaller_is_better:
-        columns = [_Column("divergence", 11, weight)]
+        columns = [Column("divergence", 11, weight)]
     if result.ranks is not None:
         ranks, digits = result.ranks, 0 if result.sought.pattern is None else 1
-        columns.append(_Column("rank", 6, lambda place: f"{ranks[place]:.{digits}f}", 2))
+        columns.append(Column("rank", 6, lambda place: f"{ranks[place]:.{digits}f}", 2))
     if result.shares is not None:
-        columns.append(_Column("norm", 6, plain(result.shares), 3))
-    columns.append(_Column("control", 10, plain(controls.mean)))
-    columns.append(_Column("90 %", 9, lambda place: range_text(result, place), 1))
-    columns.append(_Column("diff ", 7, difference))
-    columns.append(_Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
+        columns.append(Column("norm", 6, plain(result.shares), 3))
+    columns.append(Column("control", 10, plain(controls.mean)))
+    columns.append(Column("90 %", 9, lambda place: range_text(result, place), 1))
+    columns.append(Column("diff ", 7, difference))
+    columns.append(Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
     if not result.smaller_is_better:
-        columns.append(_Column("by", 7, lambda place: result.account(place) or ""))
+        columns.append(Column("by", 7, lambda place: result.account(place) or ""))
     if result.followed is not None:
-        columns.insert(len(columns) - 1, _Column("follows", 9, plain(result.followed), 4))
+        columns.insert(len(columns) - 1, Column("follows", 9, plain(result.followed), 4))
     return columns
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.flow.words import effect_words, method_words, subject, trust_words
-from attnscope.render.kit.csv import Row, comments, exact, rows
+from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Flow
 from attnscope.results.stored.codec.registry import document
 
@@ -37,10 +37,5 @@ def _(result: Flow) -> Iterator[tuple[str, object]]:
     yield "subject", subject(result)
     yield from (("note", told) for told in (method_words(result), effect_words(result), trust_words(result)))
     yield from (("note", told) for told in result.notes)
-    for key, value in record["provenance"].items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in value.items())
-        elif isinstance(value, tuple):
-            value = " ".join(map(str, value))
-        yield key, "" if value is None else value
+    yield from provenance_comments(record)
     yield from (("text", each) for each in record["texts"])

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.flow.words import NEARNESS, effect_text, share_text, token_words
+from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Flow
@@ -90,11 +91,4 @@ def draw_trust(result: Flow, axes: Axes) -> None:
             axes.plot((end, end), (row - 0.17, row + 0.17), color=_RANGE, linewidth=1.1)
     axes.axvline(0, color=FAINT, linewidth=0.6)
     axes.set_xlim(-1.02, 1.02)
-    axes.set_ylim(len(trust) - 0.4, -0.6)
-    axes.set_yticks(range(len(trust)), [each.method for each in trust], size=_TICK)
-    axes.tick_params(axis="y", length=0, pad=3, colors=INK)
-    axes.tick_params(axis="x", labelsize=_TICK, length=2, colors=INK)
-    axes.set_xlabel("Spearman; line: of shuffled effects", size=_TICK, color=INK)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == "bottom")
-        spine.set_color(FAINT)
+    named_rows(axes, [each.method for each in trust], "Spearman; line: of shuffled effects", _TICK)

@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import singledispatch
+from typing import Any
 
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.kit.words.weights import special_words
@@ -37,12 +38,7 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
         yield from (("note", note) for note in result.notes)
     if isinstance(result, Overview):
         yield from ((name, each.absent) for name, each in result.scores.items() if each.absent)
-    for key, value in record["provenance"].items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in value.items())
-        elif isinstance(value, tuple):
-            value = " ".join(map(str, value))
-        yield key, "" if value is None else value
+    yield from provenance_comments(record)
     texts = [tuple(record[key]) for key in ("texts", "query_texts", "key_texts") if key in record]
     for text in dict.fromkeys(texts):
         yield from (("text", each) for each in text)
@@ -50,6 +46,16 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
         for check in result.outputs:
             yield "output", f"{check.name} {'identical' if check.identical else check.difference}"
         yield from (("note", note) for note in result.notes)
+
+
+def provenance_comments(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Where the numbers of a document come from, as comments."""
+    for key, value in record["provenance"].items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {version}" for name, version in value.items())
+        elif isinstance(value, tuple):
+            value = " ".join(map(str, value))
+        yield key, "" if value is None else value
 
 
 @singledispatch

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +22,7 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
 from attnscope.results import Finding, Pattern, Sought, Verdict
 from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Quiet
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens, printable
 from attnscope.verify import certify
@@ -257,7 +257,7 @@ def _batch(
 
 def _alone(reading: Reading, chosen: Chosen, name: str, ids: Int[np.ndarray, " token"]) -> list[Layer]:
     """One of these texts in a run of its own, as the text itself was read."""
-    quiet = replace(reading, listener=_Quiet())
+    quiet = replace(reading, listener=Quiet())
     if name == "input_ids":
         inputs = inputs_with(reading.encoded.inputs, name, ids[None])
         if inputs is None:
@@ -267,17 +267,6 @@ def _alone(reading: Reading, chosen: Chosen, name: str, ids: Int[np.ndarray, " t
         given = torch.as_tensor(ids[None], dtype=reading.target.ids.dtype, device=reading.target.ids.device)
         quiet = replace(quiet, target=replace(reading.target, ids=given))
     return _layers(quiet.attention(chosen), chosen)[0]
-
-
-class _Quiet:
-    """A listener that tells nobody: what is to be said was said of the text itself."""
-
-    def notice(self, text: str) -> None: ...
-
-    def detail(self, text: str) -> None: ...
-
-    def working(self, what: str) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def _verdict(layer: Layer, head: int) -> Verdict:

@@ -7,7 +7,7 @@ captured and certified in full, and the weights that were counted there held aga
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,22 @@ from torch import Tensor
 
 from attnscope.analysis.relations.answers import answers, looks_ahead, pieces_of, together
 from attnscope.analysis.relations.ranking import accuracies, offset_accuracies, ranked
+from attnscope.analysis.relations.sample import Sample
 from attnscope.analysis.relations.tally import OFFSETS, Tally
 from attnscope.analysis.relations.treebank import Sentence, read_treebank
-from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import Encoded, limit_of
 from attnscope.model.loaded import Model
-from attnscope.results import Dependencies, Provenance, Verdict
+from attnscope.results import Dependencies, Verdict
 from attnscope.results.claims.relations import Treebank
-from attnscope.sdpa import attend
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import printable
-from attnscope.verify import certify
 from attnscope.vocabulary import Kind, Route
 
 BATCH = 32
@@ -181,7 +179,7 @@ class _Counted:
         )
         selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
         self.weights = Weights(self.model.module, selection, chosen.block)
-        self.proof = _Proof()
+        self.proof = Sample(chosen.layers, chosen.heads, chosen.block)
         self.ahead = False
         self.scored = self.without_piece = self.unknown = 0
         self.refused: list[str] = []
@@ -261,7 +259,7 @@ class _Counted:
         labels = Labels(one.encoded.tokens, target, source)
         captured = record(self.model.module, inputs, selection, labels)
         alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
-        self.proof.add(captured, self.chosen, counted, alone)
+        self.proof.add(captured, counted, alone)
 
     def result(self, asked: Asked) -> Dependencies:
         """What was counted, with what is proved of it."""
@@ -314,36 +312,6 @@ class _Counted:
             self.listener.notice(f"what a sentence gives among others differs {alone}")
         if self.unknown:
             self.listener.notice(f"{self.model.name} cannot spell {self.unknown} pieces: read as unknown")
-
-
-@dataclass
-class _Proof:
-    """What full captures of a few sentences say."""
-
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    sentences: int = 0
-    unlike: float = 0.0
-    provenance: Provenance | None = None
-    tower: str = ""
-
-    def add(
-        self, captured: Capture, chosen: Chosen, counted: dict[int, Tensor], alone: dict[int, Tensor]
-    ) -> None:
-        """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
-        for layer in chosen.layers:
-            call = captured.call(layer, block=chosen.block)
-            for j, head in enumerate(chosen.heads):
-                self._certify(call, head, counted[layer][j])
-            self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
-        self.sentences += 1
-        self.provenance, self.tower = captured.provenance, captured.tower
-
-    def _certify(self, call: AttentionCall, head: int, counted: Tensor) -> None:
-        certificate = certify(call, head)
-        recomputed = attend(call.operands(head)).weights[0]
-        off = float((counted.double() - recomputed).abs().max())
-        agrees = off <= certificate.weight_tolerance
-        self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1
 
 
 def _check_weights(weights: Tensor, tokens: int, name: str) -> None:

@@ -1,0 +1,24 @@
+"""What stands around bars: the names of their rows, and the edges of the frame that are left."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from attnscope.render.kit.page import FAINT, INK
+
+
+def only_spines(axes: Axes, *kept: str) -> None:
+    """Of the frame around `axes` only the `kept` edges."""
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in kept)
+        spine.set_color(FAINT)
+
+
+def named_rows(axes: Axes, names: Sequence[str], measured: str, size: float) -> None:
+    """One row below the other, each by its name, over one axis that says what is measured."""
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), names, size=size)
+    axes.tick_params(axis="y", length=0, pad=3, colors=INK)
+    axes.tick_params(axis="x", labelsize=size, length=2, colors=INK)
+    axes.set_xlabel(measured, size=size, color=INK)
+    only_spines(axes, "bottom")
