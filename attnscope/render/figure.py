@@ -20,7 +20,7 @@ from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
-from attnscope.render.kit.figure_file import FORMATS, Format, figure_bytes
+from attnscope.render.kit.figure.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import USUAL, Look, dressed

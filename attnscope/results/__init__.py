@@ -6,6 +6,8 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from pathlib import Path
 
+from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
+from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check, HeadCheck
 from attnscope.results.claims.difference import Difference
@@ -26,14 +28,12 @@ from attnscope.results.media import (
     SoundHeads,
     Spectrogram,
 )
-from attnscope.results.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
 from attnscope.results.senses import Senses
-from attnscope.results.special import Special, SpecialMass
 from attnscope.results.terms import HeadTerms, Influence
 from attnscope.results.verification import LayerCheck, OutputCheck, Verification
 from attnscope.results.view import HeadView

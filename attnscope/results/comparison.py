@@ -6,10 +6,10 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnscope.results.base.origin import Certificate, Kind, Verdict
+from attnscope.results.base.presented import Presented
+from attnscope.results.base.special import Special
 from attnscope.results.heads import HeadAttention
-from attnscope.results.origin import Certificate, Kind, Verdict
-from attnscope.results.presented import Presented
-from attnscope.results.special import Special
 from attnscope.results.view import HeadView
 from attnscope.tokens import Tokens
 

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented
+from attnscope.results.base.special import Special, SpecialMass, special_mass
 from attnscope.results.measure import MeasureDescription
-from attnscope.results.origin import Certificate, Kind, Provenance, Verdict, worst
-from attnscope.results.presented import Presented
-from attnscope.results.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
+from attnscope.results.base.origin import Verdict
+from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, Overview
-from attnscope.results.origin import Verdict
-from attnscope.results.presented import Presented
 from attnscope.tokens import printable
 
 

@@ -7,8 +7,8 @@ what the attention module says of itself. None stands for what neither tells.
 
 from dataclasses import dataclass
 
-from attnscope.results.origin import Kind, Route
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Kind, Route
+from attnscope.results.base.presented import Presented
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from attnscope.results.origin import Provenance
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Provenance
+from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.origin import Verdict
+from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, HeadScores
-from attnscope.results.origin import Verdict
 from attnscope.results.prediction import Prediction
-from attnscope.results.presented import Presented
 from attnscope.results.projection import Projection
 from attnscope.results.view import HeadView
 

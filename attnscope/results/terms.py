@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.origin import Verdict
+from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention
-from attnscope.results.origin import Verdict
-from attnscope.results.presented import Presented
 
 CONTENT, CAP, MASK, SINK = "q·k x scale", "soft cap", "mask", "sink"
 

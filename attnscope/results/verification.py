@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from attnscope.results.origin import Certificate, Kind, Provenance, Verdict
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 

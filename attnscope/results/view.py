@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnscope.results.base.origin import Verdict
+from attnscope.results.base.presented import Presented
+from attnscope.results.base.special import Special
 from attnscope.results.heads import HeadWeights
-from attnscope.results.origin import Verdict
-from attnscope.results.presented import Presented
-from attnscope.results.special import Special
 from attnscope.tokens import Tokens
 
 Groups = tuple[tuple[int, ...], ...]

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.origin import Certificate, Provenance, Verdict
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Certificate, Provenance, Verdict
+from attnscope.results.base.presented import Presented
 
 WRONG = "wrong_"  # before the keys of steps that a mistake makes
 

@@ -17,7 +17,7 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.row import MOST_STRONGEST
-from attnscope.render.kit.sheet import CHIP
+from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.typesetting import drawing
 from attnscope.results import HeadAttention
 from attnscope.vocabulary import Scaling

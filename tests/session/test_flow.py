@@ -12,7 +12,7 @@ from transformers import BertForPreTraining, LlamaForCausalLM
 import attnscope as at
 from attnscope.analysis.flow import replacing
 from attnscope.errors import CertificateError, InputError
-from attnscope.session.questions import flow as asked
+from attnscope.session.questions.claims import flow as asked
 
 DEMO = Path(at.__file__).parent / "demo"
 TEXT = "I was watching the door when [MASK] opened."

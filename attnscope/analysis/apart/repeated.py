@@ -9,7 +9,7 @@ from attnscope.analysis.scores import scores_of
 from attnscope.attention import Capture
 from attnscope.measures import Tile
 from attnscope.results import HeadScores
-from attnscope.results.origin import worst
+from attnscope.results.base.origin import worst
 from attnscope.sdpa import attend
 from attnscope.verify import certify
 

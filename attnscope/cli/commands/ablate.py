@@ -129,7 +129,7 @@ def ablate(
     elif asked.heads is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.ablation import ablate as ablated
+    from attnscope.session.questions.claims.ablation import ablate as ablated
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"

@@ -43,7 +43,7 @@ def check(
     each), and exit code 5 where there is one; weights, versions and machine that changed are told.
     """
     check_delivery(delivery, "Check")
-    from attnscope.session.questions.checking import Leave, check_file
+    from attnscope.session.questions.claims.checking import Leave, check_file
 
     result = check_file(file, Leave(model, device, trust_remote_code, allow_pickle), output)
     try:

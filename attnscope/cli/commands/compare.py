@@ -220,7 +220,7 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
-        from attnscope.session.questions.difference import compare_files
+        from attnscope.session.questions.claims.difference import compare_files
 
         others = sides.layer_b, sides.head_b
         output.deliver(compare_files(*sides.stored, wanted.layer, wanted.head, *others), delivery)

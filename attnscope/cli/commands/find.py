@@ -13,7 +13,7 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
-    from attnscope.session.questions.finding import Wish
+    from attnscope.session.questions.claims.finding import Wish
     from attnscope.session.reading import Reading
 
 From = Annotated[
@@ -66,7 +66,7 @@ class Asked:
 
     def wish(self) -> "Wish":
         """The same for the session, checked."""
-        from attnscope.session.questions.finding import Wish, head_named
+        from attnscope.session.questions.claims.finding import Wish, head_named
 
         query, key = (None if each is None else decoded(each) for each in (self.query, self.key))
         like = None if self.like is None else head_named(self.like)
@@ -92,7 +92,7 @@ def find(
         raise InputError("find exchanges the words of a text for its controls: pictures and sounds have none")
     wish, inputs = asked.wish(), read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.finding import find as found
+    from attnscope.session.questions.claims.finding import find as found
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"

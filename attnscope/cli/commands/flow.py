@@ -39,7 +39,7 @@ def flow(
         raise InputError("flow goes back to the tokens of a text: leave --image and --audio out")
     name, inputs = decoded(query), read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.flow import flow as followed
+    from attnscope.session.questions.claims.flow import flow as followed
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"

@@ -154,7 +154,7 @@ def heads(
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
         if asked.grid:
             from attnscope.render.focus import Focus
-            from attnscope.session.questions.thumbnails import read_thumbnails
+            from attnscope.session.questions.claims.thumbnails import read_thumbnails
 
             return Answer(read_thumbnails(reading, chosen), Focus(scale=asked.scale))
         if chosen.one or asked.terms:

@@ -18,8 +18,8 @@ from attnscope.render.ablation.words import (
     total_words,
 )
 from attnscope.render.finding.plot import draw_bar
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing, text_width
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.ablation.words import at_once, head_name, signed_text
+from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import largest_magnitude, short
-from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Ablation
 
 LESS, MORE, RANDOM, FLOOR = "#b2182b", "#2166ac", "#b9b9b9", "#e4e4e4"

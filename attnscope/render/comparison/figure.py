@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from attnscope.render.comparison import words
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers, layers_frame
 from attnscope.render.comparison.plot_rows import MOST_KEYS, draw_row, leaves_out, row_frame, title_lines
-from attnscope.render.kit.page import Words, sheet
+from attnscope.render.kit.figure.page import Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.figure import proof_words, source_words

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from attnscope.render.kit.figure.page import FAINT, INK, Frame
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.page import FAINT, INK, Frame
 from attnscope.render.kit.typesetting import line_height
 from attnscope.results import Comparison
 

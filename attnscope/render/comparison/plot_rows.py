@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 
 from attnscope.render.comparison.words import OPEN, attended_words, nothing_words, sentence, side_words
 from attnscope.render.head.strongest import descending
+from attnscope.render.kit.figure.page import FAINT, INK, Frame
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.page import FAINT, INK, Frame
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
 from attnscope.results import Comparison, Side
 

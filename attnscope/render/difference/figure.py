@@ -15,8 +15,8 @@ from attnscope.render.difference.words import (
 )
 from attnscope.render.head.layout import head_frame
 from attnscope.render.head.plot import draw_head
+from attnscope.render.kit.figure.page import INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.page import INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.figure import source_words

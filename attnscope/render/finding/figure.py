@@ -25,8 +25,8 @@ from attnscope.render.finding.words import (
     value_text,
     verdict_counts,
 )
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import counted, largest_magnitude
-from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing, line_height, text_width
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words

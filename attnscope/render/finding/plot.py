@@ -11,9 +11,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from attnscope.render.finding.words import head_name, signed_text, value_text
+from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Finding
 from attnscope.results.claims.finding import Account
 

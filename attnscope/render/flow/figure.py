@@ -13,7 +13,7 @@ from attnscope.render.flow.words import (
     verdict_counts,
     verdict_on_methods,
 )
-from attnscope.render.kit.page import INK, Frame, Words, sheet
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing, text_width
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words

@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.flow.words import NEARNESS, effect_text, share_text, token_words
+from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.results import Flow
 
 _TICK, _NUMBER = 7.0, 6.0

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render.head.layout import grid, head_frame
 from attnscope.render.head.plot import draw_head
-from attnscope.render.kit.page import Page, Words, colour_bar, page
+from attnscope.render.kit.figure.page import Page, Words, colour_bar, page
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words

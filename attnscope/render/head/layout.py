@@ -7,8 +7,8 @@ whole dots of a picture, so that none is wider than another, and of very many se
 import math
 from dataclasses import dataclass
 
+from attnscope.render.kit.figure.page import Frame
 from attnscope.render.kit.labels import clusters, fit
-from attnscope.render.kit.page import Frame
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.tokens import Tokens

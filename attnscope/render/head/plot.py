@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.head.layout import MOST_NUMBERS, Grid, grid
 from attnscope.render.kit.cells import cell_texts
-from attnscope.render.kit.page import FAINT, INK, ink_on
+from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width

@@ -14,11 +14,11 @@ from matplotlib.ticker import MaxNLocator
 from attnscope.render.head.layout import MOST_NAMED, side, sparse, tick_step, token_labels
 from attnscope.render.head.plot import WEIGHTS, background, weight_norm
 from attnscope.render.head.strongest import descending
+from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.scale import Scale, scale_of
-from attnscope.render.kit.sheet import CHIP
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.tokens import Tokens

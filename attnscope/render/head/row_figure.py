@@ -18,8 +18,8 @@ from attnscope.render.head.row import (
     strip_room,
     strip_width,
 )
+from attnscope.render.kit.figure.page import Frame, Words, page, sheet
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.page import Frame, Words, page, sheet
 from attnscope.render.kit.stage import panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words

@@ -6,7 +6,7 @@ from attnscope.render.kit.csv import Row, comments, exact, rows
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.map.words import points_words
 from attnscope.results import Projection
-from attnscope.results.stored.projection import FIGURES, SETTINGS
+from attnscope.results.stored.heads.projection import FIGURES, SETTINGS
 
 
 @rows.register

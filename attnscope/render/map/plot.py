@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
+from attnscope.render.kit.figure.page import FAINT, INK, Frame
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.page import FAINT, INK, Frame
 from attnscope.render.map.labels import draw_labels
 from attnscope.render.map.layout import INKS, LEGEND, Linked, Plane, linked_to, plane_on
 from attnscope.render.map.words import title_words

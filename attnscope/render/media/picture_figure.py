@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.figure import heading_words, proof_words, source_words

@@ -16,8 +16,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.patches import Rectangle
 
+from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.numbers import largest_magnitude, weight_text
-from attnscope.render.kit.page import INK, Frame
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.overview.plot import OUTLINES
 from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict

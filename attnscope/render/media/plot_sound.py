@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.media.plot_picture import heat
 from attnscope.results import Spectrogram
 

@@ -5,8 +5,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from attnscope.render.head.layout import token_labels
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing, text_width
 from attnscope.render.kit.words.figure import heading_words, proof_words, source_words
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words

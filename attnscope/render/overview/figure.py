@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
+from attnscope.render.kit.figure.page import Words, colour_bar, page
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.page import Words, colour_bar, page
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.figure import sentence_words, source_words

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import FAINT, INK, Words, lines_of
-from attnscope.render.kit.sheet import SUBTITLE, TITLE, Sheet, sheet
+from attnscope.render.kit.figure.page import FAINT, INK, Words, lines_of
+from attnscope.render.kit.figure.sheet import SUBTITLE, TITLE, Sheet, sheet
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.overview.plot import cell_size, draw_overview, name_classes
 from attnscope.render.overview.words import shades_words, shown

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 
+from attnscope.render.kit.figure.page import INK, Frame, ink_on
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import INK, Frame, ink_on
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.overview.links import link_words

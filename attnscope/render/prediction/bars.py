@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.prediction.plot import BAR, TRACK
 from attnscope.results import Guess, Prediction

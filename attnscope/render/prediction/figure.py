@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from attnscope.render.kit.figure.page import Frame, Words, sheet
 from attnscope.render.kit.numbers import short
-from attnscope.render.kit.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.kit.words.header import model_words

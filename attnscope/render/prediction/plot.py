@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.typesetting import text_width
 from attnscope.results import Guess
 

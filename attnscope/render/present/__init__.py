@@ -1,4 +1,4 @@
-"""What a result shows of itself, wherever it is: called by `attnscope.results.presented`.
+"""What a result shows of itself, wherever it is: called by `attnscope.results.base.presented`.
 
 matplotlib and pandas are loaded by what needs them, so that a `repr` stays quick.
 """

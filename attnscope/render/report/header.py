@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
-from attnscope.render.kit.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import proof_words, source_words

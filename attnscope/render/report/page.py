@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
+from attnscope.render.kit.figure.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.report import header as header
 from attnscope.render.report import panels as panels

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from attnscope.render.kit.figure.page import FAINT
+from attnscope.render.kit.figure.sheet import TITLE, Sheet, title_rise
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.page import FAINT
-from attnscope.render.kit.sheet import TITLE, Sheet, title_rise
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.numbers import weight_text
-from attnscope.render.kit.page import FAINT, INK
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.map.layout import INKS
 from attnscope.render.report.words import Share, percent

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from attnscope.render.kit.page import FAINT, INK
-from attnscope.render.kit.sheet import RULE
+from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.figure.sheet import RULE
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.report.words import Fact
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.head.layout import Grid, sparse, token_labels
 from attnscope.render.head.plot import draw_head
-from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.map.layout import INKS

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
+from attnscope.render.kit.figure.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.sentence import Sizes
-from attnscope.render.kit.sheet import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import look_now

@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from attnscope.render.kit.figure.page import FAINT, INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.page import FAINT, INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.typesetting import drawing, line_height, text_width
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.figure import source_words

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import Words, sheet
+from attnscope.render.kit.figure.page import Words, sheet
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words

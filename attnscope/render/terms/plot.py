@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from attnscope.render.head.layout import grid, head_frame
 from attnscope.render.head.plot import draw_head
+from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.numbers import largest_magnitude, short
-from attnscope.render.kit.page import INK, Frame
 from attnscope.render.kit.stage import Panel, panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.results import HeadTerms

@@ -10,11 +10,11 @@ from matplotlib.patches import Rectangle
 from attnscope.render.head.layout import token_labels
 from attnscope.render.head.plot import SIGNED, WEIGHTS, background, norm_of, weight_norm
 from attnscope.render.head.strongest import descending
+from attnscope.render.kit.figure.page import INK, ink_on
+from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
 from attnscope.render.kit.numbers import signed_texts, weight_text
-from attnscope.render.kit.page import INK, ink_on
 from attnscope.render.kit.scale import Scale, scale_of
-from attnscope.render.kit.sheet import CHIP
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
 

@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
+from attnscope.render.kit.figure.page import Frame, Words, sheet
 from attnscope.render.kit.numbers import counted, short, weight_text
-from attnscope.render.kit.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.terms.plot import panels_of

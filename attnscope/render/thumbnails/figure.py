@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import Words, colour_bar, page
+from attnscope.render.kit.figure.page import Words, colour_bar, page
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.kit.words.header import model_words

@@ -8,7 +8,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from attnscope.render.head.plot import WEIGHTS, weight_norm
-from attnscope.render.kit.page import INK, Frame
+from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.overview.plot import OUTLINES

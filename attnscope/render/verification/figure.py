@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import INK, Frame, Words, sheet
+from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import Frame, Words, sheet
+from attnscope.render.kit.figure.page import Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import proof_words

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from attnscope.render.kit.page import FAINT, INK
+from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.results.stored.worked import MEASURES
 from attnscope.results.worked import ScaleStudy
 

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 
+from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude, short
-from attnscope.render.kit.page import FAINT, INK, ink_on
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.worked.arithmetic import shape_words, texts
 from attnscope.results.worked import Axis, Step

@@ -6,8 +6,8 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.origin import Kind, Provenance, Verdict
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Kind, Provenance, Verdict
+from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 

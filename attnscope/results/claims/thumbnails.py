@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.presented import Presented
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 

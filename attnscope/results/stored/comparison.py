@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.comparison import Comparison, Divergence, Side, Similarity
 from attnscope.results.heads import HeadAttention
-from attnscope.results.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import pair_document, read_pair
-from attnscope.results.stored.head import read_attention
-from attnscope.results.stored.view import read_view, view_document
+from attnscope.results.stored.heads.head import read_attention
+from attnscope.results.stored.heads.view import read_view, view_document
 
 _VALUES, _TOGETHER = Float[np.ndarray, "layer head"], Float[np.ndarray, " layer"]
 _ROW, _VECTOR, _ALLOWED = Float[np.ndarray, " key"], Float[np.ndarray, " width"], Bool[np.ndarray, " key"]

@@ -2,17 +2,12 @@
 
 from attnscope.results.stored import (
     comparison,
-    head,
     media,
     outline,
-    overview,
     prediction,
-    projection,
     report,
     senses,
-    terms,
     verification,
-    view,
     worked,
 )
 from attnscope.results.stored.claims import (
@@ -24,6 +19,7 @@ from attnscope.results.stored.claims import (
     relations,
     thumbnails,
 )
+from attnscope.results.stored.heads import head, overview, projection, terms, view
 
 KINDS = (
     ablation,

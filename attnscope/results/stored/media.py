@@ -23,8 +23,8 @@ from attnscope.results.stored.codec.record import Arrays, Record
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.typed import hints_of
-from attnscope.results.stored.head import read_attention
-from attnscope.results.stored.overview import read_overview
+from attnscope.results.stored.heads.head import read_attention
+from attnscope.results.stored.heads.overview import read_overview
 from attnscope.tokens import Tokens
 
 _PATCHES, _FRAMES = Int[np.ndarray, "row column"], Int[np.ndarray, " frame"]

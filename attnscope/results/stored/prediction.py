@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from attnscope.results.origin import Provenance
+from attnscope.results.base.origin import Provenance
 from attnscope.results.prediction import Generated, Prediction
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance

@@ -11,9 +11,9 @@ from attnscope.results.stored.codec.record import Arrays, Record
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.scores import meant, measured, read_scores
 from attnscope.results.stored.codec.strict import Value, or_none
+from attnscope.results.stored.heads.projection import read_projection
+from attnscope.results.stored.heads.view import read_view, view_document
 from attnscope.results.stored.prediction import check_blanks, read_prediction
-from attnscope.results.stored.projection import read_projection
-from attnscope.results.stored.view import read_view, view_document
 
 _SHARES = Float[np.ndarray, " key"]
 

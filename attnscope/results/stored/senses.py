@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.origin import Provenance
+from attnscope.results.base.origin import Provenance
 from attnscope.results.senses import Senses, Separation, Usage
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from attnscope.results.origin import Certificate, Verdict
+from attnscope.results.base.origin import Certificate, Verdict
 from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.origin import Certificate, Provenance
+from attnscope.results.base.origin import Certificate, Provenance
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

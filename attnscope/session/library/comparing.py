@@ -5,8 +5,8 @@ from pathlib import Path
 from attnscope.errors import InputError
 from attnscope.results import Comparison, Difference, Result, load
 from attnscope.session.library.readings import Reading
+from attnscope.session.questions.claims.difference import compare_results
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.questions.difference import compare_results
 from attnscope.session.request import Looking, Numbers, Wanted
 
 

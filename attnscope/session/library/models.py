@@ -13,8 +13,8 @@ from attnscope.session.choosing import choose
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.claims.relations import BATCH, Asked, find_relations_in
 from attnscope.session.questions.outline import Lengths, outline_model
-from attnscope.session.questions.relations import BATCH, Asked, find_relations_in
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
 
 

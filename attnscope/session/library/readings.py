@@ -27,9 +27,10 @@ from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.questions.ablation import ablate
-from attnscope.session.questions.finding import Wish, find, head_named
-from attnscope.session.questions.flow import flow
+from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.claims.finding import Wish, find, head_named
+from attnscope.session.questions.claims.flow import flow
+from attnscope.session.questions.claims.thumbnails import read_thumbnails
 from attnscope.session.questions.heads import (
     ENTROPY,
     look_at,
@@ -43,7 +44,6 @@ from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
 from attnscope.session.questions.report import report_head
-from attnscope.session.questions.thumbnails import read_thumbnails
 from attnscope.session.questions.verification import verify_reading
 from attnscope.session.reading import Reading as WhatIsRead
 from attnscope.session.request import Inputs, Looking, Numbers, Wanted

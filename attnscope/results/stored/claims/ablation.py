@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.ablation import (
     Ablation,
     Answer,
@@ -15,7 +16,6 @@ from attnscope.results.claims.ablation import (
     HeadEffect,
     Intervention,
 )
-from attnscope.results.origin import Provenance
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

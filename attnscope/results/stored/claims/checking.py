@@ -2,8 +2,8 @@
 
 from dataclasses import asdict
 
+from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.checking import Check, HeadCheck
-from attnscope.results.origin import Provenance
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads

@@ -1,7 +1,7 @@
 """Two runs held against each other: JSON has the heads as a ranking, those that differ most first."""
 
+from attnscope.results.base.origin import Kind, Provenance, Verdict
 from attnscope.results.claims.difference import Difference, Run
-from attnscope.results.origin import Kind, Provenance, Verdict
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

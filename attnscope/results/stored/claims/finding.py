@@ -4,8 +4,8 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from attnscope.results.base.origin import Provenance, Verdict
 from attnscope.results.claims.finding import Controls, Finding, Sought
-from attnscope.results.origin import Provenance, Verdict
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

@@ -5,8 +5,8 @@ from dataclasses import asdict
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.flow import Ablated, Flow, Trust
-from attnscope.results.origin import Provenance
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

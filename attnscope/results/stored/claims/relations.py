@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, replace
 
+from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.relations import Dependencies, Finder, HeldOut, Offset, Relation, Treebank
-from attnscope.results.origin import Provenance
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

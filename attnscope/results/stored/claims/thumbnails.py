@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.thumbnails import Thumbnails
-from attnscope.results.origin import Verdict
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

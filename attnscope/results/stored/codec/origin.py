@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from attnscope.results.origin import Certificate, Provenance, Verdict
+from attnscope.results.base.origin import Certificate, Provenance, Verdict
 from attnscope.results.stored.codec.strict import Value
 
 

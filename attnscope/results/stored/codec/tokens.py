@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from attnscope.results.special import SpecialMass
+from attnscope.results.base.special import SpecialMass
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.record import Record
 from attnscope.results.stored.codec.strict import Value

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.page import EDGE, FAINT, INK
+from attnscope.render.kit.figure.page import EDGE, FAINT, INK
+from attnscope.render.kit.figure.shown_figure import ShownFigure
 from attnscope.render.kit.sentence import SetText
-from attnscope.render.kit.shown_figure import ShownFigure
 from attnscope.render.kit.typesetting import line_height
 from attnscope.render.look import DPI, look_now
 

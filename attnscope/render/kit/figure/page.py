@@ -14,8 +14,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
+from attnscope.render.kit.figure.shown_figure import ShownFigure
 from attnscope.render.kit.palette import readable_on
-from attnscope.render.kit.shown_figure import ShownFigure
 from attnscope.render.kit.typesetting import line_height, shortened, wrapped
 from attnscope.render.look import DPI, Size, look_now
 

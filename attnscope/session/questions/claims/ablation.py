@@ -19,7 +19,7 @@ from attnscope.session.ablating import CONTROLS, TOP, Ablating
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
-from attnscope.session.questions.answers import question_of
+from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind, Route
 

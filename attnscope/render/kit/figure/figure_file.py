@@ -7,7 +7,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.kit.shown_figure import ZoomedPages
+from attnscope.render.kit.figure.shown_figure import ZoomedPages
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import DPI
 

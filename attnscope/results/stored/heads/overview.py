@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnscope.results.base.origin import Certificate
 from attnscope.results.heads import HeadScores, Overview
-from attnscope.results.origin import Certificate
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import certificate, provenance, worst
 from attnscope.results.stored.codec.record import Arrays, Record, made

@@ -6,7 +6,7 @@ from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import pair_document, read_pair
-from attnscope.results.stored.head import head_arrays, read_head
+from attnscope.results.stored.heads.head import head_arrays, read_head
 from attnscope.results.view import Groups, HeadView
 from attnscope.tokens import Token, Tokens
 

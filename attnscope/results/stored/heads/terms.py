@@ -6,7 +6,7 @@ from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.typed import hints_of
-from attnscope.results.stored.head import read_attention
+from attnscope.results.stored.heads.head import read_attention
 from attnscope.results.terms import HeadTerms, Influence
 
 

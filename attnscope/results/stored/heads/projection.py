@@ -9,8 +9,8 @@ from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.typed import hints_of
-from attnscope.results.stored.head import STAGES, read_attention, term_arrays
-from attnscope.results.stored.view import read_view, view_document
+from attnscope.results.stored.heads.head import STAGES, read_attention, term_arrays
+from attnscope.results.stored.heads.view import read_view, view_document
 from attnscope.results.view import HeadView
 
 SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.origin import Certificate
 from attnscope.results.heads import HeadAttention, HeadWeights
-from attnscope.results.origin import Certificate
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import certificate, provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made

@@ -1,0 +1,1 @@
+"""From an Axes to a file: sheets, stages, pages."""
