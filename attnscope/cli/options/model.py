@@ -1,0 +1,93 @@
+"""Which model is opened, how it is loaded and how its attention is read."""
+
+from typing import Annotated
+
+import typer
+
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="encoder|decoder|cross",
+        help="Which attention of a model that has several. Default: cross.",
+    ),
+]
+Tower = Annotated[
+    str | None,
+    typer.Option(
+        "--tower",
+        metavar="NAME",
+        help="Which part of a model that has attention in several, as `attnscope model` lists them.",
+    ),
+]
+Block = Annotated[
+    int,
+    typer.Option(
+        "--block",
+        metavar="N",
+        help="Which of the separate attentions of a layer that makes several (windows of a picture).",
+    ),
+]
+Route = Annotated[
+    str | None,
+    typer.Option(
+        "--route",
+        metavar="takeover|custom|traced|returned",
+        help="How to read the attention. Default: the first of these that the model allows.",
+    ),
+]
+Attention = Annotated[
+    str,
+    typer.Option(
+        "--attn",
+        metavar="eager|sdpa|flex_attention|flash_attention_2",
+        help="The kernel that the model runs, which is then held against the recomputation.",
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
+        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
+]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="float32|bfloat16|float16|float64|auto",
+        help="Arithmetic of the model; auto is the checkpoint's own.",
+    ),
+]
+RemoteCode = Annotated[
+    bool,
+    typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False),
+]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
+]
+IgnoreUnread = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-unread",
+        help="Run without weights inside attention that are stored and that the model has no place for.",
+        show_default=False,
+    ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter",
+        metavar="FOLDER|none",
+        help="Put this adapter into the model (needs the package peft), or none where one is beside its "
+        "weights. Default: the one beside them, if any.",
+        show_default=False,
+    ),
+]
