@@ -8,7 +8,9 @@ than in the text, in each control. What asks is `kept`.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
-Nothing here runs a model. No word comes from elsewhere: a control has the words of the text, and no grammar.
+Pieces of a picture or a sound (`attnscope.analysis.media.pieces`) change places in the same way, all being
+of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
+and no grammar; a control picture has the patches of the picture, and nothing that they show together.
 """
 
 import unicodedata
@@ -27,6 +29,7 @@ from attnscope.tokens import Token, Tokens
 MOST_CONTROLS = 10_000
 Places = Int[np.ndarray, "..."]  # where tokens come from; several lengths meet in one function
 _TRIES = 60  # draws for one control until it is given up
+ASKING = ("the token that asks",)
 BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a word", "punctuation", "tokens"
 
 
@@ -56,26 +59,58 @@ def control_texts(
     seed: int = 0,
     kept: Collection[int] = (),
     moved: Collection[int] = (),
+    staying: Sequence[str] = ASKING,
 ) -> ControlTexts:
     """`count` controls of a text, or as many as it has, from `seed`.
 
-    `kept` positions stay as they are; at `moved` ones stands another token, unless a special token or a mask
-    stands there, which stays. Where a moved token is the only one of its class, all classes are one. Raises
-    `InputError` where no other order of the words is possible.
+    `kept` positions stay as they are, `staying` says what these are; at `moved` ones stands another token,
+    unless a special token or a mask stands there, which stays. Where a moved token is the only one of its
+    class, all classes are one. Raises `InputError` where no other order of the words is possible.
     """
-    if not 1 <= count <= MOST_CONTROLS:
-        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
+    _check_count(count)
     classes = classes_of(tokens, mask_id, kept)
     others = [place for place in moved if classes[place] is not None]
     joined = any(len(_ids_of(tokens, classes, classes[place])) < 2 for place in others)
     classes = [ANY if each is not None and joined else each for each in classes]
-    sources = _drawn(tokens, classes, others, count, np.random.default_rng(seed))
+    ids = np.array(tokens.ids)
+    sources = _drawn(ids, classes, others, count, np.random.default_rng(seed))
     if not sources:
         raise InputError(
             "the text has too few words that could change places: there is no control to hold it against"
         )
     drawn = np.array(sources)
-    return ControlTexts(np.array(tokens.ids)[drawn], drawn, _how(classes, kept, joined), seed, count)
+    *stay, last = "special tokens", "masks", *(staying if kept else ())
+    how = f"{_how(classes, joined)}; {', '.join(stay)} and {last} stay"
+    return ControlTexts(ids[drawn], drawn, how, seed, count)
+
+
+def control_pieces(
+    contents: Places,
+    what: str,
+    *,
+    count: int,
+    seed: int = 0,
+    kept: Collection[int] = (),
+    moved: Collection[int] = (),
+) -> ControlTexts:
+    """`count` orders of the pieces of a picture or a sound, or as many as there are, as `sources`.
+
+    `contents` numbers what each piece holds, `what` calls them. At a `moved` piece stands another one that
+    holds something else. Raises `InputError` where there are too few that differ.
+    """
+    _check_count(count)
+    classes = [None if i in kept else ANY for i in range(len(contents))]
+    sources = _drawn(contents, classes, sorted(moved), count, np.random.default_rng(seed))
+    if not sources:
+        raise InputError(f"too few {what} differ: in no other order is there a control to hold it against")
+    drawn = np.array(sources)
+    how = f"{what} change places{'; the one that asks stays' if kept else ''}"
+    return ControlTexts(contents[drawn], drawn, how, seed, count)
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MOST_CONTROLS:
+        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
 
 
 def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int] = ()) -> list[str | None]:
@@ -111,14 +146,13 @@ def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> s
 
 
 def _drawn(
-    tokens: Tokens,
+    ids: Places,
     classes: Sequence[str | None],
     moved: Sequence[int],
     count: int,
     random: np.random.Generator,
 ) -> list[Places]:
-    """Orders of the tokens, each by the places that its tokens come from, until no new one is found."""
-    ids = np.array(tokens.ids)
+    """Orders of `ids`, each by the places that they come from, until no new one is found."""
     names = sorted({each for each in classes if each is not None})
     groups = [np.flatnonzero([each == one for each in classes]) for one in names]
     texts, found = {ids.tobytes()}, list[Places]()
@@ -142,7 +176,7 @@ def _exchanged(length: int, groups: Sequence[Places], random: np.random.Generato
     return places
 
 
-def _how(classes: Sequence[str | None], kept: Collection[int], joined: bool) -> str:
+def _how(classes: Sequence[str | None], joined: bool) -> str:
     """What changed places with what, in one phrase."""
     there = [each for each in (BEGINS, GOES_ON, PUNCTUATION) if classes.count(each) > 1]
     what = f"{', '.join(there)} change places, each among their own kind"
@@ -150,8 +184,7 @@ def _how(classes: Sequence[str | None], kept: Collection[int], joined: bool) -> 
         what = "all tokens of the text change places, whatever their kind"
     elif len(there) == 1:
         what = f"{there[0]} change places"
-    stays = "special tokens, masks and the token that asks" if kept else "special tokens and masks"
-    return f"{what}; {stays} stay"
+    return what
 
 
 def inputs_with(
@@ -167,6 +200,18 @@ def inputs_with(
     repeated = {key: value.repeat_interleave(len(ids), 0) for key, value in tensors.items()}
     given = torch.as_tensor(ids, dtype=inputs[name].dtype, device=inputs[name].device)
     return {**inputs, **repeated, name: given}
+
+
+def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) -> dict[str, Any] | None:
+    """The inputs of one picture or sound as those of a batch, each of `values` in the place of `name`.
+
+    Everything else is repeated. None where that cannot be done, as where patches of several are packed.
+    """
+    tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
+    if any(len(value) != 1 for value in tensors.values()):
+        return None
+    repeated = {key: value.repeat_interleave(len(values), 0) for key, value in tensors.items() if key != name}
+    return {**inputs, **repeated, name: torch.cat(list(values))}
 
 
 def batches(count: int, tokens: int, at_once: int = 1024) -> Iterator[slice]:

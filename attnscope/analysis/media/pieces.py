@@ -1,0 +1,139 @@
+"""A picture or a sound in pieces, one for each position that stands for a part of it, to be exchanged.
+
+A patch of a picture is its pixels, whether the model is given these whole or in patches already; where
+several patches were merged to one position it is all of them. A frame of a sound is its samples, or its
+columns of the spectrogram. Which part is which position is what `attnscope.model.media` found out; where
+that is not known there are no pieces.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnscope.results import Picture, Sound
+from attnscope.tokens import Frames, Patches, Tokens
+
+_FEATURES, _SAMPLES, _PIXELS = "input_features", "input_values", "pixel_values"
+Order = Int[np.ndarray, " piece"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Where in the input called `name` each piece stands: `at[p]` are its places in the flattened `values`.
+
+    `positions[p]` is the position of the attention that stands for piece `p`. All pieces are of one size.
+    """
+
+    name: str
+    values: Tensor
+    at: Int[Tensor, "piece number"]
+    positions: tuple[int, ...]
+    what: str
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @cached_property
+    def contents(self) -> Order:
+        """A number for what each piece holds, the same for pieces that are alike in every number."""
+        held = self.values.flatten().cpu()[self.at].float().numpy()
+        return np.asarray(np.unique(held, axis=0, return_inverse=True)[1]).reshape(-1)
+
+    def exchanged(self, sources: Order) -> Tensor:
+        """The input with piece `sources[p]` at the place of each piece `p`; the rest as it is."""
+        given = self.values.flatten()
+        at = self.at.to(given.device)
+        changed = given.clone()
+        changed[at] = given[at[torch.as_tensor(sources, device=given.device)]]
+        return changed.reshape(self.values.shape)
+
+    def at_positions(self, positions: Iterable[int]) -> list[int]:
+        """Which pieces stand at these positions of the attention; positions without a piece have none."""
+        number = {position: p for p, position in enumerate(self.positions)}
+        return [number[each] for each in positions if each in number]
+
+
+def pieces_of(
+    inputs: Mapping[str, Any], read: Tokens, keys: Tokens, medium: Picture | Sound | None
+) -> Pieces | None:
+    """The pieces that the positions `keys` of an attention stand for; None where that cannot be told.
+
+    `read` are the positions of the part that reads the picture or the sound itself. Silence that a processor
+    added behind the end of a sound is no piece.
+    """
+    stretch = next(iter(keys.stretches), None)
+    if isinstance(stretch, Patches) and isinstance(medium, Picture):
+        return _of_picture(inputs, read, stretch, medium)
+    if isinstance(stretch, Frames) and isinstance(medium, Sound):
+        return _of_sound(inputs, stretch, medium)
+    return None
+
+
+def _of_picture(inputs: Mapping[str, Any], read: Tokens, patches: Patches, picture: Picture) -> Pieces | None:
+    pixels = inputs[_PIXELS]
+    numbers = torch.arange(pixels.numel()).reshape(pixels.shape)
+    if pixels.ndim == 4 and len(pixels) == 1:
+        at = _of_pixels(numbers[0], patches, picture.covered)
+    else:
+        at = _of_cut_pixels(numbers.flatten(0, -2), read, patches)
+    if at is None:
+        return None
+    there = [(p, place) for p, place in enumerate(patches.positions) if place >= 0]
+    chosen = at[[p for p, _ in there]]
+    return Pieces(_PIXELS, pixels, chosen, tuple(place for _, place in there), "patches of the picture")
+
+
+def _of_pixels(
+    numbers: Int[Tensor, "channel height width"], patches: Patches, covered: tuple[int, int]
+) -> Int[Tensor, "piece number"] | None:
+    """The pixels of every patch, row by row; None where patches do not divide what is covered."""
+    high, wide = covered[0] // patches.rows, covered[1] // patches.columns
+    if not high or not wide or (high * patches.rows, wide * patches.columns) != covered:
+        return None
+    cut = numbers[:, : covered[0], : covered[1]].reshape(-1, patches.rows, high, patches.columns, wide)
+    return cut.permute(1, 3, 0, 2, 4).reshape(patches.count, -1)
+
+
+def _of_cut_pixels(
+    numbers: Int[Tensor, "patch own"], read: Tokens, patches: Patches
+) -> Int[Tensor, "piece number"] | None:
+    """Of pixels that come in patches: those of each piece, in which squares of them may have been merged."""
+    fine = next((each for each in read.stretches if isinstance(each, Patches)), None)
+    if fine is None or fine.rows % patches.rows or max(fine.positions) >= len(numbers):
+        return None
+    side = fine.rows // patches.rows
+    if (patches.rows * side, patches.columns * side) != (fine.rows, fine.columns):
+        return None
+    cut = numbers[list(fine.positions)].reshape(patches.rows, side, patches.columns, side, -1)
+    return cut.permute(0, 2, 1, 3, 4).reshape(patches.count, -1)
+
+
+def _of_sound(inputs: Mapping[str, Any], frames: Frames, sound: Sound) -> Pieces | None:
+    heard = min(int(np.ceil(sound.seconds / frames.seconds - 1e-9)), frames.count)
+    for name in (_FEATURES, _SAMPLES):
+        values = inputs.get(name)
+        if isinstance(values, Tensor) and (at := _in_time(values, frames, sound)) is not None:
+            at = at[:heard]
+            return Pieces(name, values, at, frames.positions[: len(at)], "frames of the sound")
+    return None
+
+
+def _in_time(values: Tensor, frames: Frames, sound: Sound) -> Int[Tensor, "piece number"] | None:
+    """The numbers of each frame along the one axis that is time; a last one that is not whole is left out."""
+    numbers = torch.arange(values.numel()).reshape(values.shape)
+    if values.ndim == 2:
+        axis, step = 1, round(frames.seconds * sound.rate)
+    else:
+        steps = {each: round(values.shape[each] / frames.count) for each in range(1, values.ndim)}
+        fits = [a for a, k in steps.items() if k and abs(values.shape[a] - k * frames.count) <= k]
+        if len(fits) != 1:
+            return None
+        axis, step = fits[0], steps[fits[0]]
+    count = min(frames.count, values.shape[axis] // step)
+    return numbers.narrow(axis, 0, count * step).movedim(axis, 0).reshape(count, -1)
