@@ -27,13 +27,15 @@ class Attended:
     """One attention as it passes by: what it answers, and what that is made of.
 
     The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into. With
-    a `sink` the weights of a row may sum to less than 1.
+    a `sink` the weights of a row may sum to less than 1. `with_values` is what it answers to the same
+    queries and keys with other values in the place of `value`.
     """
 
     place: Place
     output: Float[Tensor, "batch head query value_dim"]
     weights: Callable[[], Float[Tensor, "batch head query key"]]
     value: Float[Tensor, "batch kv_head key value_dim"]
+    with_values: Callable[[Tensor], Float[Tensor, "batch head query value_dim"]]
     sink: bool = False
 
     def parts(self, entry: int, entries: int) -> slice:

@@ -31,7 +31,7 @@ from attnscope.capture.selection import Selection
 from attnscope.errors import AttnscopeError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site
 
-_TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
+TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
 _STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
 
 
@@ -107,7 +107,7 @@ class Experiments:
 
     def _batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         longest = max((each.shape[2] for each in self.answers.values()), default=1)
-        size = max(_TOKENS_AT_ONCE // longest - 1, 1)
+        size = max(TOKENS_AT_ONCE // longest - 1, 1)
         yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _together(self, first: int | None, variants: Sequence[Variant]) -> list[Outcome]:
@@ -141,11 +141,7 @@ class Experiments:
 
     def _strays(self, control: Logits) -> bool:
         """Whether an entry that nothing was done to is off by more than rounding."""
-        if control.shape != self.untouched.shape:
-            return True
-        largest = float(self.untouched[self.untouched.isfinite()].abs().max())
-        off = (control - self.untouched).nan_to_num(0.0).abs().max()
-        return bool(off > _STRAY * torch.finfo(self.untouched.dtype).eps ** 0.5 * (1 + largest))
+        return strays(control, self.untouched)
 
     def _batch(
         self, first: int | None, variants: Sequence[Variant], *, saving: bool
@@ -195,6 +191,15 @@ def _with(seen: Attended, variants: Sequence[Variant]) -> Tensor:
                 parts = seen.parts(entry, len(variants))
                 new[parts, change.head] = change.what.made(seen, change.head, parts)
     return new
+
+
+def strays(control: Tensor, untouched: Tensor) -> bool:
+    """Whether an entry that nothing was done to is off the untouched run by more than rounding."""
+    if control.shape != untouched.shape:
+        return True
+    largest = float(untouched[untouched.isfinite()].abs().max())
+    off = (control - untouched).nan_to_num(0.0).abs().max()
+    return bool(off > _STRAY * torch.finfo(untouched.dtype).eps ** 0.5 * (1 + largest))
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:

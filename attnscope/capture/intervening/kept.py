@@ -27,7 +27,7 @@ class Kept:
     def __init__(self, model: nn.Module, sites: Sequence[Site]) -> None:
         self.site_of = {site.module: site for site in sites}
         there = [site.path for site in find_sites(model)]
-        self.layers = list(dict.fromkeys(item for path in there for item in _holding(model, path)))
+        self.layers = list(dict.fromkeys(item for path in there for item in holding(model, path)))
         self.results: dict[Ended, Any] = {}
         self.counts: dict[Ended, Counter[nn.Module]] = {}  # of the layers, as each of them ended
         self.before: dict[int, frozenset[Ended]] = {}
@@ -124,7 +124,7 @@ def _each_tensor(value: Any, do: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-def _holding(model: nn.Module, path: str) -> list[nn.Module]:
+def holding(model: nn.Module, path: str) -> list[nn.Module]:
     """The entries of lists of modules that the module at `path` stands in."""
     parts = path.split(".")
     ends = [end for end in range(1, len(parts) + 1) if parts[end - 1].isdigit()]

@@ -9,6 +9,7 @@ The library's registries and the model are as they were when it ends, however it
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -75,8 +76,11 @@ class Passage:
         def seen_weights() -> Tensor:
             return _kernel_weights(given, output, weights)
 
+        def answer_to(values: Tensor) -> Tensor:
+            return replace(given, value=values).answer()[0].transpose(1, 2)
+
         place, answer = self._next(given.module), output.transpose(1, 2)
-        seen = Attended(place, answer, seen_weights, given.value, _has_sinks(given))
+        seen = Attended(place, answer, seen_weights, given.value, answer_to, _has_sinks(given))
         new = self.handle(seen)
         return (output if new is None else new.transpose(1, 2).contiguous()), weights
 
@@ -103,11 +107,15 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
         if one.reweighted is not None or one.blended:
             raise InputError(
                 f"layer {place[0]}: the model mixes its weights, or its values, after the softmax, so that "
-                "no single edge can be cut"
+                "no single edge can be cut and no single value zeroed"
             )
         return one.weights
 
-    return Attended(place, output, weights, one.value)
+    def answer_to(values: Tensor) -> Tensor:
+        met = weights().to(values.dtype)
+        return met.matmul(values.repeat_interleave(met.shape[1] // values.shape[1], dim=1))
+
+    return Attended(place, output, weights, one.value, answer_to)
 
 
 def _has_sinks(given: KernelInputs) -> bool:

@@ -88,6 +88,11 @@ class ReadBack:
         self.waiting.append(_expected(attended, variants))
         self.seen.append(self.waiting[-1])
 
+    def expect_near(self, place: Place, rows: Tensor, off: Tensor, *, control: bool) -> None:
+        """These rows are to be found next, each no further than `off`; axes: entry part query feature."""
+        self.waiting.append(_Expected(place, rows, off, control))
+        self.seen.append(self.waiting[-1])
+
     @property
     def found(self) -> set[Place]:
         """The places at which what was expected was found."""

@@ -1,0 +1,277 @@
+"""One key's values at zero, and how far each query's vector then turns in that layer (Mohebbi et al. 2023).
+
+    kept layers -> layer l, entry j of a batch with the values of key j at zero -> what it returns: stop
+
+The attention is made once more by the model's own kernel (or, where it has none, from the weights that it
+made) with these values and the same queries and keys, so that no weight changes. Only the layer in question
+runs: those before return what they returned in the plain run, those behind are not begun. An untouched entry
+goes along; where it strays from the plain run by more than rounding, the batch is run without these savings,
+and at last every key alone.
+
+What is read back at the model's next operation is not what was made here, but output - weight * value in
+float64: that holds only where these values were zero at the attention, and no others.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.intervening.changes import Attended
+from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, strays, without_cache
+from attnscope.capture.intervening.kept import Ended, Kept, holding
+from attnscope.capture.intervening.passing import passing
+from attnscope.capture.intervening.read_back import ReadBack
+from attnscope.capture.routes import rungs, wanted_layers
+from attnscope.capture.selection import Selection
+from attnscope.capture.trace.operations import tensors_in
+from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
+from attnscope.model.anatomy.sites import Site
+
+Vectors = Float[Tensor, "entry query hidden"]
+_ROUNDINGS = 64  # machine epsilons of the largest value, for a row that is read back
+
+
+class NoLayersError(InputError):
+    """A model whose layers cannot be run one by one with other values; the message says why."""
+
+
+class _Through(Exception):
+    """Raised where the layer in question has returned: nothing behind it is run."""
+
+
+@dataclass(eq=False)
+class ValueZeroing:
+    """One model, one input, and the attentions whose values may be zeroed.
+
+    `lengths` are the keys of each layer. `faithful` says that watching changed no bit of what the layers
+    return; `back`, `lost` and `unseen` count attentions that were read back as asked for, were not, or
+    cannot be. Raises `NoLayersError` where a layer cannot be run alone.
+    """
+
+    model: nn.Module
+    inputs: Mapping[str, Any]
+    sites: Sequence[Site]
+    layers: Sequence[int]
+    lengths: dict[int, int] = field(init=False, default_factory=dict)
+    faithful: bool = field(init=False)
+    back: int = field(init=False, default=0)
+    lost: int = field(init=False, default=0)
+    unseen: int = field(init=False, default=0)
+    plainness: int = field(init=False, default=0)  # 0 with every saving, 1 without, 2 one by one
+
+    def __post_init__(self) -> None:
+        self.inputs = without_cache(self.model, self.inputs)
+        self.kept, back = Kept(self.model, self.sites), ReadBack(self.model)
+
+        def look(seen: Attended) -> None:
+            if seen.place[1] or len(seen.output) != 1:
+                raise NoLayersError(f"layer {seen.place[0]} attends several times for one input")
+            self.lengths[seen.place[0]] = seen.value.shape[2]
+            back.expect(seen, [()])
+
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.model))
+            stack.enter_context(passing(self.sites, look, changing=False))
+            stack.enter_context(self.kept.keeping())
+            stack.enter_context(back.watching())
+            self.model(**self.inputs)
+        self.passes = back.found
+        if missing := sorted(set(self.layers) - set(self.lengths)):
+            raise NoLayersError(f"layer {missing[0]} made no attention that can be reached")
+        self.ends = {layer: self._end(layer) for layer in self.layers}
+        results = {layer: self.kept.results[self.ends[layer]] for layer in self.layers}
+        self.plain = {layer: _by_entry(_vectors(each), each) for layer, each in results.items()}
+        self.faithful = all(torch.equal(self._untouched(layer), self.plain[layer]) for layer in self.layers)
+
+    def distances(
+        self, layer: int, heads: Sequence[int], keys: Sequence[int] | None = None
+    ) -> Float[Tensor, "query key"]:
+        """1 less the cosine of each query's vector behind `layer` with and without the values of each key.
+
+        Zero are the values that `heads` read, in float64, 0 to 2. A key that nothing is zeroed of
+        (none of `keys`) is 0.
+        """
+        wanted = list(range(self.lengths[layer]) if keys is None else keys)
+        found = torch.zeros(self.plain[layer].shape[1], self.lengths[layer], dtype=torch.float64)
+        for several in self._batches(layer, wanted):
+            found[:, several] = self._together(layer, heads, several).T
+        return found
+
+    def _batches(self, layer: int, keys: Sequence[int]) -> Iterator[list[int]]:
+        longest = max(self.lengths[layer], self.plain[layer].shape[1])
+        size = max(TOKENS_AT_ONCE // longest - 1, 1)
+        yield from (list(keys[start : start + size]) for start in range(0, len(keys), size))
+
+    def _together(self, layer: int, heads: Sequence[int], keys: list[int]) -> Float[Tensor, "key query"]:
+        """One batch behind an untouched entry, or where that fails one by one."""
+        while self.plainness < 2:
+            try:
+                made, back = self._run(layer, heads, [None, *keys], saving=self.plainness == 0)
+            except AttnscopeError:
+                raise
+            except Exception as error:
+                if is_out_of_memory(error) and len(keys) > 1:
+                    half = len(keys) // 2
+                    parts = [self._together(layer, heads, each) for each in (keys[:half], keys[half:])]
+                    return torch.cat(parts)
+            else:
+                if made.shape[1:] == self.plain[layer].shape[1:] and not strays(made[:1], self.plain[layer]):
+                    self._count(back)
+                    return turned(made[:1], made[1:])
+            self.plainness += 1
+        return torch.cat([self._alone(layer, heads, key) for key in keys])
+
+    def _alone(self, layer: int, heads: Sequence[int], key: int) -> Float[Tensor, "key query"]:
+        made, back = self._run(layer, heads, [key], saving=False)
+        self._count(back)
+        return turned(self.plain[layer], made)
+
+    def _untouched(self, layer: int) -> Vectors:
+        """What the layer returns where its attention is made once more and nothing is zeroed."""
+        return self._run(layer, None, [None], saving=True)[0]
+
+    def _run(
+        self, layer: int, heads: Sequence[int] | None, keys: Sequence[int | None], *, saving: bool
+    ) -> tuple[Vectors, ReadBack]:
+        """The layer's vectors, in each entry with one key's values at zero, or with all (None)."""
+        back = ReadBack(self.model)
+        chosen = slice(None) if heads is None else list(heads)
+
+        def handle(seen: Attended) -> Tensor | None:
+            if seen.place[0] != layer:
+                return None
+            new = seen.output.clone()
+            new[:, chosen] = _remade(seen, keys)[:, chosen]
+            if expected := _expected(seen, heads, keys):
+                back.expect_near(seen.place, *expected, control=len(keys) > 1)
+            return new
+
+        begun = self.kept.forwards[layer] if saving else None
+        touched = [site for site in self.sites if layer in site.layers]
+        ended: list[Any] = []
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.model))
+            if saving:
+                stack.enter_context(self.kept.replayed(layer, len(keys)))
+            stack.enter_context(passing(touched, handle, changing=True, begun=begun))
+            stack.enter_context(back.watching())
+            stack.callback(self._stop(layer, ended).remove)
+            with suppress(_Through):
+                self.model(**repeated(self.inputs, len(keys)))
+        return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]]), back
+
+    def _stop(self, layer: int, ended: list[Any]) -> Any:
+        """A hook that ends the run as soon as the layer has returned, and keeps what it returned."""
+        module, number = self.ends[layer]
+        forwards = Counter[nn.Module]()
+
+        def end(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            forwards[module] += 1
+            if forwards[module] == number + 1:
+                ended.append(output)
+                raise _Through
+
+        return module.register_forward_hook(end)
+
+    def _end(self, layer: int) -> Ended:
+        """Which module's which forward is the whole of a layer; `NoLayersError` where none is."""
+        site = next(site for site in self.sites if layer in site.layers)
+        before = Counter(module for module, _ in self.kept.before[layer])
+        later = [self.kept.before[each] for each in self.lengths if each > layer]
+        for module in holding(self.model, site.path):
+            end = module, before[module]
+            inside = set(module.modules())
+            alone = sum(each.module in inside for each in self.sites) == 1
+            if alone and end in self.kept.results and all(end in each for each in later):
+                return end
+        raise NoLayersError(f"layer {layer} is no module that returns the vectors of the next")
+
+    def _count(self, back: ReadBack) -> None:
+        found, lost, unseen = back.told(self.passes)
+        self.back, self.lost = self.back + found, self.lost + lost
+        self.unseen += unseen + (not back.seen)
+
+
+def turned(before: Float[Tensor, "#entry query hidden"], after: Vectors) -> Float[Tensor, "entry query"]:
+    """1 less the cosine of two vectors, from their difference: nothing is left of 1 - 1 in rounding."""
+    one, other = (nn.functional.normalize(each.double(), dim=-1).cpu() for each in (before, after))
+    return (one - other).square().sum(-1) / 2
+
+
+def value_zeroing_on(model: nn.Module, inputs: Mapping[str, Any], selection: Selection) -> ValueZeroing:
+    """Value zeroing in the selected layers, by the first route on which each of them is seen.
+
+    Raises `InputError` where there is no such attention, or none whose values can be reached.
+    """
+    refused: InputError | None = None
+    for rung in rungs(model, selection):
+        try:
+            return ValueZeroing(
+                model, inputs, rung.watched, sorted(wanted_layers(rung.tower, selection.layers))
+            )
+        except NoLayersError as error:
+            refused = error
+    assert refused is not None, "there is always one rung"
+    raise refused
+
+
+def _remade(seen: Attended, keys: Sequence[int | None]) -> Tensor:
+    """What the heads answer with the values of each entry's own key at zero."""
+    if len(seen.value) != len(keys):
+        raise NoLayersError(f"layer {seen.place[0]} attends several times for one input")
+    return seen.with_values(_zeroed(seen.value, keys))
+
+
+def _zeroed(values: Tensor, keys: Sequence[int | None]) -> Tensor:
+    values = values.clone()
+    for entry, key in enumerate(keys):
+        if key is not None:
+            values[entry, :, key] = 0
+    return values
+
+
+def _expected(
+    seen: Attended, heads: Sequence[int] | None, keys: Sequence[int | None]
+) -> tuple[Tensor, Tensor] | None:
+    """output - weight * value as rows of features, and how far off rounding may bring them.
+
+    None where nothing is zeroed, or where it is less than rounding: there is nothing to be seen then.
+    """
+    zeroed = [(entry, key) for entry, key in enumerate(keys) if key is not None]
+    if not zeroed:
+        return None
+    rows, off, moved = seen.output.detach().double(), torch.zeros_like(seen.output).double(), False
+    weights = seen.weights().detach()
+    epsilon = _ROUNDINGS * torch.finfo(seen.output.dtype).eps
+    rows = rows.clone()
+    for head in range(rows.shape[1]) if heads is None else heads:
+        values = seen.values_of(head).detach().double()
+        for entry, key in zeroed:
+            change = weights[entry, head, :, key].double()[:, None] * values[entry, key]
+            rows[entry, head] -= change
+            off[entry, head] = epsilon * float(values[entry].abs().max())
+            moved = moved or bool((change.abs() > off[entry, head]).any())
+    if not moved:
+        return None
+    return tuple(each.to(seen.output.dtype).transpose(1, 2).flatten(2)[:, None] for each in (rows, off))
+
+
+def _vectors(output: Any) -> Tensor:
+    """The first row of vectors that a layer returns."""
+    for each in tensors_in(output):
+        if each.is_floating_point() and each.ndim == 3:
+            return each.detach()
+    raise NoLayersError("the layers return no vectors")
+
+
+def _by_entry(vectors: Tensor, plain: Any) -> Vectors:
+    """The entries of the batch first; some models have their tokens there."""
+    one = _vectors(plain)
+    return vectors.transpose(0, 1) if one.shape[0] != 1 and one.shape[1] == 1 else vectors
