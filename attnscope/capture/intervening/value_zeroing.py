@@ -260,7 +260,12 @@ def _expected(
             moved = moved or bool((change.abs() > off[entry, head]).any())
     if not moved:
         return None
-    return tuple(each.to(seen.output.dtype).transpose(1, 2).flatten(2)[:, None] for each in (rows, off))
+    return _rows(rows.to(seen.output)), _rows(off.to(seen.output))
+
+
+def _rows(output: Tensor) -> Tensor:
+    """Heads side by side as the model puts them; axes: entry part query feature."""
+    return output.transpose(1, 2).flatten(2)[:, None]
 
 
 def _vectors(output: Any) -> Tensor:
