@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from attnscope.analysis.flow.graph import max_flow, mixed, rollout, shares
 from attnscope.analysis.flow.moved import moved_together
 from attnscope.analysis.flow.trust import trusted
+from attnscope.analysis.flow.zeroing import shares_of_change
 from attnscope.sdpa import attend
 
 COUNT, LAYERS = 4, 3
@@ -139,3 +140,8 @@ def test_too_few_tokens_and_equal_numbers_have_no_correlation() -> None:
     many = np.array([0.1, 0.4, 0.3, 0.2, np.nan])
     assert np.isnan(trusted({"flat": np.ones(5)}, many, 4)[0].correlation)
     assert trusted({"one": np.arange(5.0)}, many, 4)[0].correlation == pytest.approx(0.2)
+
+
+def test_changes_become_shares_and_a_token_that_nothing_turns_keeps_itself() -> None:
+    found = shares_of_change(np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0], [2.0, 2.0, 4.0]]))
+    assert found.tolist() == [[0.25, 0.75, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]

@@ -16,7 +16,16 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("input"))
-    assert lines[heading].split() == ["input", "attention", "rollout", "by", "norm", "flow", "effect"]
+    assert lines[heading].split() == [
+        "input",
+        "attention",
+        "rollout",
+        "by",
+        "norm",
+        "flow",
+        "zeroing",
+        "effect",
+    ]
     door = lines[heading + 6].split()
     assert door[:2] == ["5", "door"]
     assert door[-1] == "+.13"

@@ -11,6 +11,7 @@ from transformers import BertForPreTraining, LlamaForCausalLM
 
 import attnscope as at
 from attnscope.analysis.flow import replacing
+from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
 from attnscope.session.questions.claims import flow as asked
 
@@ -154,3 +155,47 @@ def test_what_has_no_way_back_to_the_input_is_refused(masked: at.Reading, transl
         masked.flow("[MASK]", layers="1-2")
     with pytest.raises(InputError, match="no token 'window'"):
         masked.flow("window")
+
+
+@torch.no_grad()
+def test_value_zeroing_is_that_of_a_whole_run_for_each_layer_and_token(masked: at.Reading) -> None:
+    found = masked.flow("[MASK]")
+    model = BertForPreTraining.from_pretrained(DEMO / "encoder", attn_implementation="eager").eval()
+    ids = torch.tensor([masked.tokens.ids])
+    count = ids.shape[1]
+    before = model(ids, output_hidden_states=True).hidden_states
+    reached = np.eye(count)
+    for number, layer in enumerate(model.bert.encoder.layer):
+        turned = np.zeros((count, count))
+        for key in range(count):
+
+            def empty(_module: object, _given: object, made: torch.Tensor, key: int = key) -> torch.Tensor:
+                return made.index_fill(1, torch.tensor([key]), 0.0)
+
+            handle = layer.attention.self.value.register_forward_hook(empty)
+            after = model(ids, output_hidden_states=True).hidden_states[number + 1][0].double()
+            handle.remove()
+            cosine = torch.cosine_similarity(before[number + 1][0].double(), after, dim=-1)
+            turned[:, key] = 1 - cosine.numpy()
+        reached = turned / turned.sum(axis=1, keepdims=True) @ reached
+        assert found.zeroed is not None
+        assert found.zeroed[number] == pytest.approx(reached[QUERY], abs=2e-5)
+    assert found.zeroed is not None
+    assert found.zeroed[-1].argmax() != found.rollout[-1].argmax(), "it is another view than rollout"
+    assert found.zeroing is not None
+    assert (found.zeroing.read_back, found.zeroing.verdict) == (4, "certified")
+
+
+def test_zeroed_values_that_come_back_wrong_fail_the_whole_answer(
+    masked: at.Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(value_zeroing, "_zeroed", lambda values, keys: values)
+    found = masked.flow("[MASK]")
+    assert found.verdict == "failed"
+    assert "✗ zeroed values: in 4 of 4 runs the next operation got something else" in found.text(width=100)
+
+
+def test_where_values_cannot_be_zeroed_it_is_said(masked: at.Reading) -> None:
+    found = masked.flow("[MASK]", route="returned")
+    assert (found.zeroed, found.zeroing) == (None, None)
+    assert "no value zeroing: weights that a model returns say nothing" in " ".join(found.text().split())

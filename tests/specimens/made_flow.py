@@ -6,6 +6,7 @@ import numpy as np
 from attnscope.analysis.flow.graph import max_flow, mixed, rollout
 from attnscope.analysis.flow.trust import trusted
 from attnscope.results import Flow, Kind
+from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import Ablated
 
 QUERY = 8
@@ -38,6 +39,9 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
         certified={"certified": 12, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
         provenance=made.provenance(),
         notes=("odd",),
+        zeroed=rollout(matrices(len(tokens), seed=6))[:, QUERY] if whole else None,
+        zeroing=Intervention(3, 0, 0, True) if whole else None,
+        no_zeroing="" if whole else "the layers read other positions than the tokens",
     )
     if not replaced:
         return found

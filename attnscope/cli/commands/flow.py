@@ -31,8 +31,8 @@ def flow(
 ) -> None:
     """Follow attention from a token back to the input, and see how far that can be trusted.
 
-    Rollout, flow, and rollout of what is moved, beside what the model's answer loses when a token is
-    replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.
+    Rollout, flow, rollout of what is moved, and value zeroing, beside what the model's answer loses when a
+    token is replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.
     """
     check_delivery(delivery, "Flow")
     if read.media:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.render.flow.words import effect_words, method_words, subject, trust_words
+from attnscope.render.flow.words import effect_words, method_words, subject, trust_words, zeroing_words
 from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Flow
 from attnscope.results.stored.codec.registry import document
@@ -13,7 +13,12 @@ from attnscope.results.stored.codec.registry import document
 @rows.register
 def _(result: Flow) -> Iterator[Row]:
     yield "fact", "layer", "position", "token", "value"
-    by_layer = {"attention": result.raw, "rollout": result.rollout, "by norm": result.by_norm}
+    by_layer = {
+        "attention": result.raw,
+        "rollout": result.rollout,
+        "by norm": result.by_norm,
+        "zeroing": result.zeroed,
+    }
     for name, values in by_layer.items():
         for layer, row in zip(result.layers, () if values is None else values, strict=values is not None):
             for key, value in enumerate(row):
@@ -35,7 +40,8 @@ def _(result: Flow) -> Iterator[tuple[str, object]]:
     record = document(result, arrays=False)
     yield from ((key, record[key]) for key in ("schema", "kind", "tower", "verdict"))
     yield "subject", subject(result)
-    yield from (("note", told) for told in (method_words(result), effect_words(result), trust_words(result)))
+    words = method_words(result), zeroing_words(result), effect_words(result), trust_words(result)
+    yield from (("note", told) for told in words if told)
     yield from (("note", told) for told in result.notes)
     yield from provenance_comments(record)
     yield from (("text", each) for each in record["texts"])

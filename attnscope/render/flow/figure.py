@@ -12,6 +12,7 @@ from attnscope.render.flow.words import (
     trust_words,
     verdict_counts,
     verdict_on_methods,
+    zeroing_words,
 )
 from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.typesetting import drawing, text_width
@@ -66,6 +67,7 @@ def _words(result: Flow) -> Words:
         trust_words(result),
         method_words(result),
         effect_words(result),
+        zeroing_words(result),
         " · ".join(each for _, each in verdict_counts(result)),
         source_words(result.provenance),
     )

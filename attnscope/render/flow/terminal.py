@@ -17,6 +17,7 @@ from attnscope.render.flow.words import (
     trust_words,
     verdict_counts,
     verdict_on_methods,
+    zeroing_words,
 )
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line, row_heads
@@ -45,8 +46,16 @@ def flow(result: Flow, width: int) -> RenderableType:
         Text(effect_words(result), style=DIM),
         "",
         *_trust(result),
-        *(Text(told, style=STYLES[verdict]) for verdict, told in verdict_counts(result)),
+        *_proof(result),
     )
+
+
+def _proof(result: Flow) -> list[Text]:
+    """What is certified of the weights, and whether zeroed values were seen to be zero."""
+    heads = [Text(told, style=STYLES[verdict]) for verdict, told in verdict_counts(result)]
+    if result.zeroing is not None:
+        heads.append(Text(zeroing_words(result), style=STYLES[result.zeroing.verdict]))
+    return heads
 
 
 def _table(result: Flow, width: int) -> list[Text]:

@@ -117,7 +117,31 @@ def method_words(result: Flow) -> str:
         told.append("flow: share of the largest flow to each token, the same weights as capacities")
     else:
         told.append(f"no flow: the text has more than {result.most} tokens")
+    if result.zeroed is not None:
+        told.append(
+            "zeroing: how far a layer turns a token's vector without the values of another, as shares, "
+            "multiplied through the layers (Mohebbi et al. 2023)"
+        )
+    elif result.no_zeroing:
+        told.append(f"no value zeroing: {result.no_zeroing}")
     return "; ".join(told)
+
+
+def zeroing_words(result: Flow) -> str:
+    """Whether the values of value zeroing were seen to be zero; nothing where none were zeroed."""
+    done = result.zeroing
+    if done is None:
+        return ""
+    told, count = f"{GLYPHS[done.verdict]} zeroed values: ", done.read_back + done.lost + done.unseen
+    if done.lost:
+        return f"{told}in {done.lost} of {count} runs the next operation got something else"
+    if done.unseen:
+        return (
+            f"{told}in {done.unseen} of {count} runs they cannot be read back: other operations come between"
+        )
+    if not done.faithful:
+        return f"{told}watching alone changed what a layer returns"
+    return f"{told}in {count} of {count} runs read back as the output less weight times value"
 
 
 def verdict_counts(result: Flow) -> list[tuple[Verdict, str]]:

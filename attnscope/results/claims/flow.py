@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.ablation import Intervention
 from attnscope.tokens import Tokens
 
 
@@ -51,7 +52,7 @@ class Ablated:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow(Presented):
-    """What reaches one query from every input token, by three ways to multiply attention through the layers.
+    """What reaches one query from every input token, by several ways to go back through the layers.
 
     All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
     2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
@@ -59,6 +60,10 @@ class Flow(Presented):
     (Kobayashi et al. 2020), None where the way out of the heads is not known. Rows sum to 1. `flow` is the
     largest flow from the query in the last layer to each input token, None where the text was too long for it
     (`most` tokens).
+
+    `zeroed[i]` is what has come through all layers up to that one by value zeroing (Mohebbi et al. 2023): how
+    far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
+    whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
 
     `ablated` is None where nothing could be replaced; `reason` then says why.
     """
@@ -79,10 +84,15 @@ class Flow(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
+    zeroed: Float[np.ndarray, "layer key"] | None = None
+    zeroing: Intervention | None = None
+    no_zeroing: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of any head."""
+        """The worst verdict of any head; `failed` where values were not zero that should have been."""
+        if self.zeroing is not None and self.zeroing.verdict is Verdict.FAILED:
+            return Verdict.FAILED
         return worst(Verdict(each) for each, count in self.certified.items() if count)
 
     @property
@@ -106,4 +116,6 @@ class Flow(Presented):
             found["by norm"] = self.by_norm[-1]
         if self.flow is not None:
             found["flow"] = self.flow / self.flow.sum()
+        if self.zeroed is not None:
+            found["zeroing"] = self.zeroed[-1]
         return found

@@ -241,7 +241,7 @@ class Reading:
         heads: Numbers = None,
         **attention: Any,
     ) -> Flow:
-        """What reaches `query` from every input token through all layers: rollout, flow, rollout by norm.
+        """What reaches `query` from every input token: rollout, flow, rollout by norm, value zeroing.
 
         Beside them what replacing each input token does to the model's answer there, and how far the two
         agree. `layers` are the first ones, by default all; `attention` is kind, tower or route, as in `head`.

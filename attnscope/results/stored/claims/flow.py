@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Provenance
+from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import Ablated, Flow, Trust
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
@@ -14,7 +15,7 @@ from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import read_tokens, tokens_document, written
 
-_BY_LAYER = ("raw", "rollout", "by_norm")
+_BY_LAYER = ("raw", "rollout", "by_norm", "zeroed")
 
 
 @document.register
@@ -32,6 +33,8 @@ def _(result: Flow, arrays: bool = True) -> dict[str, Value]:
         "reason": result.reason,
         "certified": dict(result.certified),
         "ablated": None if result.ablated is None else _ablated(result.ablated),
+        "zeroing": None if result.zeroing is None else asdict(result.zeroing),
+        "no_zeroing": result.no_zeroing,
         **written(result.tokens),
         "provenance": provenance(result.provenance),
         **tokens_document(result.tokens),
@@ -81,6 +84,8 @@ def read_flow(record: Record) -> Flow:
         tokens=tokens,
         layers=layers,
         ablated=_read_ablated(record),
+        zeroing=record.get("zeroing", Intervention | None, None),
+        no_zeroing=record.get("no_zeroing", str, ""),
         certified=record.get("certified", dict[str, int]),
         provenance=record.get("provenance", Provenance),
     )

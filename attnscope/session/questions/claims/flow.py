@@ -14,8 +14,10 @@ from attnscope.analysis.flow.graph import max_flow, mixed, rollout, shares
 from attnscope.analysis.flow.moved import moved_together
 from attnscope.analysis.flow.replacing import Input, lost_chance, turned_vector
 from attnscope.analysis.flow.trust import SHUFFLES, trusted
+from attnscope.analysis.flow.zeroing import rolled_out
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
+from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import CertificateError, InputError, listed
@@ -26,7 +28,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Route
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
@@ -71,6 +73,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         tower=attention.tower,
         notes=_notes(attention, layers),
     )
+    found = _with_zeroing(reading, chosen, found)
     return _beside_replacing(reading, chosen, found, seed)
 
 
@@ -131,6 +134,26 @@ def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str,
     if isinstance(attention, Returned):
         return (attention.reason,)
     return tuple(dict.fromkeys(note for each in layers for note in attention.notes(each.layer)))
+
+
+def _with_zeroing(reading: Reading, chosen: Chosen, found: Flow) -> Flow:
+    """The same with value zeroing, or with the reason why no layer can be run so."""
+    if chosen.route is Route.RETURNED:
+        return replace(found, no_zeroing="weights that a model returns say nothing of its values")
+    if chosen.block:
+        return replace(found, no_zeroing="values are zeroed in all blocks of a layer")
+    if len(found.tokens) > MOST_FLOW:
+        return replace(found, no_zeroing=f"values are zeroed of up to {MOST_FLOW} tokens")
+    selection = Selection(
+        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=found.layers
+    )
+    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+    try:
+        with reading.listener.working("zeroing values"), if_it_runs(module, inputs, name):
+            made = rolled_out(module, inputs, selection, chosen.heads, len(found.tokens))
+    except InputError as error:
+        return replace(found, no_zeroing=str(error))
+    return replace(found, zeroed=made.rollout[:, found.query], zeroing=made.intervention)
 
 
 @dataclass(frozen=True)
