@@ -1,4 +1,4 @@
-"""A model in evaluation mode for the time of a run, and as it was before once that is over."""
+"""A model in evaluation mode, or without gradients of its weights, for a run; afterwards as it was."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,3 +18,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
+
+
+@contextmanager
+def without_weights(model: nn.Module) -> Iterator[None]:
+    """While open, no gradients are kept for the model's own weights."""
+    learned = [each for each in model.parameters() if each.requires_grad]
+    try:
+        for each in learned:
+            each.requires_grad_(False)
+        yield
+    finally:
+        for each in learned:
+            each.requires_grad_(True)
