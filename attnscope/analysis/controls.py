@@ -24,6 +24,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.errors import InputError
+from attnscope.results import Contents
 from attnscope.tokens import Token, Tokens
 
 MOST_CONTROLS = 10_000
@@ -38,7 +39,7 @@ class ControlTexts:
     """Texts of one shape: at place `p` of control `c` stands `ids[c, p]`, the token of place `sources[c, p]`.
 
     All are different, and none is the text itself. `asked` is how many were asked for: a short text has not
-    so many. `how` says in one phrase what changed places with what.
+    so many. `how` says in one phrase what changed places with what, `of` what they are controls of.
     """
 
     ids: Int[np.ndarray, "control token"]
@@ -46,6 +47,7 @@ class ControlTexts:
     how: str
     seed: int
     asked: int
+    of: Contents = Contents.TEXT
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -86,7 +88,7 @@ def control_texts(
 
 def control_pieces(
     contents: Places,
-    what: str,
+    of: Contents,
     *,
     count: int,
     seed: int = 0,
@@ -95,17 +97,17 @@ def control_pieces(
 ) -> ControlTexts:
     """`count` orders of the pieces of a picture or a sound, or as many as there are, as `sources`.
 
-    `contents` numbers what each piece holds, `what` calls them. At a `moved` piece stands another one that
-    holds something else. Raises `InputError` where there are too few that differ.
+    `contents` numbers what each piece holds. At a `moved` piece stands another one that holds something
+    else. Raises `InputError` where there are too few that differ.
     """
     _check_count(count)
     classes = [None if i in kept else ANY for i in range(len(contents))]
     sources = _drawn(contents, classes, sorted(moved), count, np.random.default_rng(seed))
     if not sources:
-        raise InputError(f"too few {what} differ: in no other order is there a control to hold it against")
+        raise InputError(f"too few {of.parts} differ: there is no control to hold it against")
     drawn = np.array(sources)
-    how = f"{what} change places{'; the one that asks stays' if kept else ''}"
-    return ControlTexts(contents[drawn], drawn, how, seed, count)
+    how = f"{of.parts} change places{'; the one that asks stays' if kept else ''}"
+    return ControlTexts(contents[drawn], drawn, how, seed, count, of)
 
 
 def _check_count(count: int) -> None:

@@ -11,7 +11,7 @@ from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check, HeadCheck
 from attnscope.results.claims.difference import Difference
-from attnscope.results.claims.finding import Controls, Finding, Pattern, Sought
+from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.thumbnails import Thumbnails
@@ -59,6 +59,7 @@ __all__ = [
     "Certificate",
     "Check",
     "Comparison",
+    "Contents",
     "Controls",
     "Cost",
     "Dependencies",

@@ -9,12 +9,13 @@ import torch
 from made_calls import call_of
 from made_finding import finding
 
+from attnscope.analysis.finding.lens import Lens, lens
 from attnscope.analysis.finding.rank import beside, beside_controls, numbers, summary
 from attnscope.analysis.finding.rows import rows_of
 from attnscope.analysis.finding.sought import Likeness, Target, divergence, pair, pattern_keys
 from attnscope.attention import AttentionCall, Term
 from attnscope.measures.moved import moved_norms
-from attnscope.results import Pattern, Sought
+from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.finding import Account, Controls, Finding, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
@@ -117,6 +118,10 @@ def called(seed: int = 0, layer: int = 3, **changes: object) -> AttentionCall:
     return call_of(q, k, v, **{**made, **changes})
 
 
+SIX = text_of("a", "b", "c", "d", "e", "f")
+TOKENS: Lens = lens(SIX, SIX, words=False, special=Special.SHOW)
+
+
 def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
     call = called(sinks=torch.randn(4, generator=torch.Generator().manual_seed(5)))
     whole = [attend(call.operands(head)).weights[0].numpy() for head in (0, 3)]
@@ -128,7 +133,7 @@ def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> No
     projection = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(7))
     call = called(projection=projection)
     target = pair(4, 2, 6, 6)
-    told = beside(target, [call], (0, 2, 3))
+    told = beside(target, [call], (0, 2, 3), TOKENS)
     assert told.norms is not None
     assert told.shares is not None
     for place, head in enumerate((0, 2, 3)):
@@ -141,15 +146,15 @@ def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> No
         assert told.shares[0, place] == pytest.approx(row[2] * moved[2] / total, rel=1e-6)
     assert moved_norms(call.v, projection).shape == (4, 6)
     assert told.even == pytest.approx(np.full((1, 3), 1 / 5))  # query 4 may look at 5 keys
-    assert beside(target, [called()], (0,)).norms is None
+    assert beside(target, [called()], (0,), TOKENS).norms is None
 
 
 def test_controls_are_counted_one_by_one() -> None:
     target, heads = pair(4, 2, 6, 6), (0, 1, 3)
-    own = numbers(target, [called(0, 3), called(1, 4)], heads)
+    own = numbers(target, [called(0, 3), called(1, 4)], heads, TOKENS)
     runs = [[called(seed, 3), called(seed + 50, 4)] for seed in range(2, 22)]
-    went = np.array([seed % 6 for seed in range(20)])
-    found, followed = beside_controls(target, own, runs, heads, went)
+    went = [seed % 6 for seed in range(20)]
+    found, followed = beside_controls(target, own, runs, heads, TOKENS, [[each] for each in went])
     assert followed is not None
     for i, j in np.ndindex(2, 3):
         rows = [attend(run[i].operands(heads[j])).weights[0, 4].numpy() for run in runs]
@@ -159,13 +164,13 @@ def test_controls_are_counted_one_by_one() -> None:
         assert found.low[i, j] == pytest.approx(np.quantile(values, 0.05))
         seen = [float(row[key]) for row, key in zip(rows, went, strict=True) if key <= 4]
         assert followed[i, j] == pytest.approx(sum(seen) / len(seen))
-    every = [numbers(target, run, heads).max() for run in runs]
+    every = [numbers(target, run, heads, TOKENS).max() for run in runs]
     assert found.best == pytest.approx(every)
 
 
 def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:
     layers, heads = [called(0, 3), called(1, 4)], (0, 1, 2)
-    own = numbers(Likeness(1, 2), layers, heads)
+    own = numbers(Likeness(1, 2), layers, heads, TOKENS)
     assert np.isnan(own[1, 2])
     assert np.isnan(own).sum() == 1
     given = rows_of(layers[1], (2,))[0]

@@ -14,7 +14,7 @@ from attnscope.analysis.controls import control_pieces, inputs_of
 from attnscope.analysis.media.pieces import Pieces, pieces_of
 from attnscope.errors import InputError
 from attnscope.model.media.patches import moved, reader_of
-from attnscope.results import Picture, Sound
+from attnscope.results import Contents, Picture, Sound
 from attnscope.session.request import Wanted
 from attnscope.tokens import Frames, Patches, Token, Tokens
 
@@ -124,14 +124,14 @@ def test_a_piece_is_what_enters_the_first_layer_at_its_position(name: str, kind:
 
 def test_controls_move_what_is_asked_for_to_other_contents_and_keep_what_asks() -> None:
     contents = np.array([0, 1, 1, 2, 3])
-    found = control_pieces(contents, "patches of the picture", count=30, seed=4, kept=[4], moved=[1])
+    found = control_pieces(contents, Contents.PICTURE, count=30, seed=4, kept=[4], moved=[1])
     assert len(found) < found.asked  # there are no more orders
     assert (found.sources[:, 4] == 4).all()
     assert (contents[found.sources][:, 1] != 1).all()
     assert len({tuple(each) for each in contents[found.sources].tolist()}) == len(found)
     assert found.how == "patches of the picture change places; the one that asks stays"
     with pytest.raises(InputError, match="too few patches of the picture differ"):
-        control_pieces(np.zeros(9, int), "patches of the picture", count=3, moved=[2])
+        control_pieces(np.zeros(9, int), Contents.PICTURE, count=3, moved=[2])
 
 
 def test_a_batch_of_pictures_repeats_the_rest() -> None:
@@ -144,5 +144,5 @@ def test_a_batch_of_pictures_repeats_the_rest() -> None:
 
 
 def test_pieces_are_all_of_one_size() -> None:
-    pieces = Pieces("x", torch.zeros(1, 4), torch.tensor([[0, 1], [2, 3]]), (5, 6), "frames of the sound")
+    pieces = Pieces("x", torch.zeros(1, 4), torch.tensor([[0, 1], [2, 3]]), (5, 6), Contents.SOUND)
     assert len(pieces) == 2

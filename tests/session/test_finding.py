@@ -14,7 +14,7 @@ from attnscope.analysis.controls import control_texts
 from attnscope.errors import InputError
 from attnscope.results import Finding
 from attnscope.results.claims.finding import Account
-from attnscope.session.questions.claims import finding as asked
+from attnscope.session.questions.claims import exchanging as asked
 
 TEXT = "I was watching the door when [MASK] opened."
 FEW = 30  # controls

@@ -7,23 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from attnscope.analysis.finding.rows import Layer, allowed_rows, moved, rows_of
-from attnscope.analysis.finding.sought import Likeness, Target, divergence
-from attnscope.results import Controls
+from attnscope.analysis.finding.lens import Lens
+from attnscope.analysis.finding.rows import Layer
+from attnscope.analysis.finding.sought import Likeness, Numbers, Target, divergence
+from attnscope.results import Contents, Controls
 from attnscope.results.claims.finding import beyond
 
 ByHead = Float[np.ndarray, "layer head"]
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
-def numbers(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int]) -> ByHead:
+def numbers(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> ByHead:
     """The number of every head in one text; NaN for the head that others are likened to."""
     if isinstance(target, Target):
-        return np.array([target.number(rows_of(each, heads, target.queries)) for each in layers])
-    given = rows_of(layers[target.layer], [target.head])[0]
-    found = np.array([divergence(rows_of(each, heads), given) for each in layers])
+        return np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
+    given = seen.rows(layers[target.layer], [target.head])[0]
+    found = np.array([divergence(seen.rows(each, heads), given) for each in layers])
     if target.head in heads:
         found[target.layer, list(heads).index(target.head)] = np.nan
     return found
@@ -39,34 +40,25 @@ class Beside:
     even: ByHead | None = None
 
 
-def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int]) -> Beside:
+def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> Beside:
     """Rank, weight by norm, its share of the row, and what even attention would have."""
     if isinstance(target, Likeness):
         return Beside()
-    rows = [rows_of(each, heads, target.queries) for each in layers]
-    lengths = [moved(each) for each in layers]
-    norms = shares = None
-    if all(each is not None for each in lengths):
-        by_norm = [
-            each * length[list(heads)][:, None]
-            for each, length in zip(rows, lengths, strict=True)
-            if length is not None
-        ]
-        norms = np.array([target.number(each) for each in by_norm])
-        shares = np.array([target.number(each / each.sum(axis=2, keepdims=True)) for each in by_norm])
+    norms, shares = list[Numbers](), list[Numbers]()
+    for each in layers:
+        if (found := seen.moved(each, heads, target.queries)) is None:
+            break
+        by_norm, whole = found
+        norms.append(target.number(by_norm))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares.append(target.number(by_norm / whole[..., None]))
+    known = len(norms) == len(layers)
     return Beside(
-        ranks=np.array([target.rank(each) for each in rows]),
-        norms=norms,
-        shares=shares,
-        even=np.array([_even(target, each, heads) for each in layers]),
+        ranks=np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
+        norms=np.array(norms) if known else None,
+        shares=np.array(shares) if known else None,
+        even=np.array([target.number(seen.even(each, heads, target.queries)) for each in layers]),
     )
-
-
-def _even(target: Target, layer: Layer, heads: Sequence[int]) -> Float[np.ndarray, " head"]:
-    """The number of heads that weigh all keys alike that they may look at."""
-    allowed = np.array([allowed_rows(layer, head, target.queries).numpy() for head in heads], dtype=float)
-    with np.errstate(invalid="ignore"):
-        return target.number(allowed / allowed.sum(axis=2, keepdims=True))
 
 
 def beside_controls(
@@ -74,28 +66,23 @@ def beside_controls(
     own: ByHead,
     runs: Iterable[Sequence[Layer]],
     heads: Sequence[int],
-    went: Int[np.ndarray, " control"] | None,
+    seen: Lens,
+    went: Sequence[Sequence[int]] | None,
 ) -> "tuple[Summary, ByHead | None]":
     """The numbers of control texts, which `runs` are, in few words, and what the query gave its key's token.
 
-    `went` says where that token is in each control; None where no single token is asked for. Where it always
-    went to a place that the query may not look at, nothing is said of it.
+    `went` says where the tokens of that key are in each control; None where no single key is asked for. Where
+    they always went to places that the query may not look at, nothing is said of them.
     """
     found, followed = list[ByHead](), list[ByHead]()
     for number, layers in enumerate(runs):
-        found.append(numbers(target, layers, heads))
+        found.append(numbers(target, layers, heads, seen))
         if went is not None and isinstance(target, Target):
-            followed.append(_on(target, layers, heads, int(went[number])))
+            there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)
+            followed.append(np.array(list(there)))
     smaller = isinstance(target, Likeness)
     mean = _mean(np.array(followed)) if followed else np.array(np.nan)
     return summary(own, np.array(found), smaller), None if np.isnan(mean).all() else mean
-
-
-def _on(target: Target, layers: Sequence[Layer], heads: Sequence[int], key: int) -> ByHead:
-    """What the query gives to `key`; NaN where it may not look at it."""
-    given = np.array([rows_of(each, heads, target.queries)[:, 0, key] for each in layers])
-    seen = [[bool(allowed_rows(each, head, target.queries)[0, key]) for head in heads] for each in layers]
-    return np.where(np.array(seen), given, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +95,8 @@ class Summary:
     percentile: ByHead
     best: Float[np.ndarray, " control"]
 
-    def described(self, how: str, seed: int, asked: int) -> Controls:
-        return Controls(self.mean, self.low, self.high, self.percentile, self.best, how, seed, asked)
+    def described(self, how: str, seed: int, asked: int, of: Contents = Contents.TEXT) -> Controls:
+        return Controls(self.mean, self.low, self.high, self.percentile, self.best, how, seed, asked, of)
 
 
 def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Summary:

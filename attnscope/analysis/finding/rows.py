@@ -57,3 +57,15 @@ def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
     from attnscope.measures.moved import moved_norms
 
     return np.asarray(moved_norms(layer.v, layer.projection).numpy())
+
+
+def vectors_of(
+    layer: Layer, heads: Sequence[int], keys: Sequence[int]
+) -> Float[np.ndarray, "head key hidden"] | None:
+    """f(x) of a few keys, the value as it arrives in the hidden state; None where that is not known."""
+    if isinstance(layer, ReturnedLayer) or layer.projection is None:
+        return None
+    shared = layer.heads // len(layer.v)
+    values = [layer.v[head // shared][list(keys)].double() for head in heads]
+    made = [each @ layer.projection[head].double() for head, each in zip(heads, values, strict=True)]
+    return np.asarray(torch.stack(made).numpy())

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attnscope.analysis.comparison.distances import jensen_shannon
 from attnscope.analysis.controls import is_punctuation
+from attnscope.analysis.measuring.sorts import alike
 from attnscope.results import Pattern
-from attnscope.tokens import Tokens
+from attnscope.tokens import Patches, Tokens
 
 Weights = Float[np.ndarray, "head query key"]
 Numbers = Float[np.ndarray, " head"]
@@ -75,30 +76,54 @@ def pair(query: int, key: int, queries: int, keys: int) -> Target:
 def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndarray, "query key"]:
     """Which keys of each query are those of `pattern`; nothing is said of whether it may see them.
 
-    But for special tokens, punctuation and the first key, both sides must be the same tokens.
+    But for special tokens, punctuation and the first key, both sides must be the same tokens. In a picture
+    the previous one is the patch to the left, the next one that to the right.
     """
-    count, others = len(tokens), len(keys)
-    behind = np.arange(others)[None, :] - np.arange(count)[:, None]
-    ids, of_keys = np.array(tokens.ids)[:, None], np.array(keys.ids)[None, :]
-    before = np.concatenate([[-2], np.array(keys.ids)[:-1]])[None, :]
+    behind = np.arange(len(keys))[None, :] - np.arange(len(tokens))[:, None]
+    same = alike(tokens, keys).numpy()
+    followed = np.concatenate([np.zeros((len(tokens), 1), dtype=bool), same[:, :-1]], axis=1)
     special = np.array([token.special for token in keys.items])
     words = ~np.array([token.special for token in tokens.items])[:, None] & ~special
+    beside = in_rows(tokens)
     makes: dict[Pattern, Callable[[], Bool[np.ndarray, "query key"]]] = {
-        Pattern.PREVIOUS: lambda: behind == -1,
-        Pattern.NEXT: lambda: behind == 1,
+        Pattern.PREVIOUS: lambda: (behind == -1) if beside is None else beside == -1,
+        Pattern.NEXT: lambda: (behind == 1) if beside is None else beside == 1,
         Pattern.SELF: lambda: behind == 0,
-        Pattern.FIRST: lambda: np.broadcast_to(np.arange(others) == 0, behind.shape),
-        Pattern.SAME: lambda: (ids == of_keys) & (behind != 0) & words,
+        Pattern.FIRST: lambda: np.broadcast_to(np.arange(len(keys)) == 0, behind.shape),
+        Pattern.SAME: lambda: same & (behind != 0) & words,
         # the token behind an earlier one of the query's own: its place is at most the query's
-        Pattern.INDUCTION: lambda: (before == ids) & (behind <= 0) & words,
+        Pattern.INDUCTION: lambda: followed & (behind <= 0) & words,
         Pattern.PUNCTUATION: lambda: np.broadcast_to(_punctuation(keys) & ~special, behind.shape),
         Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
     }
     return np.asarray(makes[pattern]())
 
 
+def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
+    """How many columns to the right of a patch another one of its row stands; None unless all are patches.
+
+    What is in another row, or no patch, is as far away as no patch is.
+    """
+    if not is_picture(tokens):
+        return None
+    patches, far = tokens.stretches[0], len(tokens) + 1
+    assert isinstance(patches, Patches), "a picture has patches"
+    row, column = np.full(len(tokens), -1), np.full(len(tokens), -1)
+    for number, place in enumerate(patches.positions):
+        if place >= 0:
+            row[place], column[place] = divmod(number, patches.columns)
+    together = (row[:, None] == row) & (row >= 0)
+    return np.where(together, column[None, :] - column[:, None], far)
+
+
+def is_picture(tokens: Tokens) -> bool:
+    """Whether the positions are patches of a picture, and tokens that the model has learned."""
+    return not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches)
+
+
 def _punctuation(tokens: Tokens) -> Bool[np.ndarray, " key"]:
-    return np.array([is_punctuation(token) for token in tokens.items])
+    sensed = {place for stretch in tokens.stretches for place in stretch.positions}
+    return np.array([i not in sensed and is_punctuation(token) for i, token in enumerate(tokens.items)])
 
 
 def divergence(rows: Weights, given: Float[np.ndarray, "query key"]) -> Numbers:

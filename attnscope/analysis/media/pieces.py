@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnscope.results import Picture, Sound
+from attnscope.results import Contents, Picture, Sound
 from attnscope.tokens import Frames, Patches, Tokens
 
 _FEATURES, _SAMPLES, _PIXELS = "input_features", "input_values", "pixel_values"
@@ -34,7 +34,7 @@ class Pieces:
     values: Tensor
     at: Int[Tensor, "piece number"]
     positions: tuple[int, ...]
-    what: str
+    of: Contents
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -86,7 +86,7 @@ def _of_picture(inputs: Mapping[str, Any], read: Tokens, patches: Patches, pictu
         return None
     there = [(p, place) for p, place in enumerate(patches.positions) if place >= 0]
     chosen = at[[p for p, _ in there]]
-    return Pieces(_PIXELS, pixels, chosen, tuple(place for _, place in there), "patches of the picture")
+    return Pieces(_PIXELS, pixels, chosen, tuple(place for _, place in there), Contents.PICTURE)
 
 
 def _of_pixels(
@@ -120,7 +120,7 @@ def _of_sound(inputs: Mapping[str, Any], frames: Frames, sound: Sound) -> Pieces
         values = inputs.get(name)
         if isinstance(values, Tensor) and (at := _in_time(values, frames, sound)) is not None:
             at = at[:heard]
-            return Pieces(name, values, at, frames.positions[: len(at)], "frames of the sound")
+            return Pieces(name, values, at, frames.positions[: len(at)], Contents.SOUND)
     return None
 
 

@@ -21,12 +21,13 @@ Groups = tuple[tuple[int, ...], ...]
 
 def words_of(tokens: Tokens) -> Groups:
     """Positions of the tokens of each word, in order; `InputError` where the tokens have no offsets."""
-    items = tokens.items
-    if not any(token.span is not None for token in items) and not all(token.special for token in items):
+    items, alone = tokens.items, {place for each in tokens.stretches for place in each.positions}
+    if not any(t.span is not None for t in items) and not all(
+        token.special or i in alone for i, token in enumerate(items)
+    ):
         raise InputError(
             "--words needs a tokenizer with offsets: this one does not say where in the text its tokens are"
         )
-    alone = {i for each in tokens.stretches for i in range(each.first, each.first + each.count)}
     groups: list[list[int]] = []
     for i in range(len(items)):
         if groups and not {i, i - 1} & alone and _continues(tokens, groups[-1], items[i]):

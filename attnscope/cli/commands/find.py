@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
-from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -18,11 +17,16 @@ if TYPE_CHECKING:
 
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="TOKEN", help="The token that looks: its text or position, or the@5."),
+    typer.Option(
+        "--from",
+        metavar="TOKEN",
+        help="The token that looks: its text or position, or the@5; of a picture a patch (r3c5: row 3, "
+        "column 5), of a sound a time (0.20s).",
+    ),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="TOKEN", help="The token that it looks at: its text or position."),
+    typer.Option("--to", metavar="TOKEN", help="The token, patch or time that it looks at."),
 ]
 PatternName = Annotated[
     str | None,
@@ -30,7 +34,8 @@ PatternName = Annotated[
         "--pattern",
         metavar="previous|next|self|first|same|induction|punctuation|special",
         help="In place of two tokens: the keys of every query that are meant. same: the query's own token "
-        "elsewhere; induction: what followed it before.",
+        "elsewhere; induction: what followed it before. Of a picture previous and next are the patches to "
+        "the left and to the right; same, induction and punctuation are of texts alone.",
     ),
 ]
 Like = Annotated[
@@ -44,11 +49,11 @@ Count = Annotated[
     typer.Option(
         "--controls",
         metavar="N",
-        help="How many texts of the same shape each head is held against: the words of the text, those of "
-        "one kind exchanged for one another.",
+        help="How many controls of the same shape each head is held against: the words of the text, those of "
+        "one kind exchanged for one another; patches of a picture or frames of a sound.",
     ),
 ]
-ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the control texts.", min=0)]
+ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the controls.", min=0)]
 
 
 @dataclass(frozen=True)
@@ -79,23 +84,24 @@ def find(
     asked: Asked,
     delivery: Delivery,
     *,
+    looking: Looking,
+    writing: Writing,
     request: Request,
     output: Output,
 ) -> None:
     """Find the heads that look from one token at another, each beside texts with other words.
 
-    A head that looks so many tokens back does so whatever the words are: its weight in the control texts says
-    so. `by` says where a weight stays in them: with the place, with the word, or with neither.
+    A head that looks so many tokens back does so whatever the words are: its weight in the controls says so.
+    `by` says where a weight stays in them: with the place, with the word, or with neither. Patches of a
+    picture and frames of a sound are exchanged as words are; what the model writes itself is read at once.
     """
     check_delivery(delivery, "Finding")
-    if read.media:
-        raise InputError("find exchanges the words of a text for its controls: pictures and sounds have none")
-    wish, inputs = asked.wish(), read.inputs()
+    wish, inputs = asked.wish(), read.inputs(writing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.finding import find as found
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
-        return Answer(found(reading, chosen, wish))
+        return Answer(found(reading, chosen, wish, looking))
 
     Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)

@@ -14,14 +14,14 @@ from attnscope.render.finding.words import head_name, signed_text, value_text
 from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.results import Finding
+from attnscope.results import Contents, Finding
 from attnscope.results.claims.finding import Account
 
 RANGE_COLOUR, BEST_COLOUR = "#222222", "#d55e00"
 _BARS = {
-    Account.TEXT: ("#3a7ebf", "by the text: neither place nor word keeps half"),
-    Account.WORD: ("#5ab4ac", "by the word: goes with the key's token"),
-    Account.PLACE: ("#c4c4c4", "by the place: stays whatever the words"),
+    Account.TEXT: ("#3a7ebf", "by the {of}: neither place nor {part} keeps half"),
+    Account.WORD: ("#5ab4ac", "by the {part}: goes with the key's {own}"),
+    Account.PLACE: ("#c4c4c4", "by the place: stays whatever the {of} holds"),
     None: ("#dfe6ee", "no more than all keys alike"),
 }
 _ALIKE = "#5b9bd0"  # of likeness, where nothing is accounted for
@@ -113,14 +113,16 @@ def draw_bars(result: Finding, axes: Axes) -> None:
 
 def _bars(result: Finding, axes: Axes, listed: Sequence[tuple[int, int]]) -> None:
     """A bar for each head, in the colour of what it looks by."""
-    accounts = [result.account(place) for place in listed]
+    accounts, of = [result.account(place) for place in listed], result.controls.of
+    own = "token" if of is Contents.TEXT else of.part
     for account, (colour, label) in _BARS.items():
         mine = [row for row, each in enumerate(accounts) if each is account]
         values = [float(result.weights[listed[row]]) for row in mine]
         if result.smaller_is_better:
-            colour, label = _ALIKE, "this text"
+            colour, label = _ALIKE, "this {of}"
         if mine:
-            axes.barh(mine, values, height=0.72, color=colour, label=label, zorder=1)
+            told = label.format(of=of.value, part=of.part, own=own)
+            axes.barh(mine, values, height=0.72, color=colour, label=told, zorder=1)
 
 
 def _controls(result: Finding, axes: Axes, listed: Sequence[tuple[int, int]]) -> None:

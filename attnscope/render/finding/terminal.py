@@ -8,6 +8,7 @@ from rich.text import Text
 
 from attnscope.render.finding.words import (
     above_words,
+    account_name,
     best_words,
     controls_words,
     head_name,
@@ -24,7 +25,7 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.columns import Cell, Column, ranking_lines
 from attnscope.render.kit.numbers import counted, largest_magnitude
 from attnscope.render.kit.words.certificate import STYLES
-from attnscope.render.kit.words.command import Command, opening_head
+from attnscope.render.kit.words.command import Command, looked_at, opening_head
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words, quoted, reading, written_words
 from attnscope.results import Finding, Kind
 
@@ -93,7 +94,7 @@ def _columns(result: Finding) -> list[Column[Place]]:
     columns.append(Column("diff ", 7, difference))
     columns.append(Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
     if not result.smaller_is_better:
-        columns.append(Column("by", 7, lambda place: result.account(place) or ""))
+        columns.append(Column("by", 7, lambda place: account_name(result, place)))
     if result.followed is not None:
         columns.insert(len(columns) - 1, Column("follows", 9, plain(result.followed), 4))
     return columns
@@ -105,5 +106,8 @@ def next_step(result: Finding) -> Command:
         return Command("")
     i, j = result.ranking[0]
     sought = result.sought
-    key = None if sought.key is None else sought.key
-    return Command(f"Open it: {opening_head(result, result.layers[i], result.heads[j], sought.query, key)}")
+    over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
+    opened = opening_head(
+        result, result.layers[i], result.heads[j], sought.query, None if over else sought.key
+    )
+    return Command(f"Open it: {opened}{looked_at(result.words, result.special)}")

@@ -8,8 +8,10 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import attention_words
-from attnscope.results import Finding, Pattern, Verdict
-from attnscope.tokens import Tokens
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.results import Contents, Finding, Pattern, Special, Verdict
+from attnscope.results.claims.finding import Account
+from attnscope.tokens import Patches, Tokens
 
 _PATTERNS = {
     Pattern.PREVIOUS: "the previous token",
@@ -21,6 +23,7 @@ _PATTERNS = {
     Pattern.PUNCTUATION: "punctuation",
     Pattern.SPECIAL: "special tokens",
 }
+_BESIDE = {Pattern.PREVIOUS: "the patch to the left", Pattern.NEXT: "the patch to the right"}
 
 
 def subject(result: Finding) -> str:
@@ -30,11 +33,32 @@ def subject(result: Finding) -> str:
         layer, head = sought.like
         return f"Jensen-Shannon divergence from L{layer} H{head} in nats"
     if sought.pattern is not None:
-        return f"weight on {_PATTERNS[sought.pattern]}, mean of {counted(result.rows, 'query')}"
+        return f"weight on {pattern_words(result, sought.pattern)}, mean of {counted(result.rows, 'query')}"
     assert sought.query is not None, "a pair, where nothing else is sought"
     assert sought.key is not None, "a pair has both"
     query, key = _named(result.query_tokens, sought.query), _named(result.key_tokens, sought.key)
     return f"weight of {query} → {key}"
+
+
+def pattern_words(result: Finding, pattern: Pattern) -> str:
+    """The keys that are meant, as they are called of words, patches or frames."""
+    tokens, part = result.key_tokens, result.controls.of.part
+    if not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches):
+        words = _BESIDE.get(pattern, _PATTERNS[pattern])
+    else:
+        words = _PATTERNS[pattern]
+    if tokens.texts or not tokens.stretches:
+        return words.replace("token", "word") if result.words and pattern is not Pattern.SPECIAL else words
+    named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
+    return named.get(pattern, words.replace("token", part))
+
+
+def account_name(result: Finding, place: tuple[int, int]) -> str:
+    """What half of a head's weight stays with: the place, the word (patch, frame), or this text alone."""
+    of = result.controls.of
+    names = {Account.PLACE: "place", Account.WORD: of.part, Account.TEXT: of.value}
+    account = result.account(place)
+    return "" if account is None else names[account]
 
 
 def _named(tokens: Tokens, position: int) -> str:
@@ -82,7 +106,7 @@ def best_words(result: Finding) -> str:
     beaten = round(result.best_percentile * controls.count / 100)
     than = "farther" if result.smaller_is_better else "less"
     return (
-        f"the best of {count}, {head_name(result, best)}, has {own}; the best head of a control text has "
+        f"the best of {count}, {head_name(result, best)}, has {own}; the best head of a control has "
         f"{mean} ({low}-{high}), {than} than that in {beaten} of {controls.count}"
     )
 
@@ -101,19 +125,21 @@ def above_words(result: Finding) -> str:
 def controls_words(result: Finding) -> str:
     """What the controls are."""
     controls = result.controls
-    texts = counted(controls.count, "text")
+    texts = counted(controls.count, controls.of.value)
     short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
     return f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"
 
 
 def column_words(result: Finding) -> str:
     """What the columns are."""
-    told = ["90 %: the middle nine tenths of the controls", "beats: how many of them the text goes beyond"]
+    own = result.controls.of.value
+    told = ["90 %: the middle nine tenths of the controls", f"beats: how many of them the {own} goes beyond"]
     if result.ranks is not None:
         of = "of that key" if result.sought.pattern is None else "of the strongest such key, mean,"
         told.insert(0, f"rank: {of} in its row")
     if result.shares is not None:
-        told.insert(1, "norm: share of its row by weight x ||f(x)||, what is moved (Kobayashi et al. 2020)")
+        moved = "what all pieces move together" if result.words else "what is moved"
+        told.insert(1, f"norm: share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)")
     if result.followed is not None and result.sought.key is not None:
         name = settled(result.key_tokens.names[result.sought.key])
         told.append(f"follows: what the query gives to {name} in the controls, wherever it went")
@@ -124,10 +150,16 @@ def account_words(result: Finding) -> str:
     """What a head is said to look at, by what of its weight is left in the controls."""
     if result.smaller_is_better:
         return ""
-    told = ["place, where half of the weight or more stays whatever the words"]
+    of = result.controls.of
+    told = [f"place, where half of the weight or more stays whatever the {_plural(of)}"]
     if result.followed is not None:
-        told.append("word, where as much goes with the key's token")
-    return f"by: {'; '.join([*told, 'text, where it does not'])}"
+        own = "token" if of is Contents.TEXT else of.part
+        told.append(f"{of.part}, where as much goes with the key's {own}")
+    return f"by: {'; '.join([*told, f'{of.value}, where it does not'])}"
+
+
+def _plural(of: Contents) -> str:
+    return {Contents.TEXT: "words", Contents.PICTURE: "patches", Contents.SOUND: "frames"}[of]
 
 
 def remarks(result: Finding) -> list[str]:
@@ -137,10 +169,16 @@ def remarks(result: Finding) -> list[str]:
     if pattern is not None and pattern.of_places:
         told.append(
             "this pattern is about places, which stay: a control near the weight says that a head looks "
-            "there whatever the words"
+            f"there whatever the {_plural(result.controls.of)}"
         )
     if key is not None and result.key_tokens.items[key].special:
-        told.append("the key is a special token, which stays: the controls have other words around it")
+        others = _plural(result.controls.of)
+        told.append(f"the key is a special token, which stays: the controls have other {others} around it")
+    if result.words:
+        told.append(JOINED)
+    if result.special is not Special.SHOW:
+        hidden = "special tokens left out, rows keep what they hold"
+        told.append(WITHOUT_SPECIAL if result.special is Special.RENORMALISE else hidden)
     even = None if result.even is None else result.even[~np.isnan(result.even)]
     if even is not None and even.size:
         least, most = (value_text(result, float(each)) for each in (even.min(), even.max()))

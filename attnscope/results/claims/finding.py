@@ -9,6 +9,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Special
 
 
 class Pattern(StrEnum):
@@ -31,6 +32,25 @@ class Pattern(StrEnum):
     def of_places(self) -> bool:
         """Whether it is about where a key stands alone, which exchanged words leave as it is."""
         return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
+
+
+class Contents(StrEnum):
+    """What controls are made of: the words of a text, the patches of a picture or the frames of a sound."""
+
+    TEXT = "text"
+    PICTURE = "picture"
+    SOUND = "sound"
+
+    @property
+    def part(self) -> str:
+        """One of what changes places."""
+        return {Contents.TEXT: "word", Contents.PICTURE: "patch", Contents.SOUND: "frame"}[self]
+
+    @property
+    def parts(self) -> str:
+        """What changes places."""
+        named = {Contents.PICTURE: "patches of the picture", Contents.SOUND: "frames of the sound"}
+        return named.get(self, "words of the text")
 
 
 class Account(StrEnum):
@@ -63,7 +83,8 @@ class Controls:
 
     `low` and `high` hold the middle nine tenths of the controls. `percentile` is how many in a hundred of
     them the text itself goes beyond. `best` is, text by text, the number of the head that is best in it.
-    `asked` is how many controls there should have been; `how` says what they keep, and `seed` repeats them.
+    `asked` is how many controls there should have been; `how` says what they keep, `of` what they are made
+    of, and `seed` repeats them.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -74,6 +95,7 @@ class Controls:
     how: str
     seed: int
     asked: int
+    of: Contents = Contents.TEXT
 
     @property
     def count(self) -> int:
@@ -94,6 +116,10 @@ class Finding(Presented):
     of the query's sum of these that is; None where the way out of the heads is not known. `even` is what
     attention that weighs all keys alike would have. `followed` is what the query gave in the controls to the
     token that is the key here, wherever that went. Each is None where it has no meaning.
+
+    With `words` the tokens are words: weights are summed over the pieces of a key and averaged over those of
+    a query (Clark et al. 2019), and a norm is that of what all pieces move together. `special` tokens may be
+    left out, and each row divided by what is left.
     """
 
     sought: Sought
@@ -114,6 +140,8 @@ class Finding(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
+    words: bool = False
+    special: Special = Special.SHOW
 
     @property
     def verdict(self) -> Verdict:

@@ -220,17 +220,20 @@ class Reading:
         seed: int = 0,
         layers: Numbers = None,
         heads: Numbers = None,
+        words: bool = False,
+        special: str | None = None,
         **attention: Any,
     ) -> Finding:
         """Heads ranked by what `query` gives to `key`, by a pattern, or by likeness to a head (`L3H11`).
 
-        Each stands beside the same number of `controls`, texts of the same shape with the words exchanged;
-        `attention` is kind, tower, block or route, as in `head`. Patterns are previous, next, self, first,
-        same, induction, punctuation and special.
+        Each stands beside the same number of `controls`, texts of the same shape with the words exchanged, or
+        pictures and sounds with their patches or frames; `attention` is kind, tower, block or route, as in
+        `head`. Patterns are previous, next, self, first, same, induction, punctuation and special. With
+        `words`, or without `special` tokens, rows are as `head` has them.
         """
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
-        return find(*self._read(Wanted(layers, heads, **attention)), wish)
+        return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special))
 
     def flow(
         self,

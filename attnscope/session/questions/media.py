@@ -58,12 +58,16 @@ def _tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
 def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener) -> int | None:
     """Position of the query, None for the mean over all."""
     if wanted is not None:
-        wanted = frame_at(wanted, tokens.names)
-        return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
+        return None if wanted == MEAN and MEAN not in tokens.names else position_of(tokens, wanted)
     chosen = default_query(tokens, keys)
     shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.named(chosen)}"
     listener.notice(f"showing {shown} (--query chooses)")
     return chosen
+
+
+def position_of(tokens: Tokens, wanted: str) -> int:
+    """Where what is named stands: a token, a patch (`r2c4`), a frame (`0.20s`, or a time within it)."""
+    return tokens.position(frame_at(wanted, tokens.names))
 
 
 def frame_at(wanted: str, names: Sequence[str]) -> str:

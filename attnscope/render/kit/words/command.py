@@ -10,7 +10,7 @@ from typing import Protocol
 from rich.text import Text
 
 from attnscope.results import Kind, Overview, Provenance, Special
-from attnscope.tokens import Tokens
+from attnscope.tokens import Patches, Tokens
 
 _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
@@ -41,14 +41,18 @@ class Heads(Protocol):
 
 def opening(result: Overview, layer: int, head: int) -> str:
     """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
-    words = ["--words"] if result.words else []
-    special = [] if result.special is Special.SHOW else ["--special", result.special.value]
     aim = result.aim or (None, None)
-    return " ".join([opening_head(result, layer, head, aim[0]), *words, *special])
+    return opening_head(result, layer, head, aim[0]) + looked_at(result.words, result.special)
+
+
+def looked_at(words: bool, special: Special) -> str:
+    """` --words --special hide`, empty where tokens are shown as they are."""
+    left = "" if special is Special.SHOW else f" --special {special.value}"
+    return f"{' --words' if words else ''}{left}"
 
 
 def opening_head(
-    result: Heads, layer: int, head: int, query: int | None = None, key: int | None = None
+    result: Heads, layer: int | str, head: int | str, query: int | None = None, key: int | None = None
 ) -> str:
     """The command that opens a head of `result`, with the query and the key at these positions."""
     asked = [] if query is None else ["--query", _label(result.query_tokens, query)]
@@ -66,7 +70,10 @@ def _read(result: Heads) -> list[str]:
     cross = result.kind is Kind.CROSS
     tokens = result.key_tokens if cross else result.query_tokens
     texts = _texts(tokens)
-    if not texts or tokens.stretches:
+    if stretches := (*result.query_tokens.stretches, *result.key_tokens.stretches):
+        file = ["--image" if isinstance(stretches[0], Patches) else "--audio", "..."]
+        return [_SPARED, *file] if result.query_tokens.texts and not cross else file
+    if not texts:
         return [_SPARED]
     read = [shlex.quote(texts[0])]
     if len(texts) > 1:

@@ -5,13 +5,14 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from attnscope.results.base.origin import Provenance, Verdict
-from attnscope.results.claims.finding import Controls, Finding, Sought
+from attnscope.results.claims.finding import Contents, Controls, Finding, Sought
 from attnscope.results.stored.codec.damage import Damaged
 from attnscope.results.stored.codec.origin import provenance
 from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import pair_document, read_pair, written
+from attnscope.vocabulary import Special
 
 # the name of each array, and where it stands in a head of the ranking
 _OWN = {"weights": "weight", "ranks": "rank", "norms": "norm", "shares": "norm_share", "even": "even"}
@@ -25,6 +26,8 @@ def _(result: Finding, arrays: bool = True) -> dict[str, Value]:
         "kind": result.kind.value,
         "tower": result.tower,
         "notes": list(result.notes),
+        "words": result.words,
+        "special": result.special.value,
         "verdict": result.verdict.value,
         "sought": asdict(result.sought),
         "layers": list(result.layers),
@@ -34,6 +37,7 @@ def _(result: Finding, arrays: bool = True) -> dict[str, Value]:
         "controls": result.controls.count,
         "controls_asked": result.controls.asked,
         "controls_how": result.controls.how,
+        "controls_of": result.controls.of.value,
         "seed": result.controls.seed,
         "best_percentile": result.best_percentile,
         **written(result.query_tokens),
@@ -88,6 +92,9 @@ def read_finding(record: Record) -> Finding:
     layers, heads = record.get("layers", tuple[int, ...]), record.get("head_numbers", tuple[int, ...])
     told = {
         "how": record.get("controls_how", str),
+        "of": record.get("controls_of", Contents, Contents.TEXT).value,
+        "words": record.get("words", bool, False),
+        "special": record.get("special", Special, Special.SHOW).value,
         "asked": record.get("controls_asked", int),
         "seed": record.get("seed", int),
         "layers": layers,

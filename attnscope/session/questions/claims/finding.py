@@ -1,29 +1,26 @@
-"""Which heads do it: every chosen head ranked, beside texts of the same shape with other words in them."""
+"""Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Int
 
-from attnscope.analysis.controls import MOST_CONTROLS, ControlTexts, batches, control_texts, inputs_with
-from attnscope.analysis.finding.each import record_each
-from attnscope.analysis.finding.rank import beside, beside_controls, numbers
-from attnscope.analysis.finding.rows import Layer, allowed_rows
+from attnscope.analysis.controls import MOST_CONTROLS, ControlTexts
+from attnscope.analysis.finding.lens import Lens, lens
+from attnscope.analysis.finding.rank import ByHead, beside, beside_controls, numbers
+from attnscope.analysis.finding.rows import Layer
 from attnscope.analysis.finding.sought import Likeness, Target, pair, pattern_keys
-from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores import unplaced
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture import Labels, Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
-from attnscope.results import Finding, Pattern, Sought, Verdict
+from attnscope.results import Finding, Pattern, Sought, Special, Verdict
 from attnscope.session.choosing import Chosen
-from attnscope.session.listener import Quiet
+from attnscope.session.questions.claims.exchanging import Asked, Exchange, alone, exchange_of, layers_of, runs
+from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
 from attnscope.tokens import Tokens, printable
 from attnscope.verify import certify
 from attnscope.vocabulary import Kind
@@ -32,6 +29,8 @@ CONTROLS, SEED = 100, 0
 Name = str | int
 _HEAD = re.compile(r"[Ll]([0-9]{1,6})[ .,]?[Hh]([0-9]{1,6})")
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
+_OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # those that patches and frames have not
+TOKENS = Looking()
 
 
 @dataclass(frozen=True)
@@ -65,83 +64,116 @@ def head_named(name: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def find(reading: Reading, chosen: Chosen, wish: Wish) -> Finding:
-    """All chosen heads ranked by what is wished for, each beside the same number of control texts.
+def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Finding:
+    """All chosen heads ranked by what is wished for, each beside the same number of controls.
 
-    Raises `InputError` where that has no meaning for this attention, and for texts without controls.
+    Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
     """
-    _check_reads_text(reading)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=True)
-    layers, whole = _layers(attention, chosen)
-    queries, keys = layers[0].query_tokens, layers[0].key_tokens
-    sought = _sought(wish, queries, keys)
-    target = _target(sought, layers, chosen)
-    own = numbers(target, layers, chosen.heads)
-    exchange = _exchange(reading, chosen, whole[0])
-    texts = _controls(reading, chosen, sought, wish, exchange)
-    went = None if sought.key is None else exchange.went(texts.sources, sought.key)
-    runs = _runs(reading, chosen, texts, exchange, layers)
-    with reading.listener.working(f"reading {len(texts)} control texts"):
-        summary, followed = beside_controls(target, own, runs, chosen.heads, went)
-    told = beside(target, layers, chosen.heads)
+    layers, whole = layers_of(attention, chosen)
+    seen = lens(layers[0].query_tokens, layers[0].key_tokens, words=looking.words, special=looking.treatment)
+    sought = _sought(wish, seen, layers[0])
+    target = _target(sought, layers, chosen, seen)
+    own = numbers(target, layers, chosen.heads, seen)
+    key = () if sought.key is None else seen.keys[sought.key]
+    exchange = exchange_of(reading, chosen, whole[0], key)
+    controls = _controls(reading, chosen, sought, wish, exchange, seen)
+
+    def alike(others: Sequence[Layer]) -> bool:
+        return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= _rounding(whole))
+
+    made = runs(reading, chosen, controls, exchange, layers, alike)
+    with reading.listener.working(f"reading {len(controls)} controls"):
+        notes = (*_notes(attention, layers), *reading.notes)
+        if reading.captured is not None:
+            notes += _of_writing(reading, chosen, exchange, target, own, seen, _rounding(whole))
+        went = None if sought.key is None else exchange.went(controls, key)
+        summary, followed = beside_controls(target, own, made, chosen.heads, seen, went)
+    told = beside(target, layers, chosen.heads, seen)
     return Finding(
         sought=sought,
         kind=chosen.kind,
-        query_tokens=queries,
-        key_tokens=keys,
+        query_tokens=seen.query_tokens,
+        key_tokens=seen.key_tokens,
         layers=tuple(each.layer for each in layers),
         heads=chosen.heads,
-        rows=len(target.queries) if isinstance(target, Target) else len(queries),
+        rows=len(target.queries) if isinstance(target, Target) else len(seen.queries),
         weights=own,
         ranks=told.ranks,
         norms=told.norms,
         shares=told.shares,
         even=told.even,
         followed=followed,
-        controls=summary.described(texts.how, texts.seed, texts.asked),
+        controls=summary.described(controls.how, controls.seed, controls.asked, controls.of),
         verdicts=tuple(tuple(_verdict(each, head) for head in chosen.heads) for each in whole),
         provenance=attention.provenance,
         tower=attention.tower,
-        notes=_notes(attention, layers),
+        notes=notes,
+        words=looking.words,
+        special=looking.treatment,
     )
 
 
-def _check_reads_text(reading: Reading) -> None:
-    if reading.asked.sensed:
-        raise InputError("find exchanges the words of a text for its controls: pictures and sounds have none")
-    if reading.captured is not None or reading.asked.goes_on:
-        raise InputError("find reads a text that is given: leave --generate out")
+def _strays(own: ByHead, others: ByHead) -> float:
+    """How far two readings of one input lie apart at most; infinite where one has no number."""
+    if not np.array_equal(np.isnan(own), np.isnan(others)):
+        return float("inf")
+    return float(np.nanmax(np.abs(own - others), initial=0.0))
 
 
-def _layers(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], list[Layer]]:
-    """The layers of the text alone, and as they were captured, padding among them."""
-    if isinstance(attention, Returned):
-        return list(attention.layers), list(attention.layers)
-    numbered = dict.fromkeys(call.layer for call in attention.calls)
-    whole = [attention.call(layer, block=chosen.block) for layer in numbered]
-    calls = [without_padding(call) for call in whole]
-    for call in calls[1:]:
-        if (call.q.shape[1], call.k.shape[1]) != (calls[0].q.shape[1], calls[0].k.shape[1]):
-            message = f"layers {calls[0].layer} and {call.layer} differ in their numbers of tokens"
-            raise InputError(f"{message}: choose layers with --layer")
-    return [*calls], [*whole]
+def _rounding(layers: Sequence[Layer]) -> float:
+    """What two runs over one input may differ by: their arithmetic's, through all layers."""
+    epsilons = [each.epsilon for each in layers if isinstance(each, AttentionCall)]
+    return max(1e-4, 8 * max(epsilons, default=0.0))
 
 
-def _sought(wish: Wish, queries: Tokens, keys: Tokens) -> Sought:
+def _of_writing(
+    reading: Reading,
+    chosen: Chosen,
+    exchange: Exchange,
+    target: Target | Likeness,
+    own: ByHead,
+    seen: Lens,
+    rounding: float,
+) -> tuple[str, ...]:
+    """That the model reads its text at once otherwise than it did while it wrote, where it does."""
+    given = reading.inputs[exchange.name]
+    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen)
+    strays = _strays(own, again)
+    if strays <= rounding:
+        return ()
+    return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
+
+
+def _sought(wish: Wish, seen: Lens, layer: Layer) -> Sought:
     if wish.like is not None:
         return Sought(like=wish.like)
     if wish.pattern is not None:
         return Sought(pattern=Pattern(wish.pattern))
-    return Sought(query=queries.position(str(wish.query)), key=keys.position(str(wish.key)))
+    return Sought(
+        query=_named(str(wish.query), seen.query_tokens, layer.query_tokens, seen),
+        key=_named(str(wish.key), seen.key_tokens, layer.key_tokens, seen),
+    )
 
 
-def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen) -> Target | Likeness:
+def _named(name: str, left: Tokens, every: Tokens, seen: Lens) -> int:
+    try:
+        return position_of(left, name)
+    except InputError:
+        if seen.special is not Special.SHOW and any(
+            token.special and name in (token.name, token.piece) for token in every.items
+        ):
+            raise InputError(f"'{printable(name)}' is left out by --special {seen.special}") from None
+        raise
+
+
+def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens) -> Target | Likeness:
     """The same as keys by query, as far as a query may look at them."""
-    queries, keys = layers[0].query_tokens, layers[0].key_tokens
+    queries, keys = seen.query_tokens, seen.key_tokens
     if sought.like is not None:
         return _likeness(sought.like, layers)
-    visible = np.any([_visible(each, chosen.heads) for each in layers], axis=0)
+    visible = np.any([seen.visible(each, chosen.heads) for each in layers], axis=0)
     if sought.pattern is None:
         assert sought.query is not None, "a pair, where nothing else is sought"
         assert sought.key is not None, "a pair has both"
@@ -149,12 +181,29 @@ def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen) -> Target |
             named = f"{queries.named(sought.query)} may not look at {keys.named(sought.key)}"
             raise InputError(f"{named} in any of these heads: it is masked, as later tokens are in a decoder")
         return pair(sought.query, sought.key, *visible.shape)
-    if sought.pattern not in _OF_KEYS and (why := unplaced(chosen.kind, queries, keys)):
-        raise InputError(f"no pattern {sought.pattern} here: {why}; there are {', '.join(_OF_KEYS)}")
+    _check_meaning(sought.pattern, chosen, seen)
     meant = pattern_keys(sought.pattern, queries, keys) & visible
     if not meant.any():
-        raise InputError(f"no query of this text has a key of pattern {sought.pattern} that it may look at")
+        where = "text" if keys.texts else "input"
+        found = f"no query of this {where} has a key of pattern {sought.pattern}"
+        raise InputError(f"{found} that it may look at")
     return Target(meant)
+
+
+def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
+    """Raises `InputError` where a pattern says nothing of this attention."""
+    queries, keys = seen.query_tokens, seen.key_tokens
+    there = list(Pattern)
+    if why := unplaced(chosen.kind, queries, keys):
+        there = [each for each in there if each in _OF_KEYS]
+    sensed = {place for stretch in keys.stretches for place in stretch.positions}
+    if all(i in sensed or token.special for i, token in enumerate(keys.items)) and sensed:
+        there = [each for each in there if each not in _OF_WORDS]
+        why = why if pattern not in _OF_WORDS else "patches and frames are no words"
+    if seen.special is not Special.SHOW and pattern in there and pattern is Pattern.SPECIAL:
+        raise InputError(f"--special {seen.special} leaves special tokens out: none can be looked at")
+    if pattern not in there:
+        raise InputError(f"no pattern {pattern} here: {why}; there are {', '.join(there)}")
 
 
 def _likeness(like: tuple[int, int], layers: Sequence[Layer]) -> Likeness:
@@ -173,100 +222,20 @@ def _heads(layer: Layer) -> int:
     return layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
 
 
-def _visible(layer: Layer, heads: Sequence[int]) -> Bool[np.ndarray, "query key"]:
-    every = range(len(layer.query_tokens))
-    return np.asarray(np.any([allowed_rows(layer, head, every).numpy() for head in heads], axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Exchange:
-    """The input whose words change places: what the model calls it, its tokens, and which are no padding."""
-
-    name: str
-    tokens: Tokens
-    there: tuple[int, ...]
-
-    def went(self, sources: Int[np.ndarray, "control token"], key: int) -> Int[np.ndarray, " control"]:
-        """Where the token that is number `key` of the text stands in each control."""
-        places = [self.there.index(int(np.flatnonzero(each == self.there[key])[0])) for each in sources]
-        return np.array(places)
-
-
-def _exchange(reading: Reading, chosen: Chosen, layer: Layer) -> _Exchange:
-    """The text that the keys are those of; `InputError` where they are none."""
-    own = chosen.kind is Kind.DECODER and reading.target is not None
-    name = "decoder_input_ids" if own else "input_ids"
-    tokens, ids = layer.key_tokens, reading.inputs.get(name)
-    if ids is None or ids[0].tolist() != list(tokens.ids):
-        raise InputError("the keys are not the tokens of the text: there are no words of theirs to exchange")
-    return _Exchange(name, tokens, tuple(i for i, each in enumerate(tokens.items) if not each.padding))
-
-
 def _controls(
-    reading: Reading, chosen: Chosen, sought: Sought, wish: Wish, exchange: _Exchange
+    reading: Reading, chosen: Chosen, sought: Sought, wish: Wish, exchange: Exchange, seen: Lens
 ) -> ControlTexts:
-    """The text with its words exchanged; what asks, or the other side where there are two, stays as it is."""
-    crossing, there = chosen.kind is Kind.CROSS, exchange.there
-    asks = [] if sought.query is None or crossing else [there[sought.query]]
-    moved = [] if sought.key is None or (asks and sought.key == sought.query) else [there[sought.key]]
-    mask = reading.encoded.mask_id
-    if mask is None:
-        mask = getattr(reading.model.tokenizer, "mask_token_id", None)
-    texts = control_texts(
-        exchange.tokens, mask_id=mask, count=wish.controls, seed=wish.seed, kept=asks, moved=moved
-    )
-    if len(texts) < texts.asked:
-        left = f"the text has {len(texts)} controls, not {texts.asked}"
-        reading.listener.notice(f"{left}: its words can stand in no more orders")
-    return replace(texts, how=f"{texts.how}; so does what the decoder reads") if crossing else texts
-
-
-def _runs(
-    reading: Reading, chosen: Chosen, texts: ControlTexts, exchange: _Exchange, layers: Sequence[Layer]
-) -> Iterator[list[Layer]]:
-    """The layers of every control: in batches where the model allows it, else one by one."""
-    together = isinstance(layers[0], AttentionCall)
-    shapes = [_shape(each) for each in layers]
-    for part in batches(len(texts), len(exchange.tokens)):
-        made = _batch(reading, chosen, exchange.name, texts.ids[part]) if together else None
-        if made is None or any([_shape(each) for each in run] != shapes for run in made):
-            together = False
-            made = [_alone(reading, chosen, exchange.name, ids) for ids in texts.ids[part]]
-        yield from made
-
-
-def _shape(layer: Layer) -> tuple[int, int]:
-    return len(layer.query_tokens), len(layer.key_tokens)
-
-
-def _batch(
-    reading: Reading, chosen: Chosen, name: str, ids: Int[np.ndarray, "control token"]
-) -> list[list[Layer]] | None:
-    """All of these texts in one run of the model; None where that cannot be."""
-    inputs, model = inputs_with(reading.inputs, name, ids), reading.model
-    if inputs is None:
-        return None
-    selection = Selection(
-        layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route
-    )
-    target = None if reading.target is None else reading.target.tokens
-    with if_it_runs(model.module, inputs, model.name):
-        made = record_each(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
-    return None if made is None else [[without_padding(call) for call in calls] for calls in made]
-
-
-def _alone(reading: Reading, chosen: Chosen, name: str, ids: Int[np.ndarray, " token"]) -> list[Layer]:
-    """One of these texts in a run of its own, as the text itself was read."""
-    quiet = replace(reading, listener=Quiet())
-    if name == "input_ids":
-        inputs = inputs_with(reading.encoded.inputs, name, ids[None])
-        if inputs is None:
-            raise InputError(f"{reading.model.name} packs its inputs: no control text can take their place")
-        quiet = replace(quiet, encoded=replace(reading.encoded, inputs=inputs))
-    elif reading.target is not None:
-        given = torch.as_tensor(ids[None], dtype=reading.target.ids.dtype, device=reading.target.ids.device)
-        quiet = replace(quiet, target=replace(reading.target, ids=given))
-    return _layers(quiet.attention(chosen), chosen)[0]
+    """What is read with its contents exchanged; what asks, or the other side where there are two, stays."""
+    crossing = chosen.kind is Kind.CROSS
+    asks = () if sought.query is None or crossing else seen.queries[sought.query]
+    key = () if sought.key is None else seen.keys[sought.key]
+    controls = exchange.controls(Asked(wish.controls, wish.seed, asks, key))
+    if len(controls) < controls.asked:
+        left = f"there are {len(controls)} controls, not {controls.asked}"
+        reading.listener.notice(f"{left}: its parts can stand in no more orders")
+    if crossing and exchange.name == "input_ids":
+        return replace(controls, how=f"{controls.how}; so does what the decoder reads")
+    return controls
 
 
 def _verdict(layer: Layer, head: int) -> Verdict:
