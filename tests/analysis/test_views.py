@@ -9,10 +9,10 @@ import pytest
 from small_tokenizers import BUILD
 
 from attnscope.analysis.views.view import regrouped, viewed, viewed_overview
-from attnscope.analysis.views.words import words_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special
+from attnscope.results.base.words import words_of
 
 TEXTS = {
     "english": "closing the door, unopened",

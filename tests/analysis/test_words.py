@@ -3,9 +3,9 @@
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.views.words import joined, words_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
+from attnscope.results.base.words import joined, words_of
 from attnscope.tokens import Patches, Token, Tokens
 
 WORD_PIECES = ("bert", "mpnet")

@@ -3,10 +3,10 @@
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.views.words import words_of
 from attnscope.model.inputs.generation import Written
 from attnscope.model.inputs.spelling import tokens_read
 from attnscope.model.inputs.text import tokens_of
+from attnscope.results.base.words import words_of
 from attnscope.tokens import Tokens
 
 SORTS = ("bert", "gpt2", "roberta", "llama", "t5", "xlm-roberta", "byt5")

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.analysis.views.view import groups_of, regrouped
-from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.attention import AttentionCall
 from attnscope.results import Certificate, Kind, Special
+from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify

@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float
 
 from attnscope.analysis.finding.rows import Layer, allowed_rows, moved, rows_of, vectors_of
 from attnscope.analysis.views.view import groups_of
-from attnscope.analysis.views.words import Groups, joined
 from attnscope.errors import InputError
 from attnscope.results import Special
+from attnscope.results.base.words import Groups, joined
 from attnscope.tokens import Tokens
 
 Rows = Float[np.ndarray, "head row key"]

@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float
 from attnscope.analysis.links import links
 from attnscope.analysis.measuring.known import of_tokens
 from attnscope.analysis.scores import apply_measures, unplaced
-from attnscope.analysis.views.words import Groups, joined, words_of
 from attnscope.errors import InputError
 from attnscope.results import HeadView, HeadWeights, Overview, Special
+from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.tokens import Tokens
 
 _TOKENS = "it belongs to single tokens, all of them"

@@ -6,10 +6,10 @@ from attnscope.analysis.comparison import compare as comparison
 from attnscope.analysis.comparison.stem import forms_in
 from attnscope.analysis.comparison.word import Look
 from attnscope.analysis.views.view import groups_of
-from attnscope.analysis.views.words import joined
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison
+from attnscope.results.base.words import joined
 from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
