@@ -309,9 +309,27 @@ def test_the_eigenvalues_of_the_small_matrix_are_those_of_vocabulary_by_vocabula
         assert MEASURES["copying"](whole(torch.ones(1, 1), circuit=copies)) == pytest.approx(sign)
 
 
+def test_what_a_head_does_to_an_answer_by_hand():
+    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]], dtype=torch.float64)
+    values = torch.tensor([[4.0, 0.0, 1.0], [0.0, 2.0, 1.0]], dtype=torch.float64)
+    slope = torch.tensor([[1.0, -1.0, 0.5], [0.0, 3.0, -2.0]], dtype=torch.float64)
+    output = torch.tensor([[1.0, 1.5, 1.0], [4.0, 0.0, 1.0]], dtype=torch.float64)
+    gradient = torch.tensor([[4.5, -1.5], [-2.0, 4.0]], dtype=torch.float64)  # slope along each value
+    assert torch.equal(weights @ values, output)
+    assert torch.equal(slope @ values.T, gradient)
+    tile = whole(weights, output=output, slope=slope, direct=slope[[1, 0]], gradient=gradient)
+    found = {name: MEASURES[name](tile) for name in ("importance", "attention-gradient", "logit")}
+    assert found["attention-gradient"] == 0.25 * 4.5 - 0.75 * 1.5 - 1.0 * 2.0 == -2.0
+    assert found["importance"] == abs(1 * 1 - 1.5 * 1 + 1 * 0.5 - 1 * 2) == 2.0
+    assert found["logit"] == (1.5 * 3 - 1 * 2) + (4 * 1 + 1 * 0.5)
+    assert MEASURES["attention-gradient-positive"](tile) == 0.25 * 4.5
+
+
 def test_the_limits_are_those_that_some_row_reaches():
     limits = {"entropy": (0, math.log(5)), "distance": (0, 4), "offset": (-4, 4), "moved": (0, math.inf)}
     limits |= {"near": (-1, 1), "copying": (-1, 1), "pattern": (0, len(CLASSES) - 1)}
+    limits |= dict.fromkeys(("importance", "attention-gradient-positive"), (0, math.inf))
+    limits |= dict.fromkeys(("attention-gradient", "logit"), (-math.inf, math.inf))
     for name, measure in MEASURES.items():
         name = name.removesuffix("-norm")
         assert measure.limits(5) == pytest.approx(limits.get(name, (0, 1)))
@@ -365,8 +383,11 @@ def test_names_are_parted_by_commas_and_each_is_taken_once():
 
 def test_all_measures_are_those_of_the_one_run_over_the_text():
     apart = {"induction", "duplicate", "previous-random", "copying"}
-    assert parse_measures("all") == tuple(name for name in MEASURES if name not in apart)
+    of_answers = {"importance", "attention-gradient", "attention-gradient-positive", "logit"}
+    assert parse_measures("all") == tuple(name for name in MEASURES if name not in apart | of_answers)
     assert {name for name in MEASURES if MEASURES[name].needs & {Need.PERIOD, Need.CIRCUIT}} == apart
+    of_gradients = {Need.SLOPE, Need.GRADIENT, Need.DIRECT}
+    assert {name for name in MEASURES if MEASURES[name].needs & of_gradients} == of_answers
 
 
 @pytest.mark.parametrize("text", ["", "entropie", "entropy,", "all,entropy", "Entropy", "\x1b[31m"])

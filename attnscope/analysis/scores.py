@@ -97,13 +97,14 @@ def _scores(
     absent: str,
     words: bool,
 ) -> HeadScores:
-    """What has no largest possible value is limited by the largest that there is."""
+    """What has no largest possible value is limited by the largest size that there is."""
     described = measure.description
     if words and described.unit == "tokens":
         described = replace(described, unit="words")
     least, most = measure.limits(keys)
     if math.isinf(most):
-        most = float(np.nanmax(values, initial=0.0)) or 1.0
+        most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+        least = -most if math.isinf(least) else least
     return HeadScores(described, layers, heads, values.copy(), (least, most), absent=absent)
 
 

@@ -1,12 +1,9 @@
-"""The measures that there are: what screens and files say of each, its limits, what it needs.
-
-A new one is a function, an entry here, and a test.
-"""
+"""The measures that there are: a new one is a function, an entry here or beside it, and a test."""
 
 import math
 
 from attnscope.errors import InputError
-from attnscope.measures import near, pattern, repeated, rows, strongest
+from attnscope.measures import attributed, near, pattern, repeated, rows, strongest
 from attnscope.measures.copying import positivity
 from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
 from attnscope.measures.tile import Need
@@ -283,7 +280,8 @@ _APART = (
     ),
 )
 
-MEASURES = {each.name: each for each in (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *_APART)}
+_ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *_APART, *attributed.OF_ANSWERS)
+MEASURES = {each.name: each for each in _ALL}
 
 
 def parse_measures(text: str) -> tuple[str, ...]:

@@ -31,6 +31,9 @@ class Need(StrEnum):
     SCORES = "scaled"
     PERIOD = "period"
     CIRCUIT = "circuit"
+    SLOPE = "slope"
+    GRADIENT = "gradient"
+    DIRECT = "direct"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class Tile:
     several texts. `norms` are ||f(x)|| of the keys and `moved` what each query moves in all, the sum of
     weight x norm. `distances` of queries and keys are by cosine, `scaled` is what entered the softmax.
     `period` is the length of a sequence that stands twice; `circuit` is what the head makes of a token.
+    `slope` is how an answer changes with the head's `output`, `direct` the same by the straight way alone,
+    `gradient` how it changes with each of its weights.
     """
 
     weights: Float[Tensor, "query key"]
@@ -59,6 +64,10 @@ class Tile:
     scaled: Float[Tensor, "query key"] | None = None
     period: int | None = None
     circuit: Float[Tensor, "value_dim value_dim"] | None = None
+    output: Float[Tensor, "query value_dim"] | None = None
+    slope: Float[Tensor, "query value_dim"] | None = None
+    direct: Float[Tensor, "query value_dim"] | None = None
+    gradient: Float[Tensor, "query key"] | None = None
 
     @cached_property
     def offsets(self) -> Int[Tensor, "query key"]:

@@ -105,7 +105,8 @@ class HeadScores:
 
     `limits` are the least and the largest possible value. `even` is what each head would have if its
     queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
-    where the measure has no meaning, and `absent` then says why in one phrase.
+    where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median size
+    of what each head has for other answers than the one that is meant, None where no answer is.
     """
 
     description: MeasureDescription
@@ -115,6 +116,7 @@ class HeadScores:
     limits: tuple[float, float] = (0.0, 1.0)
     even: Float[np.ndarray, "layer head"] | None = None
     absent: str = ""
+    control: Float[np.ndarray, "layer head"] | None = None
 
     @property
     def measure(self) -> str:

@@ -23,6 +23,8 @@ VALUES = np.random.default_rng(5)
 DISTANCES = VALUES.uniform(0, 2, (5, 7)).round(1).tolist()  # with ties
 SCALED = VALUES.normal(size=(5, 7)).round(1).tolist()
 CIRCUIT = VALUES.normal(size=(3, 3)).tolist()
+OUTPUT, SLOPE, DIRECT = (VALUES.normal(size=(5, 3)).tolist() for _ in range(3))
+GRADIENT = VALUES.normal(size=(5, 7)).tolist()
 ALLOWED = [[not (i == 1 and j > 4) for j in range(7)] for i in range(5)]  # one query sees two keys less
 
 Rows = list[list[float]]
@@ -44,6 +46,11 @@ def tiles(dense: Tensor, cuts: Sequence[int] = (0, 7), queries: Sequence[int] | 
         "together": torch.tensor([[q == k for k in KEY_TEXTS] for q in QUERY_TEXTS]),
         "distances": torch.tensor(DISTANCES, dtype=torch.float64),
         "scaled": torch.tensor(SCALED, dtype=torch.float64),
+        "gradient": torch.tensor(GRADIENT, dtype=torch.float64),
+    }
+    of_queries = {
+        name: torch.tensor(each, dtype=torch.float64)[rows]
+        for name, each in (("output", OUTPUT), ("slope", SLOPE), ("direct", DIRECT))
     }
     columns = {"special": torch.tensor(SPECIAL), "punctuation": torch.tensor(PUNCTUATION), "norms": norms}
     return [
@@ -56,6 +63,7 @@ def tiles(dense: Tensor, cuts: Sequence[int] = (0, 7), queries: Sequence[int] | 
             period=PERIOD,
             circuit=torch.tensor(CIRCUIT, dtype=torch.float64),
             **{name: each[rows, start:end] for name, each in pairs.items()},
+            **of_queries,
             **{name: each[start:end] for name, each in columns.items()},
         )
         for start, end in itertools.pairwise(cuts)
@@ -176,15 +184,38 @@ def _pattern(rows: dict[int, list[float]]) -> float:
     return 4 if vertical >= 0.5 else 2 if diagonal >= 0.5 else 1 if over(block) >= 0.5 else 0
 
 
+def _by_slope(slopes: Rows) -> Callable[[dict[int, list[float]]], float]:
+    """Output times slope, number by number, over all queries."""
+
+    def over(rows: dict[int, list[float]]) -> float:
+        return math.fsum(o * g for i in rows for o, g in zip(OUTPUT[i], slopes[i], strict=True))
+
+    return over
+
+
+def _by_gradient(least: float) -> Callable[[dict[int, list[float]]], float]:
+    """Weight times gradient, pair by pair, of those that are at least so much."""
+
+    def over(rows: dict[int, list[float]]) -> float:
+        parts = [p * g for i, row in rows.items() for p, g in zip(row, GRADIENT[i], strict=True)]
+        return math.fsum(each for each in parts if not each < least)
+
+    return over
+
+
 OF_HEADS: dict[str, Callable[[dict[int, list[float]]], float]] = {
     "fixed": lambda rows: _frequent(rows)[0],
     "offset": lambda rows: _frequent(rows)[1],
     "near": _near,
     "pattern": _pattern,
+    "importance": lambda rows: abs(_by_slope(SLOPE)(rows)),
+    "logit": _by_slope(DIRECT),
+    "attention-gradient": _by_gradient(-math.inf),
+    "attention-gradient-positive": _by_gradient(0),
     "copying": lambda rows: float(
         np.linalg.eigvals(CIRCUIT).real.sum() / np.abs(np.linalg.eigvals(CIRCUIT)).sum()
     ),
 }
 ORACLES = tuple(name for name in MEASURES if name.removesuffix("-norm") in {*OF_ROWS, *OF_HEADS})
 # what is the same whatever the weights are
-OF_NO_WEIGHTS = {"near", "copying"}
+OF_NO_WEIGHTS = {"near", "copying", "importance", "logit"}

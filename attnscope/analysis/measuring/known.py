@@ -25,6 +25,9 @@ _SORTS = {
 _APART = {
     Need.PERIOD: "it is taken of random tokens",
     Need.CIRCUIT: "it is taken of the model's weights",
+    Need.SLOPE: "it is taken of the model's answer",
+    Need.GRADIENT: "it is taken of the model's answer",
+    Need.DIRECT: "it is taken of the model's answer",
 }
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 Fields = dict[str, Any]

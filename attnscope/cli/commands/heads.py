@@ -54,7 +54,15 @@ AsGrid = Annotated[
         show_default=False,
     ),
 ]
-
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer",
+        metavar="WORD",
+        help="With --measure importance, attention-gradient or logit: the answer that is meant, a word, a "
+        "class, follows. Default: the likeliest one.",
+    ),
+]
 
 @dataclass(frozen=True)
 class Asked:
@@ -78,6 +86,7 @@ class Asked:
         if self.query is not None and self.show in (Stage.SCORES, Stage.SCALED):
             raise InputError(
                 f"--query shows the weights and scaled scores of one token: leave --show {self.show} out"
+    answer: AnswerName = None
             )
         if self.key is not None and self.show is not Stage.WEIGHTS:
             raise InputError(f"--key is about one weight: leave --show {self.show} out")
@@ -135,6 +144,25 @@ def heads(
     looking: Looking,
     writing: Writing,
     request: Request,
+    @property
+    def of_an_answer(self) -> bool:
+        """Whether a measure is asked for that is about the model's answer; `InputError` for what has none."""
+        if self.measure is None:
+            if self.answer is not None:
+                raise InputError(
+                    "--answer is what --measure importance, logit and others are about: name one"
+                )
+            return False
+        from attnscope.session.questions.claims.attribution import of_answers
+
+        if not of_answers(self.measures or ()):
+            if self.answer is not None:
+                raise InputError(f"--answer is not what --measure {self.measure} is about: leave it out")
+            return False
+        if self.query is not None:
+            raise InputError("--query shows weights: an answer is measured over all queries, leave it out")
+        return True
+
     output: Output,
 ) -> None:
     """Show what attention heads look at, recomputed and certified.
@@ -156,8 +184,9 @@ def heads(
             from attnscope.render.focus import Focus
             from attnscope.session.questions.claims.thumbnails import read_thumbnails
 
-            return Answer(read_thumbnails(reading, chosen), Focus(scale=asked.scale))
-        if chosen.one or asked.terms:
+            small = read_thumbnails(reading, chosen)
+            return Answer(small, Focus(scale=asked.scale), page=lambda: _page(reading, chosen, asked, looking))
+        if chosen.one or asked.terms or asked.dims:
             if measures is not None:
                 raise InputError("--measure is about several heads: leave --head out, or name several")
             result, focus = _one(reading, chosen, asked, looking)
@@ -165,13 +194,33 @@ def heads(
         if asked.show is not Stage.WEIGHTS:
             raise InputError("--show needs one head: give one --layer and one --head")
         if asked.scale is not Scaling.AUTO:
+    answers = asked.of_an_answer
+
             raise InputError("--scale needs one head: give one --layer and one --head")
         from attnscope.session.questions.each import each_head
 
         several = _several(reading, chosen, asked, looking)
-        return Answer(several, each=lambda: each_head(reading, chosen, looking))
+        return Answer(
+            several,
+            each=lambda: each_head(reading, chosen, looking),
+            page=lambda: _page(reading, chosen, asked, looking, several),
+        )
 
-    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
+    question = Question(ask, request, read, wanted, delivery, output, whole=answers)
+    question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
+
+
+def _page(
+    reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking, several: "Result | None" = None
+) -> "tuple[Result, Beside]":
+    """What a page of several heads is made of: the weights of all, and queries and keys of some."""
+    from attnscope.render.web.beside import Beside
+    from attnscope.results import Overview
+    from attnscope.session.questions.pages import heads_in_full
+
+    found = _several(reading, chosen, asked, looking) if several is None else several
+    assert isinstance(found, Overview), "several heads are an overview"
+    return found, Beside(heads_in_full(reading, chosen, found.tokens or found))
 
 
 def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "Result":
@@ -197,6 +246,12 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
         shown = look_at(head, looking) or head
         queries, keys = shown.query_tokens, shown.key_tokens
         result = shown
+    if asked.of_an_answer:
+        from attnscope.session.attributing import Attributing
+        from attnscope.session.questions.claims.attribution import read_measured
+
+        answer = None if asked.answer is None else decoded(asked.answer)
+        return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))
         if asked.show in (Stage.K, Stage.V):
             queries = keys  # whose vectors these are
     query = () if asked.query is None else (queries.position(asked.query),)

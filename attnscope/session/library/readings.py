@@ -24,11 +24,13 @@ from attnscope.results import (
 )
 from attnscope.session.ablating import Ablating
 from attnscope.session.choosing import Chosen, choose
+from attnscope.session.attributing import OTHERS, Attributing
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.finding import Wish, find, head_named
+from attnscope.session.questions.claims.attribution import of_answers, read_measured
 from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.thumbnails import read_thumbnails
 from attnscope.session.questions.heads import (
@@ -111,18 +113,29 @@ class Reading:
         key: str | int | None = None,
     ) -> Overview:
         """Several heads, by default all, each by one or more measures: names, or `all`.
+        answer: str | None = None,
+        others: int = OTHERS,
+        seed: int = 0,
 
         With a `query`, by text or position, what it gives to its strongest key in every head, or to `key`.
-        Strongest links are those of ordinary tokens, unless `special` is `show`.
+        Strongest links are those of ordinary tokens, unless `special` is `show`. Measures of the model's
+        answer (`importance`, `attention-gradient`, `logit`) are of the likeliest one or of `answer`, beside
+        `others` that are drawn with `seed`.
         """
         looking = Looking(words, special)
-        done, chosen = self._read(Wanted(layers, heads, kind, tower, block, route))
+        wanted, names = Wanted(layers, heads, kind, tower, block, route), _measures(measure or ENTROPY)
+        if answer is not None or of_answers(names):
+            if query is not None or key is not None:
+                raise InputError("an answer is measured over all queries and keys: leave query and key out")
+            chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
+            return read_measured(self._whole(), chosen, names, looking, Attributing(answer, others, seed))
+        done, chosen = self._read(wanted)
         if query is not None:
             beside = () if measure is None else _measures(measure)
             return read_aimed(done, chosen, query, key, beside, looking)
         if key is not None:
             raise InputError("a key goes with a query: name a query")
-        return read_overview(done, chosen, _measures(measure or ENTROPY), looking)
+        return read_overview(done, chosen, names, looking)
 
     def ablate(
         self,

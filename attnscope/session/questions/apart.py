@@ -16,6 +16,7 @@ from attnscope.session.reading import Reading
 from attnscope.vocabulary import Route
 
 _NO_VECTORS = "queries and keys are needed"
+_OF_AN_ANSWER = "it is about the model's answer, which nobody asks for here"
 _NO_DECODER = "nothing stands before a token of which it could have learned: not a decoder"
 
 
@@ -31,6 +32,7 @@ def with_apart(reading: Reading, chosen: Chosen, overview: Overview, measures: S
     found = {**_of_random_tokens(reading, chosen, twice)}
     if "copying" in apart:
         found |= _of_circuits(reading, chosen)
+    found |= _absent(chosen, [name for name in apart if name not in found], _OF_AN_ANSWER)
     scores = {name: found[name] if name in found else overview.scores[name] for name in measures}
     reasons = dict.fromkeys(each.absent for each in scores.values())
     if all(reasons):

@@ -51,13 +51,19 @@ def _(result: Overview, arrays: bool = True) -> dict[str, Value]:
         **pair_document(result.query_tokens, result.key_tokens),
         **{name: each.values for name, each in result.scores.items()},
         "results": [_head(result, i, j) for i, j in np.ndindex(result.main.values.shape)],
-        "measures": [measured(each) | {"even": each.even} for each in result.scores.values()],
+        "measures": [_measure(each) for each in result.scores.values()],
         "sharing": list(result.sharing),
         "ordinary": result.ordinary,
         "aim": None if result.aim is None else list(result.aim),
         "special_shares": None if result.tokens is not None else result.special_shares,
         **({} if own is None else {"by_tokens": own}),
     }
+
+
+def _measure(scores: HeadScores) -> dict[str, Value]:
+    """What is said of it, and what its numbers are held against."""
+    control = {} if scores.control is None else {"control": scores.control}
+    return measured(scores) | {"even": scores.even, **control}
 
 
 def _head(result: Overview, i: int, j: int) -> dict[str, Value]:
@@ -138,8 +144,9 @@ def _scores(record: Record, layers: tuple[int, ...], heads: tuple[int, ...]) -> 
         name = each.get("name", str)
         each = Record(each.told, sizes=record.sizes)
         even = each.array("even", _VALUES) if each.has("even") else None
-        values = record.array(name, _VALUES)
-        found[name] = read_scores(each, layers=layers, heads=heads, values=values, even=even)
+        control = each.array("control", _VALUES) if each.has("control") else None
+        known = {"values": record.array(name, _VALUES), "even": even, "control": control}
+        found[name] = read_scores(each, layers=layers, heads=heads, **known)
     if not found:
         raise Damaged("'measures' are empty")
     return found
