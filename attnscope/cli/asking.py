@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from attnscope.cli.groups import Delivery, Read, Request, Wanted
     from attnscope.cli.output import Output
     from attnscope.render.focus import Focus
-    from attnscope.results import HeadTerms, HeadView, HeadWeights, Projection, Report, Result
+    from attnscope.render.web.beside import Beside
+    from attnscope.results import Dimensions, HeadTerms, HeadView, HeadWeights, Projection, Report, Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened, Purpose
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
 
-    OfHead = HeadWeights | HeadView | HeadTerms | Projection | Report
+    OfHead = HeadWeights | HeadView | HeadTerms | Dimensions | Projection | Report
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,18 @@ class Answer:
     """A result and what of it is looked at.
 
     `each` gives what there is of every head alone, for files that are called by `{layer}` and `{head}`;
-    `place` is where the picture goes when no file was named.
+    `place` is where the picture goes when no file was named. `page` gives what a page is made of, where that is
+    more than the result.
     """
 
     result: "Result"
     focus: "Focus | None" = None
     each: "Callable[[], Iterable[OfHead]] | None" = None
     place: Path | None = None
+    page: "Callable[[], tuple[Result, Beside]] | None" = None
 
 
+PAGE = ".html"
 Ask = Callable[["Reading", "Chosen | None"], Answer]
 
 
@@ -110,7 +114,22 @@ class Question:
         if of_each := [each for each in targets if is_of_each_head(each)]:
             targets = [target for target in targets if target not in of_each]
             self._files_of_each(answer, of_each)
+        if answer.page is not None and (pages := [each for each in targets if each.suffix.lower() == PAGE]):
+            targets = [target for target in targets if target not in pages]
+            self._pages(answer.page, answer.focus, pages)
         self.output.deliver(answer.result, self.delivery, answer.focus, targets=targets, line=line)
+
+    def _pages(
+        self,
+        made: "Callable[[], tuple[Result, Beside]]",
+        focus: "Focus | None",
+        targets: Sequence[Path],
+    ) -> None:
+        from attnscope.render.focus import WHOLE
+
+        result, beside = made()
+        for target in targets:
+            self.output.file(result, target, self.delivery, focus or WHOLE, beside)
 
     def _files_of_each(self, answer: Answer, targets: Sequence[Path]) -> None:
         from attnscope.render.focus import WHOLE

@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
+from attnscope.render.composition.figure import composition_figure
 from attnscope.render.difference.figure import difference_figure
+from attnscope.render.dimensions.figure import dimensions_figure
 from attnscope.render.finding.figure import finding_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
@@ -42,8 +44,10 @@ from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Ablation,
     Comparison,
+    Composition,
     Dependencies,
     Difference,
+    Dimensions,
     Finding,
     Flow,
     HeadTerms,
@@ -127,6 +131,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadView: _head,
     Projection: _map,
     HeadTerms: _terms,
+    Dimensions: _alone(dimensions_figure),
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
     Prediction: _alone(prediction_figure),
@@ -144,6 +149,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Finding: _alone(finding_figure),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
+    Composition: _alone(composition_figure),
     Difference: _alone(difference_figure),
 }
 for _kind, _of_kind in _FIGURES.items():

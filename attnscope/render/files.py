@@ -12,8 +12,10 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
+from attnscope.render.composition import csv as composition
 from attnscope.render.difference import check
 from attnscope.render.difference import csv as difference
+from attnscope.render.dimensions import csv as dimensions
 from attnscope.render.finding import csv as finding
 from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
@@ -29,6 +31,7 @@ from attnscope.render.senses import csv as senses
 from attnscope.render.terms import csv as terms
 from attnscope.render.thumbnails import csv as thumbnails
 from attnscope.render.verification import csv as verification
+from attnscope.render.web.page import PAGED, as_page
 from attnscope.render.worked import csv as worked
 from attnscope.results import Result
 from attnscope.results.stored.write import as_json, as_npz
@@ -38,7 +41,9 @@ ROWS = (
     ablation,
     check,
     comparison,
+    composition,
     difference,
+    dimensions,
     finding,
     flow,
     head,
@@ -70,6 +75,7 @@ FORMATS = (
     Format(".npz", as_npz),
     Format(".csv", as_csv),
     Format(".json", as_json),
+    Format(".html", as_page, PAGED),
 )
 
 

@@ -8,6 +8,7 @@ from attnscope.render.look import Look
 from attnscope.results import (
     Comparison,
     Difference,
+    Dimensions,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -31,7 +32,9 @@ def proof(result: Result) -> str:
     match result:
         case HeadWeights():
             return certificate_words(result.certificate)
-        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | Dimensions() | Projection() | Report():
+            return proof(result.head)
+        case PictureAttention() | SoundAttention():
             return proof(result.head)
         case PictureHeads() | SoundHeads():
             return proof(result.overview)
@@ -56,7 +59,9 @@ def described(result: Result, look: Look) -> str:
 def origins(result: Result) -> list[Provenance]:
     """Where the numbers come from: one model, both that are compared, or none."""
     match result:
-        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | Dimensions() | Projection() | Report():
+            return origins(result.head)
+        case PictureAttention() | SoundAttention():
             return origins(result.head)
         case PictureHeads() | SoundHeads():
             return origins(result.overview)

@@ -13,8 +13,10 @@ from rich.console import RenderableType
 from attnscope.render.ablation.terminal import ablation
 from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
+from attnscope.render.composition.terminal import composition
 from attnscope.render.difference.check import check
 from attnscope.render.difference.terminal import difference
+from attnscope.render.dimensions.terminal import dimensions
 from attnscope.render.finding.terminal import finding
 from attnscope.render.finding.terminal import next_step as open_found
 from attnscope.render.flow.terminal import flow
@@ -46,8 +48,10 @@ from attnscope.results import (
     Ablation,
     Check,
     Comparison,
+    Composition,
     Dependencies,
     Difference,
+    Dimensions,
     Finding,
     Flow,
     HeadTerms,
@@ -105,6 +109,10 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     return _introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
 
 
+def _dimensions(result: Dimensions, width: int, focus: Focus) -> Lines:
+    return _introduced(result.head, focus, dimensions(result, width, focus.rows))
+
+
 def _map(result: Projection, width: int, focus: Focus) -> Lines:
     return _introduced(result.head, focus, projection(result, focus.queries, focus.key, width))
 
@@ -154,6 +162,10 @@ def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
     return [dependencies(result, width)]
 
 
+def _composition(result: Composition, width: int, focus: Focus) -> Lines:
+    return [composition(result, width)]
+
+
 def _difference(result: Difference, width: int, focus: Focus) -> Lines:
     return [difference(result, width)]
 
@@ -201,6 +213,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: _head,
     HeadView: _head,
     HeadTerms: _terms,
+    Dimensions: _dimensions,
     Overview: _overview,
     Verification: _verification,
     Projection: _map,
@@ -220,6 +233,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Finding: _finding,
     Flow: _flow,
     Dependencies: _dependencies,
+    Composition: _composition,
     Difference: _difference,
     Check: _check,
 }

@@ -10,12 +10,14 @@ from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, 
 from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check, HeadCheck
+from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
+from attnscope.results.dimensions import Dimensions, Rotation
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
 from attnscope.results.measure import MeasureDescription
 from attnscope.results.media import (
@@ -59,11 +61,13 @@ __all__ = [
     "Certificate",
     "Check",
     "Comparison",
+    "Composition",
     "Contents",
     "Controls",
     "Cost",
     "Dependencies",
     "Difference",
+    "Dimensions",
     "Divergence",
     "Fault",
     "Finding",
@@ -98,6 +102,7 @@ __all__ = [
     "Provenance",
     "Report",
     "Result",
+    "Rotation",
     "Route",
     "ScaleStudy",
     "Senses",

@@ -4,12 +4,14 @@ from typing import TypeAlias
 
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check
+from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Comparison
+from attnscope.results.dimensions import Dimensions
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.results.outline import Outline
@@ -27,6 +29,7 @@ Result: TypeAlias = (
     | HeadWeights
     | HeadView
     | HeadTerms
+    | Dimensions
     | Overview
     | Verification
     | Projection
@@ -47,5 +50,6 @@ Result: TypeAlias = (
     | Dependencies
     | Difference
     | Check
+    | Composition
     | Thumbnails
 )

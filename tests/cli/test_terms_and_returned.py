@@ -140,3 +140,33 @@ def test_no_digit_is_cut_on_the_narrowest_screen(attnscope) -> None:
     figures = next(line for line in wide.splitlines() if line.startswith("q·k x scale")).split()[3:]
     assert len(figures) == 5
     assert all(figure[:4] in told for figure in figures)
+
+
+def test_one_pair_is_shown_by_dimension_and_written(attnscope, tmp_path: Path) -> None:
+    target = tmp_path / "pair.json"
+    result = attnscope(*ONE, "--dims", "--query", "[MASK]", "--key", "opened", "-o", str(target), width=100)
+    assert result.exit_code == 0
+    head = json.loads(attnscope(*ONE, "--json").stdout)
+    products = [q * k for q, k in zip(head["q"][5], head["k"][8], strict=True)]
+    written = json.loads(target.read_text())
+    assert sorted(row["product"] for row in written["products"]) == pytest.approx(sorted(products))
+    assert f"5 [MASK] → 8 opened: q·k {sum(products):.2f}, the sum of 8 products" in result.stdout
+    strongest = attnscope(*ONE, "--dims", width=100)
+    assert strongest.stdout == result.stdout, "the pair that is the strongest without being named"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--dims", "--terms"), "--dims is about one pair of tokens: leave --terms out"),
+        (("--dims", "--words"), "leave --words and --special out"),
+        (("--dims", "--key", "it"), "--key needs --query"),
+        (("--dims", "--query", "door"), "no token 'door'"),
+        (("--dims", "--route", "returned"), "--route returned has weights alone"),
+    ],
+)
+def test_a_pair_that_cannot_be_shown_by_dimension_is_one_line(attnscope, options, told: str) -> None:
+    result = attnscope(*ONE, *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) <= 2

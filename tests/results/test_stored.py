@@ -28,7 +28,7 @@ DRAWN = [
     "comparison of texts", "masked words", "verification", "senses",
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
-    "thumbnails", "relations", "two runs",
+    "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 
@@ -128,7 +128,7 @@ def test_what_json_leaves_out_is_asked_for_by_the_name_of_the_file_that_has_it(t
 FOLLOWS = {
     "name", "verdict", "special_mass", "query_groups", "emptied_queries", "bytes_float32", "sink_weights",
     "measure", "unit", "exact", "layout", "key_written", "row_written", "query_positions", "tried",
-    "within_rounding", "ranking", "looked_at", "checked", "not_as_stored", "other_tokens",
+    "within_rounding", "ranking", "looked_at", "checked", "not_as_stored", "other_tokens", "strongest",
 }  # fmt: skip
 
 
@@ -136,7 +136,7 @@ ONE_OF_EACH = [
     "head with sink and terms", "view without special tokens", "terms", "overview by words", "verification",
     "projection", "masked words", "report on a head with a sink", "comparison of layers", "worked example",
     "scale study", "picture", "pictures", "sound", "sounds", "outline",
-    "relations", "two runs", "a run made anew",
+    "relations", "two runs", "a run made anew", "composition of a head",
 ]  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from typing import get_args
 import made_ablation
 import made_check
 import made_comparison
+import made_composition
 import made_difference
+import made_dimensions
 import made_finding
 import made_flow
 import made_media
@@ -41,12 +43,13 @@ def every() -> dict[str, Result]:
     """By the name of its class."""
     head = made.head()
     made_ones: list[Result] = [
-        head, returned(), viewed(head, words=True, special=Special.HIDE), terms(), made.overview(3, 4),
+        head, returned(), viewed(head, words=True, special=Special.HIDE), terms(), made_dimensions.dimensions(), made.overview(3, 4),
         made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
         made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
+        made_composition.composition(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

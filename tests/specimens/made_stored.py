@@ -7,7 +7,9 @@ from dataclasses import replace
 import made_ablation
 import made_check
 import made_comparison
+import made_composition
 import made_difference
+import made_dimensions
 import made_finding
 import made_flow
 import made_media
@@ -223,9 +225,13 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow without an answer": lambda: made_flow.flow(answer=""),
     "relations": made_relations.dependencies,
     "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
+    "composition": made_composition.composition,
+    "composition of a head": lambda: made_composition.composition((1, 2)),
     "two runs": made_difference.between,
     "a run made anew": made_check.check,
     "a run that came out otherwise": lambda: made_check.check(broken=True),
+    "dimensions": made_dimensions.dimensions,
+    "dimensions that are not turned": lambda: made_dimensions.dimensions(turned=False, unpaired="so it is"),
     "senses": made_senses.senses,
     "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),

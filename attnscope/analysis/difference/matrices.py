@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from attnscope.errors import InputError
 from attnscope.results import (
+    Dimensions,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -39,7 +40,7 @@ class Matrices:
 
 def head_in(result: Result) -> HeadWeights | None:
     """The one head that a result is about; None where it is about several, or none."""
-    if isinstance(result, HeadTerms | HeadView | Projection | Report):
+    if isinstance(result, Dimensions | HeadTerms | HeadView | Projection | Report):
         return result.head
     return result if isinstance(result, HeadWeights) else None
 

@@ -16,6 +16,7 @@ from attnscope.vocabulary import Scaling, Stage
 if TYPE_CHECKING:
     from attnscope.cli.asking import OfHead
     from attnscope.render.focus import Focus
+    from attnscope.render.web.beside import Beside
     from attnscope.results import Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
@@ -36,22 +37,21 @@ Terms = Annotated[
         show_default=False,
     ),
 ]
+Dims = Annotated[
+    bool,
+    typer.Option(
+        "--dims",
+        help="The score of one query and one key by dimension: the products of which q.k is the sum, largest "
+        "first; by default of the strongest pair, else of --query and --key.",
+        show_default=False,
+    ),
+]
 Measures = Annotated[
     str | None,
     typer.Option(
         "--measure",
         metavar="NAME[,NAME...]|all",
         help="What the grid of several heads shows, as `attnscope measures` lists it. Default: entropy.",
-    ),
-]
-
-AsGrid = Annotated[
-    bool,
-    typer.Option(
-        "--grid",
-        help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
-        "long text is the largest of several pairs.",
-        show_default=False,
     ),
 ]
 AnswerName = Annotated[
@@ -63,6 +63,16 @@ AnswerName = Annotated[
         "class, follows. Default: the likeliest one.",
     ),
 ]
+AsGrid = Annotated[
+    bool,
+    typer.Option(
+        "--grid",
+        help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
+        "long text is the largest of several pairs.",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -73,8 +83,10 @@ class Asked:
     query: options.QueryOverFile = None
     show: Shown = Stage.WEIGHTS
     terms: Terms = False
+    dims: Dims = False
     key: options.Key = None
     measure: Measures = None
+    answer: AnswerName = None
     grid: AsGrid = False
     scale: options.Scale = Scaling.AUTO
     rows: options.Rows = None
@@ -86,7 +98,6 @@ class Asked:
         if self.query is not None and self.show in (Stage.SCORES, Stage.SCALED):
             raise InputError(
                 f"--query shows the weights and scaled scores of one token: leave --show {self.show} out"
-    answer: AnswerName = None
             )
         if self.key is not None and self.show is not Stage.WEIGHTS:
             raise InputError(f"--key is about one weight: leave --show {self.show} out")
@@ -104,11 +115,14 @@ class Asked:
             raise InputError(
                 f"--terms is about the scores of single tokens: leave {' and '.join(others)} out"
             )
+        if self.dims and (others := [*others, *(["--terms"] if self.terms else [])]):
+            raise InputError(f"--dims is about one pair of tokens: leave {' and '.join(others)} out")
         if self.scale is not Scaling.AUTO and self.show is not Stage.WEIGHTS:
             raise InputError(f"--scale is about weights: {self.show} stand around 0, leave --scale out")
         if read.image is None and read.audio is None:
             return
         others += ["--terms"] if self.terms else []
+        others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []
         others += ["--measure"] if self.measure is not None else []
         others += ["--scale"] if self.scale is not Scaling.AUTO else []
@@ -119,11 +133,35 @@ class Asked:
             )
 
     def _check_grid(self, others: list[str]) -> None:
-        asked = {"--terms": self.terms, "--query": self.query is not None, "--rows": self.rows is not None}
+        asked = {
+            "--terms": self.terms,
+            "--dims": self.dims,
+            "--query": self.query is not None,
+            "--rows": self.rows is not None,
+        }
         asked["--measure"] = self.measure is not None
         others = [*others, *(name for name, there in asked.items() if there)]
         if others:
             raise InputError(f"--grid shows whole heads in small: leave {' and '.join(others)} out")
+
+    @property
+    def of_an_answer(self) -> bool:
+        """Whether a measure is asked for that is about the model's answer; `InputError` for what has none."""
+        if self.measure is None:
+            if self.answer is not None:
+                raise InputError(
+                    "--answer is what --measure importance, logit and others are about: name one"
+                )
+            return False
+        from attnscope.session.questions.claims.attribution import of_answers
+
+        if not of_answers(self.measures or ()):
+            if self.answer is not None:
+                raise InputError(f"--answer is not what --measure {self.measure} is about: leave it out")
+            return False
+        if self.query is not None:
+            raise InputError("--query shows weights: an answer is measured over all queries, leave it out")
+        return True
 
     @property
     def measures(self) -> tuple[str, ...] | None:
@@ -144,25 +182,6 @@ def heads(
     looking: Looking,
     writing: Writing,
     request: Request,
-    @property
-    def of_an_answer(self) -> bool:
-        """Whether a measure is asked for that is about the model's answer; `InputError` for what has none."""
-        if self.measure is None:
-            if self.answer is not None:
-                raise InputError(
-                    "--answer is what --measure importance, logit and others are about: name one"
-                )
-            return False
-        from attnscope.session.questions.claims.attribution import of_answers
-
-        if not of_answers(self.measures or ()):
-            if self.answer is not None:
-                raise InputError(f"--answer is not what --measure {self.measure} is about: leave it out")
-            return False
-        if self.query is not None:
-            raise InputError("--query shows weights: an answer is measured over all queries, leave it out")
-        return True
-
     output: Output,
 ) -> None:
     """Show what attention heads look at, recomputed and certified.
@@ -173,6 +192,8 @@ def heads(
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
     from attnscope.session.opening import Purpose
+
+    answers = asked.of_an_answer
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
@@ -194,8 +215,6 @@ def heads(
         if asked.show is not Stage.WEIGHTS:
             raise InputError("--show needs one head: give one --layer and one --head")
         if asked.scale is not Scaling.AUTO:
-    answers = asked.of_an_answer
-
             raise InputError("--scale needs one head: give one --layer and one --head")
         from attnscope.session.questions.each import each_head
 
@@ -227,6 +246,12 @@ def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Lookin
     """The heads at a glance, by their measures or by what one query gives to a key in each."""
     from attnscope.session.questions.heads import ENTROPY, read_aimed, read_overview
 
+    if asked.of_an_answer:
+        from attnscope.session.attributing import Attributing
+        from attnscope.session.questions.claims.attribution import read_measured
+
+        answer = None if asked.answer is None else decoded(asked.answer)
+        return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))
     if asked.query is None:
         return read_overview(reading, chosen, asked.measures or ENTROPY, looking)
     return read_aimed(reading, chosen, asked.query, asked.key, asked.measures or (), looking)
@@ -235,8 +260,11 @@ def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Lookin
 def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
-    from attnscope.session.questions.heads import look_at, read_terms, read_weights
+    from attnscope.session.questions.heads import look_at, read_dimensions, read_terms, read_weights
 
+    if asked.dims:
+        pair = read_dimensions(reading, chosen, asked.query, asked.key)
+        return pair, Focus(rows=listed(asked.rows))
     if asked.terms:
         terms = read_terms(reading, chosen)
         queries, keys = terms.head.query_tokens, terms.head.key_tokens
@@ -246,12 +274,6 @@ def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -
         shown = look_at(head, looking) or head
         queries, keys = shown.query_tokens, shown.key_tokens
         result = shown
-    if asked.of_an_answer:
-        from attnscope.session.attributing import Attributing
-        from attnscope.session.questions.claims.attribution import read_measured
-
-        answer = None if asked.answer is None else decoded(asked.answer)
-        return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))
         if asked.show in (Stage.K, Stage.V):
             queries = keys  # whose vectors these are
     query = () if asked.query is None else (queries.position(asked.query),)

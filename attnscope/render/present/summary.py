@@ -6,7 +6,9 @@ from typing import Any
 
 from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
+from attnscope.render.composition import words as composition
 from attnscope.render.difference import words as difference
+from attnscope.render.dimensions.words import pair_name
 from attnscope.render.finding import words as finding
 from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
@@ -21,8 +23,10 @@ from attnscope.results import (
     Ablation,
     Check,
     Comparison,
+    Composition,
     Dependencies,
     Difference,
+    Dimensions,
     Finding,
     Flow,
     HeadTerms,
@@ -85,6 +89,11 @@ def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
 
 
+def _dimensions(result: Dimensions) -> list[str]:
+    name, *rest = _head(result.head)
+    return [f"{name}, {fit(pair_name(result), _MOST_NAME)} by dimension", *rest]
+
+
 def _map(result: Projection) -> list[str]:
     return _head(result.head) if result.view is None else _view(result.view)
 
@@ -114,6 +123,11 @@ def _senses(result: Senses) -> list[str]:
 def _dependencies(result: Dependencies) -> list[str]:
     count = counted(len(result.relations), "relation")
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
+
+
+def _composition(result: Composition) -> list[str]:
+    counts = [result.looked_at(each) for each in result.through]
+    return [composition.subject(result), counted(max(counts), "pair"), _model(result.provenance)]
 
 
 def _flow(result: Flow) -> list[str]:
@@ -183,6 +197,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
     HeadTerms: _terms,
+    Dimensions: _dimensions,
     Overview: _overview,
     Verification: _verification,
     Projection: _map,
@@ -201,6 +216,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Flow: _flow,
     Ablation: _ablation,
     Dependencies: _dependencies,
+    Composition: _composition,
     Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,

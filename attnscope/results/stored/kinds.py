@@ -13,19 +13,22 @@ from attnscope.results.stored import (
 from attnscope.results.stored.claims import (
     ablation,
     checking,
+    composition,
     difference,
     finding,
     flow,
     relations,
     thumbnails,
 )
-from attnscope.results.stored.heads import head, overview, projection, terms, view
+from attnscope.results.stored.heads import dimensions, head, overview, projection, terms, view
 
 KINDS = (
     ablation,
     comparison,
     checking,
+    composition,
     difference,
+    dimensions,
     finding,
     flow,
     head,

@@ -9,6 +9,7 @@ from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results import (
     Ablation,
+    Dimensions,
     Finding,
     Flow,
     HeadTerms,
@@ -23,20 +24,21 @@ from attnscope.results import (
     Verification,
 )
 from attnscope.session.ablating import Ablating
-from attnscope.session.choosing import Chosen, choose
 from attnscope.session.attributing import OTHERS, Attributing
+from attnscope.session.choosing import Chosen, choose
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
-from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.attribution import of_answers, read_measured
+from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.thumbnails import read_thumbnails
 from attnscope.session.questions.heads import (
     ENTROPY,
     look_at,
     read_aimed,
+    read_dimensions,
     read_head,
     read_overview,
     read_terms,
@@ -111,11 +113,11 @@ class Reading:
         special: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
-    ) -> Overview:
-        """Several heads, by default all, each by one or more measures: names, or `all`.
         answer: str | None = None,
         others: int = OTHERS,
         seed: int = 0,
+    ) -> Overview:
+        """Several heads, by default all, each by one or more measures: names, or `all`.
 
         With a `query`, by text or position, what it gives to its strongest key in every head, or to `key`.
         Strongest links are those of ordinary tokens, unless `special` is `show`. Measures of the model's
@@ -183,6 +185,17 @@ class Reading:
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""
         return read_terms(*self._read(Wanted(layer, head, **attention)))
+
+    def dimensions(
+        self,
+        layer: int,
+        head: int,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        **attention: Any,
+    ) -> Dimensions:
+        """The product of one query and one key by dimension, by default of the strongest pair of the head."""
+        return read_dimensions(*self._read(Wanted(layer, head, **attention)), query, key)
 
     def tsne(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.dimensions import head_dimensions
 from attnscope.analysis.links import aimed, among_all
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
@@ -11,7 +12,7 @@ from attnscope.analysis.views.view import viewed, viewed_overview
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
+from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.reading import Reading
@@ -105,3 +106,12 @@ def read_terms(reading: Reading, chosen: Chosen) -> HeadTerms:
     layer, head = chosen.only()
     with reading.listener.working("reading the attention"):
         return head_terms(reading.capture(chosen), layer, head, chosen.block)
+
+
+def read_dimensions(
+    reading: Reading, chosen: Chosen, query: Name | None = None, key: Name | None = None
+) -> Dimensions:
+    """One pair of the one chosen head, dimension by dimension; by default its strongest."""
+    layer, head = chosen.only()
+    with reading.listener.working("reading the attention"):
+        return head_dimensions(reading.capture(chosen), layer, head, query, key, chosen.block)

@@ -1,0 +1,1 @@
+"""One query and one key, dimension by dimension."""

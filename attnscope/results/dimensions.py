@@ -1,0 +1,94 @@
+"""The product of one query and one key, dimension by dimension: which of them make the score."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attnscope.results.base.origin import Verdict
+from attnscope.results.base.presented import Presented
+from attnscope.results.heads import HeadAttention
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """Dimensions that a rotary position turns, two and two (Su et al. 2021).
+
+    Pair i is dimensions `first[i]` and `second[i]`; from one token to the next it is turned by `angle[i]`,
+    in radians, at most half a turn. What the pair adds to a score depends on the distance of query and key,
+    and repeats after `wavelength[i]` tokens.
+    """
+
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+    angle: Float[np.ndarray, " pair"]
+
+    @property
+    def wavelength(self) -> Float[np.ndarray, " pair"]:
+        """Tokens for one whole turn; infinite for a pair that stands still."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(2 * np.pi / np.abs(self.angle))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dimensions(Presented):
+    """One pair of a head: `products` are q[dim] k[dim], of which q.k is the sum.
+
+    `rotation` is None where the head turns nothing, or where it could not be told which dimensions belong
+    together; `unpaired` then says why.
+    """
+
+    head: HeadAttention
+    query: int
+    key: int
+    rotation: Rotation | None = None
+    unpaired: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the head's certificate."""
+        return self.head.verdict
+
+    @property
+    def query_vector(self) -> Float[np.ndarray, " dim"]:
+        return np.asarray(self.head.q[self.query])
+
+    @property
+    def key_vector(self) -> Float[np.ndarray, " dim"]:
+        return np.asarray(self.head.k[self.key])
+
+    @property
+    def products(self) -> Float[np.ndarray, " dim"]:
+        return np.asarray(self.query_vector * self.key_vector)
+
+    @property
+    def others(self) -> list[int]:
+        """The other keys that this query may look at."""
+        return [key for key in np.flatnonzero(self.head.allowed[self.query]).tolist() if key != self.key]
+
+    @property
+    def beside(self) -> Float[np.ndarray, " dim"]:
+        """The same products with the other keys, mean over them: what is no more than that moves no weight.
+
+        Weights depend on differences between keys alone. NaN where there is no other key.
+        """
+        if not self.others:
+            return np.full(len(self.products), np.nan)
+        return np.asarray(self.query_vector * self.head.k[self.others].mean(axis=0))
+
+    @property
+    def order(self) -> Int[np.ndarray, " dim"]:
+        """The dimensions, largest product first, whatever its sign."""
+        return np.argsort(-np.abs(self.products), kind="stable")
+
+    @property
+    def cumulated(self) -> Float[np.ndarray, " dim"]:
+        """The sum of the products in `order`, so far; its last entry is q.k."""
+        return np.cumsum(self.products[self.order])
+
+    @property
+    def by_pair(self) -> Float[np.ndarray, " pair"]:
+        """What each pair of `rotation` adds to q.k; empty without any."""
+        if self.rotation is None:
+            return np.zeros(0)
+        return np.asarray(self.products[self.rotation.first] + self.products[self.rotation.second])
