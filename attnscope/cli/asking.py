@@ -42,8 +42,8 @@ class Answer:
     """A result and what of it is looked at.
 
     `each` gives what there is of every head alone, for files that are called by `{layer}` and `{head}`;
-    `place` is where the picture goes when no file was named. `page` gives what a page is made of, where that is
-    more than the result.
+    `place` is where the picture goes when no file was named. `page` gives what a page is made of,
+    where that is more than the result.
     """
 
     result: "Result"

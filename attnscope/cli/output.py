@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.cli import options
+from attnscope.cli import options, typed
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.tokens import printable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from attnscope.cli.groups import Delivery
     from attnscope.cli.lines import NumberedText
     from attnscope.render.focus import Focus
+    from attnscope.render.web.beside import Beside
     from attnscope.results import Result, Verdict
 
 NARROWEST = 40
@@ -52,7 +53,7 @@ class Output:
 
         depth = self.screen.color_system
         seen = depth is not None and not self.screen.no_color and sys.stdout.isatty()
-        found = background(theme, os.environ, seen)
+        self.background = found = background(theme, os.environ, seen)
         if depth is not None:
             from attnscope.render.terminal import ramps
 
@@ -95,12 +96,21 @@ class Output:
         self._tell_written()
         finish(result.verdict)
 
-    def file(self, result: "Result", target: Path, delivery: "Delivery", focus: "Focus") -> None:
-        """One file of a result."""
+    def file(
+        self,
+        result: "Result",
+        target: Path,
+        delivery: "Delivery",
+        focus: "Focus",
+        beside: "Beside | None" = None,
+    ) -> None:
+        """One file of a result; a page of it holds what is `beside`, and the command that was typed."""
         os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
         from attnscope.render.saving import save
+        from attnscope.render.web.beside import NOTHING
 
-        self._written += save(result, target, focus, delivery.look, self.notice)
+        beside = replace(beside or NOTHING, command=typed.command("page.html"))
+        self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def _tell_written(self) -> None:
         """Where the files are: last, where it is looked for."""

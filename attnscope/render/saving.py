@@ -15,6 +15,7 @@ from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.results import Result
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
+PAGE = ".html"
 PANEL = "{panel}"  # in the name of a file, for what each panel of a report is called
 
 
@@ -104,9 +106,16 @@ def silent(notice: str) -> None:
 
 
 def content(
-    result: Result, suffix: str, focus: Focus = WHOLE, look: Look = USUAL, notice: Notice = silent
+    result: Result,
+    suffix: str,
+    focus: Focus = WHOLE,
+    look: Look = USUAL,
+    notice: Notice = silent,
+    beside: Beside = NOTHING,
 ) -> bytes:
     """The file of a result: a picture of what `focus` says, dressed as `look` says, or all of its numbers.
+
+    A page opens with what `focus` says, and holds what is `beside`.
 
     `notice` hears of what no installed font can draw, and of a verdict that the picture does not tell.
     """
@@ -118,6 +127,10 @@ def content(
         return _picture(result, drawn(result, focus, look), suffix, look, notice)
     from attnscope.render import files
 
+    if suffix == PAGE and suffix in files.suffixes(type(result)):
+        from attnscope.render.web.page import as_page
+
+        return as_page(result, focus, beside)
     return files.numbers(result, suffix)
 
 
@@ -142,7 +155,12 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
 
 
 def save(
-    result: Result, target: Path, focus: Focus = WHOLE, look: Look = USUAL, notice: Notice = silent
+    result: Result,
+    target: Path,
+    focus: Focus = WHOLE,
+    look: Look = USUAL,
+    notice: Notice = silent,
+    beside: Beside = NOTHING,
 ) -> list[Path]:
     """`result` at `target`, as its suffix says; a report at `x-{panel}.png` with a file for each panel.
 
@@ -150,7 +168,7 @@ def save(
     """
     if PANEL in target.name:
         return list(_save_panels(result, target, look, notice))
-    write(target, content(result, target.suffix.lower(), focus, look, notice))
+    write(target, content(result, target.suffix.lower(), focus, look, notice, beside))
     return [target]
 
 

@@ -13,7 +13,8 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be repeated.",
+        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
+        "(.html); may be repeated.",
     ),
 ]
 Title = Annotated[
@@ -52,8 +53,8 @@ Picture = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf) or the numbers (.npz, .csv, .json); may be repeated. "
-        "Default: a PNG in outputs/, nothing with --json.",
+        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
+        "(.html); may be repeated. Default: a PNG in outputs/, nothing with --json.",
     ),
 ]
 Scale = Annotated[

@@ -1,0 +1,62 @@
+"""A map and a prediction as a page knows them, with all that has to be said beside them."""
+
+from typing import Any
+
+from attnscope.render.map.words import (
+    DISCLAIMER,
+    centring_words,
+    correlation_words,
+    points_words,
+    settings_words,
+    trust_words,
+)
+from attnscope.render.prediction.terminal import verdict_words
+from attnscope.render.web.blocks import short
+from attnscope.results import Generated, Prediction, Projection
+from attnscope.tokens import printable
+
+
+def of_map(found: Projection) -> dict[str, Any]:
+    """Points with their names and weights; a point of a view stands for the tokens in its group."""
+    view = found.view
+    rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
+    says = [
+        trust_words(found),
+        correlation_words(found),
+        centring_words(found),
+        ", ".join(settings_words(found)),
+    ]
+    return {
+        "queries": short(found.queries),
+        "keys": short(found.keys),
+        "queryNames": list(found.query_tokens.names),
+        "keyNames": list(found.key_tokens.names),
+        "rows": rows,
+        "weights": [
+            [weight if allowed else None for weight, allowed in zip(*row, strict=True)]
+            for row in zip(short(found.weights), found.allowed.tolist(), strict=True)
+        ],
+        "says": [each for each in (*says, *points_words(found), DISCLAIMER) if each],
+    }
+
+
+def of_prediction(found: Prediction) -> dict[str, Any]:
+    """Guesses by blank; what was written with the probability of each token of it."""
+    blanks = [
+        {
+            "place": f"{'after' if found.task == 'next' else 'at'} {found.tokens.named(blank.position)}",
+            "guesses": [[printable(each.text), each.probability] for each in blank.guesses],
+        }
+        for blank in found.blanks
+    ]
+    says = [verdict_words(found), *found.notes]
+    if found.generated is not None:
+        blanks.append(_written(found.generated))
+        says.append("" if found.generated.finished else "cut off: the model was not at an end")
+    return {"blanks": blanks, "says": [each for each in says if each]}
+
+
+def _written(generated: Generated) -> dict[str, Any]:
+    by = "written, token by token" if generated.written else "the text that was given, token by token"
+    guesses = [[printable(each.text), each.probability] for each in generated.tokens]
+    return {"place": f"“{printable(generated.text)}”: {by}", "guesses": guesses}

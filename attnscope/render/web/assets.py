@@ -1,0 +1,65 @@
+"""What is the same in every page: its frame, its style and its modules, put into one script.
+
+A page is one script, so each module becomes a function that hands out what it exports, in the order in which
+they import one another. The script stands in the page deflated, a third of its size; `boot.js` puts it in,
+and the page's policy knows both by their hashes.
+"""
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_COMMENT = re.compile(r"^\s*(/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"/\*\* @(?:type|param) .*? \*/ ?")
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+_INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of `page/`."""
+    return (files(__package__) / "page" / name).read_text(encoding="utf-8")
+
+
+@cache
+def script() -> str:
+    """All modules as one strict function, each in a function of its own."""
+    return "\n(() => {\n" + '"use strict";\n' + "".join(map(_enclosed, _order("page"))) + "})();\n"
+
+
+@cache
+def style() -> str:
+    return _INDENT.sub("", asset("page.css"))
+
+
+def boot() -> str:
+    return f"\n{asset('boot.js')}"
+
+
+def policy(*scripts: str) -> str:
+    """What the page may do: draw, with its own style, and run these scripts."""
+    hashes = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    return (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src {allowed}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _order(name: str, before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """`before`, then a module behind all that it imports."""
+    for _, each in _IMPORT.findall(asset(f"{name}.js")):
+        before = before if each in before else _order(each, before)
+    return before if name in before else (*before, name)
+
+
+def _enclosed(name: str) -> str:
+    """One module: what it imports is taken from the functions before it."""
+    module = asset(f"{name}.js")
+    told = ", ".join(exported for _, exported in _EXPORT.findall(module))
+    body = _IMPORT.sub(r"const \1 = $\2;", _EXPORT.sub(r"\1", module))
+    without = _INDENT.sub("", _COMMENT.sub("", _INLINE.sub("", body)))
+    return f"const ${name} = (() => {{\n{without}return {{ {told} }};\n}})();\n"

@@ -1,0 +1,78 @@
+"""What a page holds beside its document: numbers and tables, deflated and in base64, each under a name."""
+
+import base64
+import json
+import math
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+LEVEL = 6  # of the compression: beyond it little is won
+
+
+@dataclass(eq=False)
+class Blocks:
+    """The blocks of one page, in the order in which they were added."""
+
+    packed: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def pack(content: bytes) -> str:
+        return base64.b64encode(zlib.compress(content, LEVEL)).decode()
+
+    def keep(self, packed: str) -> str:
+        """The name under which the page finds again what was packed."""
+        name = f"b{len(self.packed)}"
+        self.packed[name] = packed
+        return name
+
+    def add(self, content: bytes) -> str:
+        return self.keep(self.pack(content))
+
+    def floats(self, values: np.ndarray) -> str:
+        """Numbers in single precision, row by row."""
+        return self.add(np.ascontiguousarray(values, dtype="<f4").tobytes())
+
+    def json(self, value: object) -> str:
+        return self.add(as_json(value).encode())
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the page they take."""
+        return sum(map(len, self.packed.values()))
+
+    def elements(self) -> str:
+        """The elements of the page; base64 holds nothing that could end one."""
+        opening = '<script type="application/octet-stream" id="'
+        return "".join(f'{opening}{name}">{text}</script>\n' for name, text in self.packed.items())
+
+
+def as_json(value: object) -> str:
+    """Strict JSON that stands within a `<script>` whatever it holds: no character of it can be markup."""
+    written = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, numbers that are none as null."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def short(values: np.ndarray, digits: int = 6) -> list[Any]:
+    """Numbers in so many significant digits: more than a page prints, and few bytes."""
+    if values.ndim:
+        return [short(each, digits) for each in values]
+    number = float(values)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None  # type: ignore[return-value]

@@ -1,0 +1,130 @@
+"""Numbers by layer and head: measures, and what heads were ranked by, each with its control."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnscope.render.web.blocks import short
+from attnscope.results import Ablation, Comparison, Finding, HeadScores, Overview
+
+Grid = dict[str, Any]
+
+
+def grid(
+    name: str,
+    layers: Sequence[object],
+    heads: Sequence[int],
+    values: np.ndarray,
+    *,
+    unit: str = "",
+    limits: tuple[float, float] | None = None,
+    signed: bool = False,
+    control: tuple[str, np.ndarray] | None = None,
+    classes: Sequence[str] = (),
+    low: bool = False,
+    says: str = "",
+) -> Grid:
+    """The dark end is the high one, or the `low`; `signed` numbers diverge around 0. `control` is a name and as many numbers, told beside each."""
+    return {
+        "name": name,
+        "layers": list(layers),
+        "heads": list(heads),
+        "values": [[None if each is None else int(each) for each in row] for row in short(values)]
+        if classes
+        else short(values),
+        "unit": unit,
+        "limits": None if limits is None or not np.isfinite(limits).all() else list(limits),
+        "signed": signed,
+        "low": low,
+        "controlName": "" if control is None else control[0],
+        "control": None if control is None else short(control[1]),
+        "classes": list(classes) or None,
+        "says": says,
+    }
+
+
+def _classes(values: np.ndarray) -> list[list[int | None]]:
+    return [[None if np.isnan(each) else int(each) for each in row] for row in values]
+
+
+def of_overview(overview: Overview) -> list[Grid]:
+    """Its measures that have a meaning."""
+    return [_measure(each) for each in overview.scores.values() if not each.absent]
+
+
+def _measure(scores: HeadScores) -> Grid:
+    even = None if scores.even is None else ("all keys alike", scores.even)
+    told = scores.description
+    signed = told.signed
+    limits = None if signed else scores.limits
+    return grid(
+        told.name,
+        scores.layers,
+        scores.heads,
+        scores.values,
+        unit=told.unit,
+        limits=limits,
+        signed=signed,
+        control=even,
+        classes=told.classes,
+        low=told.strong == "low",
+        says=" · ".join(filter(None, (told.meaning, told.paper))),
+    )
+
+
+def of_finding(found: Finding) -> list[Grid]:
+    """What heads are ranked by beside the mean of its controls, and how far it lies above them."""
+    what, unit = ("divergence", "nats") if found.smaller_is_better else ("weight", "")
+    control = "mean of the controls", found.controls.mean
+    own = grid(what, found.layers, found.heads, found.weights, unit=unit, control=control)
+    above = grid("above the controls", found.layers, found.heads, found.difference, unit=unit, signed=True)
+    return [above, own]
+
+
+def of_ablation(found: Ablation) -> list[Grid]:
+    """The differences that heads make, beside the median of others of their layer."""
+    layers, values = found.layers, found.grid
+    chance = np.full(values.shape, np.nan)
+    for each in found.heads:
+        if each.chance is not None:
+            chance[layers.index(each.layer), each.head] = each.chance
+    name, heads = "difference of the answer's log probability", range(values.shape[1])
+    control = "median size of other heads of the layer", chance
+    made = [grid(name, layers, heads, values, unit="nats", signed=True, control=control)]
+    if found.estimates:
+        every = sorted({each.layer for each in found.estimates})
+        foretold = np.full((len(every), 1 + max(each.head for each in found.estimates)), np.nan)
+        for estimate in found.estimates:
+            foretold[every.index(estimate.layer), estimate.head] = estimate.difference
+        made.append(
+            grid(
+                "difference foretold by the gradient",
+                every,
+                range(foretold.shape[1]),
+                foretold,
+                unit="nats",
+                signed=True,
+            )
+        )
+    return made
+
+
+def of_comparison(found: Comparison) -> list[Grid]:
+    """How alike the vectors are, and how far apart the rows; layers are those of side a."""
+    layers = [a for a, _ in found.layers]
+    alike = [
+        grid(f"cosine of the {each.vector} vectors", layers, found.heads, each.heads, signed=True)
+        for each in found.similarities
+    ]
+    if found.divergence is None:
+        return alike
+    moved = grid(
+        "total variation of the rows",
+        layers,
+        found.heads,
+        found.divergence.total_variation,
+        limits=(0.0, 1.0),
+    )
+    apart = grid("divergence of the rows", layers, found.heads, found.divergence.jensen_shannon, unit="nats")
+    return [apart, moved, *alike]

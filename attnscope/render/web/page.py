@@ -1,0 +1,214 @@
+"""One file that shows a result in any browser, from the disk and with the network off.
+
+The policy that the file itself holds lets no request out and runs no script but its own, which it knows by
+their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
+"""
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit import csv
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.header import own_name
+from attnscope.render.proof import origins, proof
+from attnscope.render.web.assets import asset, boot, policy, script, style
+from attnscope.render.web.beside import NOTHING, Beside
+from attnscope.render.web.blocks import Blocks, as_json
+from attnscope.render.web.document import PAGED, Document, document
+from attnscope.render.web.readings import FINE_TOKENS
+from attnscope.results import HeadAttention, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.tokens import Tokens, printable
+from attnscope.version import __version__
+
+MOST_BYTES = 20_000_000
+_MOST_CELLS = 60_000  # of the table of numbers
+__all__ = ["MOST_BYTES", "PAGED", "as_page"]
+
+
+def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
+    """The page; `InputError` where it would be larger than `MOST_BYTES`, with what to leave out."""
+    made = document(result, focus, beside)
+    told = _told(result, made, beside)
+    parts = {
+        "kind": escape(type(result).__name__),
+        "policy": policy(script(), boot()),
+        "version": __version__,
+        "title": escape(f"{told['heading']} · attnscope"),
+        "style": style(),
+        "alarm": _alarm(result.verdict),
+        "heading": escape(told["heading"]),
+        "read": escape(told["read"]),
+        "verdict": "" if result.verdict is None else result.verdict.value,
+        "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
+        "proof": escape(told["proof"]),
+        "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
+        "document": as_json(told),
+        "blocks": made.blocks.elements(),
+        "code": Blocks.pack(script().encode()),
+        "boot": boot(),
+    }
+    page = _filled(asset("page.html"), parts).encode()
+    if len(page) > MOST_BYTES:
+        raise InputError(_too_large(result, len(page)))
+    return page
+
+
+def _filled(frame: str, parts: dict[str, str]) -> str:
+    """The frame with its parts, each put in once: what a part holds is not looked at for another's place."""
+    pieces = frame.split("{{")
+    named = (piece.split("}}", 1) for piece in pieces[1:])
+    return pieces[0] + "".join(parts[name] + rest for name, rest in named)
+
+
+def _alarm(verdict: Verdict | None) -> str:
+    if verdict is not Verdict.FAILED:
+        return ""
+    return '<p class="alarm" role="alert">✗ The certificate FAILED: do not trust these numbers.</p>\n'
+
+
+def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
+    """The document: everything that is no block of numbers."""
+    rows = _rows(result)
+    where = origins(result)
+    opening = {"view": "numbers" if rows else "proof", **made.opening}
+    return {
+        "heading": made.heading,
+        "read": _read(result),
+        "verdict": "none" if result.verdict is None else result.verdict.value,
+        "verdicts": _verdicts(result),
+        "proof": proof(result),
+        "provenance": [
+            [f"Where the numbers come from{_of(where, i)}", _source(each)] for i, each in enumerate(where)
+        ],
+        "small": [
+            part
+            for part in (
+                proof(result),
+                " · ".join(dict.fromkeys(own_name(each.model) + " " + each.source for each in where)),
+            )
+            if part
+        ],
+        "command": beside.command or (made.readings[0]["command"] if made.readings else ""),
+        "encoding": _encoding(made),
+        "open": opening,
+        "readings": made.readings,
+        "grids": made.grids,
+        "map": made.map,
+        "prediction": made.prediction,
+        "picture": made.picture,
+        "sound": made.sound,
+        "claims": made.claims,
+        "says": [printable(each) for each in made.says],
+        "rows": made.blocks.json(rows) if rows else None,
+    }
+
+
+def _read(result: Result) -> str:
+    """The text that was read, both where there are two."""
+    sides = [
+        each
+        for name in ("query_tokens", "key_tokens", "tokens")
+        if isinstance(each := getattr(_holder(result), name, None), Tokens)
+    ]
+    return "   |   ".join(dict.fromkeys(f"“{printable(each.sentence)}”" for each in sides if each.texts))
+
+
+def _holder(result: Any) -> Any:
+    """What of a result holds its tokens."""
+    for name in ("head", "overview", "a"):
+        inside = getattr(result, name, None)
+        if inside is not None and not isinstance(inside, int):
+            return _holder(inside)
+    return result
+
+
+def _source(origin: Provenance) -> list[list[str]]:
+    """Name and value of everything that pins the numbers down; of a folder's path its name."""
+    versions = " ".join(f"{name} {version}" for name, version in sorted(origin.versions.items()))
+    told = {
+        "model": own_name(origin.model),
+        "architecture": origin.architecture,
+        "weights": origin.digest or origin.source,
+        "revision": origin.revision or "",
+        "device": f"{origin.device}, {origin.dtype}",
+        "kernel": origin.kernel,
+        "read by": origin.route,
+        "versions": versions,
+        "token ids": " ".join(map(str, origin.token_ids)),
+    }
+    return [[name, printable(value)] for name, value in told.items() if value]
+
+
+def _of(where: list[Provenance], i: int) -> str:
+    return f", side {'ab'[i]}" if len(where) > 1 else ""
+
+
+def _verdicts(result: Any) -> list[list[str]] | None:
+    """By layer and head, where a result says so without their certificates."""
+    rows = getattr(result, "verdicts", None)
+    return None if rows is None else [[each.value for each in row] for row in rows]
+
+
+def _rows(result: Result) -> list[list[object]]:
+    """The rows of its CSV file, numbers as numbers; none of what is a matrix, which has tables of its own."""
+    if isinstance(result, HeadWeights | HeadView):
+        return []
+    try:
+        rows = [[_cell(cell) for cell in row] for row in _some(csv.rows(result))]
+    except NotImplementedError:
+        return []
+    return rows
+
+
+def _some(rows: Iterator[csv.Row]) -> Iterator[csv.Row]:
+    """As many rows as a page has room for."""
+    cells = 0
+    for row in rows:
+        cells += len(row)
+        if cells > _MOST_CELLS:
+            return
+        yield row
+
+
+def _cell(cell: object) -> object:
+    if isinstance(cell, str):
+        try:
+            return (
+                float(f"{float(cell):.7g}") if cell and not cell.strip("0123456789.e+-") else printable(cell)
+            )
+        except ValueError:
+            return printable(cell)
+    return cell if isinstance(cell, int | float) else printable(str(cell))
+
+
+def _encoding(made: Document) -> str:
+    """What of the weights is exact, in one sentence."""
+    depths = {each["depth"] for each in made.readings}
+    if 2 in depths:
+        return (
+            "weights are held as their square roots in 16 bits: within 3.1e-5 of the exact numbers, and equal "
+            "to them in all four digits that are shown"
+        )
+    if 1 in depths:
+        exact = sorted({name for each in made.readings for name in each["full"]})
+        but = f"; those of {', '.join(exact)} are exact" if exact else ""
+        return (
+            f"over {FINE_TOKENS} tokens weights are held as their square roots in 8 bits, within .004 of the "
+            f"exact numbers, and shown with two digits{but}"
+        )
+    return "weights are held in single precision" if depths else "the numbers are those of the result"
+
+
+def _too_large(result: Result, size: int) -> str:
+    what = (
+        "this page would have"
+        if isinstance(result, HeadAttention)
+        else "a page of all these heads would have"
+    )
+    return (
+        f"{what} {size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f} MB, which browsers are slow to open: "
+        "leave layers or heads out (--layer, --head), or shorten the text (--truncate)"
+    )

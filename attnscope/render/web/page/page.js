@@ -1,0 +1,231 @@
+// @ts-check
+/** The page: which views it has, what they are given, and how they are led with the mouse, keys and the address. */
+
+import { readDocument } from "./decode.js";
+import { byId, el } from "./elements.js";
+import { save } from "./figure.js";
+import { grid, heads, move } from "./grid.js";
+import { map } from "./map.js";
+import { matrix } from "./matrix.js";
+import { picture, sound } from "./media.js";
+import { numbers } from "./numbers.js";
+import { parts } from "./parts.js";
+import { prediction } from "./prediction.js";
+import { product } from "./product.js";
+import { command, proof } from "./proof.js";
+import { Reading, rowOf } from "./reading.js";
+import { sentence } from "./sentence.js";
+import { theme } from "./shades.js";
+import { begin, link, set, state, VIEWS } from "./state.js";
+
+/** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
+const DRAWN = { sentence, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
+const TITLES = { sentence: "Sentence", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
+const KEYS = "↑ ↓ query · ← → key · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
+
+const given = readDocument();
+const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
+/** @type {any} what the views may ask of the page */
+const page = {
+  given, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [],
+  room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
+  figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
+  command: () => (page.reading?.it.command || given.command).replace("{layer}", state.layer).replace("{head}", state.head),
+  missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page. This writes a page that holds them:`), command(page.command())),
+  liveliest,
+  chooser,
+  pointed: (/** @type {string} */ text) => byId("pointed") && (byId("pointed").textContent = text),
+};
+
+/** The query that is surest of one key that is no special token, or the first. @param {Float32Array} weights @param {number} width */
+function liveliest(weights, width) {
+  const special = new Set(page.reading.it.keys.special), asking = new Set(page.reading.it.self ? page.reading.it.queries.special : []);
+  let best = 0, most = -1;
+  weights.forEach((w, i) => {
+    const q = Math.floor(i / width), k = i % width;
+    if (w > most && q !== k && !special.has(k) && !asking.has(q)) (best = q), (most = w);
+  });
+  return best;
+}
+
+/** The views that there is something for. @returns {string[]} */
+function there() {
+  const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
+  const many = page.grids.length || readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
+  /** @type {Record<string, any>} */
+  const has = { sentence: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
+  return VIEWS.filter((view) => has[view]);
+}
+
+/** What of an address this page has. @param {any} asked @returns {any} */
+function allowed(asked) {
+  const reading = readings[asked.side] || readings[0], found = { ...asked, side: readings[asked.side] ? asked.side : 0 };
+  if (!there().includes(found.view)) found.view = there().includes(given.open.view) ? given.open.view : there()[0];
+  if (!(found.grid >= 0 && found.grid <= page.grids.length) || (!reading && !found.grid)) found.grid = reading ? 0 : 1;
+  if (!reading) return found;
+  if (!reading.has(found.layer, found.head)) (found.layer = given.open.layer), (found.head = given.open.head);
+  if (!reading.has(found.layer, found.head)) (found.layer = reading.it.layers[0]), (found.head = reading.it.heads[0]);
+  if (!(found.query < reading.it.queries.names.length)) found.query = null;
+  if (!(found.key < reading.it.keys.names.length)) found.key = null;
+  if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
+  if (!/^[AB]>[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
+  if (!["auto", "1", "max", "row", "log"].includes(found.scale)) found.scale = "auto";
+  found.words = found.words && Boolean(reading.it.queries.words || reading.it.keys.words);
+  return found;
+}
+
+/** @param {string} label @param {string} name of the state @param {string[][]} choices value and text @param {(v: string) => any} [meant] */
+function choice(label, name, choices, meant = (v) => v) {
+  return el("label", { class: "field" }, `${label} `, el("select", { "data-choice": name, change: (/** @type {any} */ e) => set({ [name]: meant(e.target.value) }) },
+    choices.map(([value, text]) => el("option", { value, selected: String(state[name]) === value }, text))));
+}
+
+/** Weights or one of the numbers, in the grid. */
+function chooser() {
+  const named = page.grids.map((/** @type {any} */ each, /** @type {number} */ i) => [String(i + 1), each.name]);
+  return page.grids.length + (page.reading ? 1 : 0) > 1 && choice("heads by", "grid", [...(page.reading ? [["0", "weights"]] : []), ...named], Number);
+}
+
+function controls() {
+  const reading = page.reading, tokens = reading?.it, weights = ["sentence", "matrix"].includes(state.view);
+  const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
+  byId("controls").replaceChildren(...[
+    readings.length > 1 && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number),
+    weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
+    weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
+    weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A>A", "A → A"], ["A>B", "A → B"], ["B>A", "B → A"], ["B>B", "B → B"]]),
+    weights && choice("shades", "scale", [["auto", "as needed"], ["1", "0 to 1"], ["max", "to the largest"], ["row", "row by row"], ["log", "logarithmic"]]),
+    state.query !== null && tokens && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
+    page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
+    el("button", { title: "light or dark", click: () => themed(theme() === "dark" ? "light" : "dark") }, "◐"),
+    el("button", { title: KEYS, click: () => keys() }, "?"),
+  ].filter(Boolean));
+}
+
+/** @param {"svg"|"png"} kind */
+function saved(kind) {
+  const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
+  for (const { drawn, name } of page.drawn) {
+    const verdict = ["certified", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
+    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["prediction", "heads"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
+  }
+}
+
+/** @param {string} wanted */
+function themed(wanted) {
+  document.documentElement.dataset.theme = wanted;
+  redraw();
+}
+
+let turn = 0;
+
+async function redraw() {
+  const mine = ++turn, view = state.view;
+  page.reading = readings[state.side] || null;
+  page.drawn = [];
+  if (!document.documentElement.dataset.theme) document.documentElement.dataset.theme = theme();
+  tabs();
+  await verdict();
+  const parts = await DRAWN[view](page.reading, page);
+  if (mine !== turn) return;
+  const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
+  byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
+  controls();
+  lead();
+  const again = kept ? `[data-choice="${kept}"]` : word;
+  if (again) /** @type {any} */ (document.querySelector(again))?.focus();
+  document.body.dataset.ready = `${link()} ${view}`;
+  performance.mark("drawn");
+  await page.waiting;
+  if (mine === turn) document.body.dataset.thumbnails = "all", performance.mark("thumbnails");
+}
+
+/** What finds the token that has the focus again, once it is drawn anew. @returns {string} */
+function attributeOfFocus() {
+  const found = /** @type {any} */ (document.activeElement);
+  for (const name of ["query", "key"]) if (found?.dataset?.[name]) return `${found.tagName.toLowerCase()}[data-${name}="${found.dataset[name]}"]`;
+  return "";
+}
+
+function tabs() {
+  byId("tabs").replaceChildren(...there().map((view, i) => el("button", { role: "tab", id: `tab-${view}`, "aria-selected": view === state.view ? "true" : "false", tabindex: view === state.view ? 0 : -1, title: `key ${i + 1}`, click: () => set({ view }) }, /** @type {any} */ (TITLES)[view])));
+  byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
+}
+
+/** The verdict of the head that is looked at, which nothing hides. */
+async function verdict() {
+  const reading = page.reading;
+  page.verdicts = reading ? reading.verdicts() : Promise.resolve(given.verdicts);
+  if (!reading) return;
+  const own = await reading.certificate(state.layer, state.head), told = byId("of-head");
+  told.className = own.verdict === "certified" ? "" : own.verdict;
+  told.textContent = `${readings.length > 1 ? reading.it.name + " · " : ""}L${state.layer} H${state.head}: ${own.words}`;
+  byId("said").textContent = `L${state.layer} H${state.head}, ${own.verdict}`;
+}
+
+/** The small grid that leads. */
+function lead() {
+  const many = there().includes("heads") && state.view !== "heads", shape = page.grids[state.grid - 1] || page.reading?.it;
+  const held = byId("lead").contains(document.activeElement);
+  if (!many) return byId("lead").replaceChildren();
+  const across = shape.heads.length, room = innerWidth <= 900 ? innerWidth - 40 : Math.min(34 + across * 30, 400);
+  const drawn = grid(page, room, 34, true);
+  byId("lead").replaceChildren(...[page.chooser(), drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
+  if (held) drawn.focus();
+}
+
+/** Which keys there are, told or no longer. */
+function keys() {
+  const there = byId("view").querySelector(".keycard");
+  there ? there.remove() : byId("view").prepend(el("p", { class: "keycard", role: "status" }, KEYS));
+}
+
+/** @param {KeyboardEvent} event */
+function keyed(event) {
+  const typing = event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey || event.altKey;
+  if (typing) return;
+  const reading = page.reading, shape = reading?.it || page.grids[0];
+  const go = /** @type {Record<string, () => any>} */ ({
+    "[": () => move(shape, -1, 0), "]": () => move(shape, 1, 0), ",": () => move(shape, 0, -1), ".": () => move(shape, 0, 1),
+    Escape: () => set({ query: null, key: null }), w: () => reading && set(allowed({ ...state, words: !state.words })),
+    ArrowUp: () => step("query", -1), ArrowDown: () => step("query", 1), ArrowLeft: () => step("key", -1), ArrowRight: () => step("key", 1),
+    "?": keys,
+  })[event.key];
+  const view = /^[1-9]$/.test(event.key) && there()[Number(event.key) - 1];
+  if (document.activeElement?.getAttribute("role") === "tab" && event.key.startsWith("Arrow")) {
+    const views = there(), next = views[(views.indexOf(state.view) + (event.key === "ArrowRight" ? 1 : -1) + views.length) % views.length];
+    set({ view: next });
+    byId(`tab-${next}`)?.focus();
+  } else if (view) set({ view });
+  else if (!go) return;
+  else go();
+  event.preventDefault();
+}
+
+/** The next query or key of those that are shown. @param {"query"|"key"} what @param {number} by */
+function step(what, by) {
+  if (!page.reading || !["sentence", "matrix", "product", "parts", "map"].includes(state.view)) return;
+  const { rows, columns } = page.reading.axes(), all = what === "query" ? rows : columns, at = rowOf(all, state[what]);
+  const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
+  if (next) set({ [what]: next[0] });
+}
+
+byId("page").hidden = false;
+begin(given.open, allowed, redraw);
+addEventListener("keydown", keyed);
+addEventListener("resize", () => redraw());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => themed(event.matches ? "dark" : "light"));
+let before = theme();
+addEventListener("beforeprint", () => ((before = theme()), (document.documentElement.dataset.theme = "light")));
+addEventListener("afterprint", () => themed(before));
+opened();
+
+/** The first picture: of one query where a text is looked at and none was asked for. */
+async function opened() {
+  const reading = readings[state.side];
+  if (reading && state.query === null && !state.all && !location.hash && given.open.one) {
+    const weights = await reading.weights(state.layer, state.head);
+    state.query = liveliest(weights, reading.it.keys.names.length);
+  }
+  redraw();
+}

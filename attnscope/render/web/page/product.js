@@ -1,0 +1,86 @@
+// @ts-check
+/** Query x key, dimension by dimension: the products of one query with every key, and how one of them adds up to the score. */
+
+import { behind, cut, draw, el, numberText, table, weightText } from "./elements.js";
+import { figure, raster } from "./figure.js";
+import { css, pixels, signedColour } from "./shades.js";
+import { floats } from "./decode.js";
+import { set, state } from "./state.js";
+
+const NAMES = 120, SUMS = 150, ROW = 15;
+
+/** @param {any} reading @param {any} page @returns {Promise<any[]>} */
+export async function product(reading, page) {
+  const full = reading.full(state.layer, state.head);
+  if (!full || !full.q) return [page.missing("The queries and keys of this head")];
+  const [q, k, weights] = await Promise.all([floats(full.q), floats(full.k), reading.weights(state.layer, state.head)]);
+  const dim = full.dim, keys = reading.keys.names, query = Math.min(state.query ?? page.liveliest(weights, keys.length), reading.queries.names.length - 1);
+  const own = q.subarray(query * dim, (query + 1) * dim), width = keys.length;
+  const row = [...weights.subarray(query * width, (query + 1) * width)];
+  const key = state.key ?? row.reduce((best, w, i) => (w > (row[best] || 0) ? i : best), 0);
+  const products = Float64Array.from({ length: width * dim }, (_, i) => own[i % dim] * k[i]);
+  const sums = keys.map((/** @type {string} */ _, /** @type {number} */ i) => products.subarray(i * dim, (i + 1) * dim).reduce((a, b) => a + b, 0));
+  const strip = all(page, reading, { own, products, sums, row, query, key, dim });
+  const one = pair(reading, full, { own, other: k.subarray(key * dim, (key + 1) * dim), products: products.subarray(key * dim, (key + 1) * dim), sum: sums[key], query, key });
+  page.figure(one, "product", strip);
+  return [el("h3", {}, `q·k of query ${query} ${reading.queries.names[query]} with key ${key} ${keys[key]}`), await held(full, sums[key], query, key, width, row[key]), el("div", { class: "wide" }, one),
+    el("h3", {}, "Every key: the products, dimension by dimension"), el("p", { class: "hint" }, "Blue adds to the score, red takes from it. A click chooses the key."), el("div", { class: "wide" }, strip),
+    behind("These products as a table", () => table(`q x k of ${reading.queries.names[query]} and ${keys[key]}`, ["dimension", "query", "key", "product"],
+      [...own].map((each, d) => [String(d), numberText(each), numberText(k[key * dim + d]), numberText(products[key * dim + d])])))];
+}
+
+/** The sum, and what the result itself holds. @param {any} full @param {number} sum @param {number} query @param {number} key @param {number} width @param {number} weight */
+async function held(full, sum, query, key, width, weight) {
+  const score = full.scores ? (await floats(full.scores))[query * width + key] : null;
+  const parts = [`Σ q·k = ${numberText(sum, 6)}`, score === null ? null : `score in the result ${numberText(score, 6)}`, `x scale ${numberText(full.scale, 5)} = ${numberText(sum * full.scale, 6)}`,
+    Number.isNaN(weight) ? "masked" : `weight ${weightText(weight, 4)}`];
+  return el("p", { class: "sum", "data-sum": sum, "data-score": score }, parts.filter(Boolean).join("  ·  "));
+}
+
+/** A row of products for each key. @param {any} page @param {any} reading @param {any} found */
+function all(page, reading, found) {
+  const { products, sums, row, key, dim, own } = found, count = row.length, cell = Math.max(3, Math.min(26, Math.floor((page.room()[0] - NAMES - SUMS - 16) / dim)));
+  const wide = NAMES + dim * cell + SUMS, drawn = figure(wide, (count + 2) * ROW + 20, `Products of the query with ${count} keys in ${dim} dimensions`), { svg } = drawn;
+  const ramp = pixels((s) => signedColour(2 * s - 1)), most = largest(products), mostQ = largest(own);
+  const paint = (/** @type {ArrayLike<number>} */ values, /** @type {number} */ top) => Uint32Array.from(values, (v) => ramp[Math.round(127.5 + (127.5 * v) / (top || 1))]);
+  drawn.pixels(raster(dim, 1, paint(own, mostQ)), [NAMES, 4, dim * cell, ROW - 3]);
+  drawn.pixels(raster(dim, count, paint(products, most)), [NAMES, ROW * 2, dim * cell, count * ROW]);
+  svg.append(draw("text", { x: NAMES - 6, y: 14, "text-anchor": "end", class: "axis" }, "query vector"),
+    draw("text", { x: NAMES + dim * cell + 8, y: ROW * 2 - 4, class: "axis" }, "q·k"), draw("text", { x: NAMES + dim * cell + 82, y: ROW * 2 - 4, class: "axis" }, "weight"));
+  row.forEach((/** @type {number} */ w, /** @type {number} */ i) => {
+    const y = ROW * (i + 2) + 11, kind = i === key ? "chosen" : "";
+    svg.append(draw("text", { x: NAMES - 6, y, "text-anchor": "end", class: `small name ${kind}` }, cut(reading.keys.names[i], 15)),
+      draw("text", { x: NAMES + dim * cell + 8, y, class: `small ${kind}` }, numberText(sums[i])), draw("text", { x: NAMES + dim * cell + 82, y, class: `small ${kind}` }, Number.isNaN(w) ? "masked" : weightText(w, 4)));
+  });
+  svg.append(draw("rect", { x: NAMES - 1, y: ROW * (key + 2), width: dim * cell + 2, height: ROW, class: "here" }));
+  svg.addEventListener("click", (/** @type {any} */ event) => {
+    const at = Math.floor((event.clientY - svg.getBoundingClientRect().top) / ROW) - 2;
+    if (at >= 0 && at < count) set({ key: at, query: found.query });
+  });
+  return drawn;
+}
+
+/** @param {ArrayLike<number>} values */
+const largest = (values) => Array.prototype.reduce.call(values, (a, b) => Math.max(/** @type {number} */ (a), Math.abs(b)), 0);
+
+/** The products of one pair, the largest first, and their sum as it grows. @param {any} reading @param {any} full @param {any} found */
+function pair(reading, full, found) {
+  const { own, other, products, sum } = found, order = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a]));
+  const tall = 196, left = 46, step = Math.max(5, Math.min(40, 680 / order.length)), wide = left + order.length * step + 20, middle = 90;
+  const drawn = figure(wide, tall + 26, `Products of ${order.length} dimensions, the largest first, and their running sum`), { svg } = drawn;
+  /** @type {number[]} */
+  const running = [];
+  order.forEach((d) => running.push((running[running.length - 1] || 0) + products[d]));
+  const top = Math.max(largest(running), largest(products)) || 1, y = (/** @type {number} */ v) => middle - (v / top) * 70;
+  svg.append(draw("line", { x1: left, x2: wide - 16, y1: middle, y2: middle, class: "rule" }));
+  for (const each of [top, 0, -top]) svg.append(draw("text", { x: left - 6, y: y(each) + 4, "text-anchor": "end", class: "small" }, numberText(each, 3)));
+  order.forEach((d, i) => svg.append(draw("rect", { x: left + i * step + 0.5, y: Math.min(y(products[d]), middle), width: step - 1, height: Math.max(Math.abs(y(products[d]) - middle), 0.5), fill: css(signedColour(Math.sign(products[d]) * 0.85)) },
+    draw("title", {}, `dimension ${d}: ${numberText(own[d])} x ${numberText(other[d])} = ${numberText(products[d])}`))));
+  svg.append(draw("polyline", { points: running.map((v, i) => `${left + (i + 0.5) * step},${y(v)}`).join(" "), class: "running" }));
+  order.forEach((d, i) => {
+    if (step >= 12 || i % Math.ceil(14 / step) === 0) svg.append(draw("text", { x: left + (i + 0.5) * step, y: tall - 14, "text-anchor": "middle", class: "tick" }, d));
+  });
+  svg.append(draw("text", { x: left, y: tall + 4, class: "small" }, "dimension, the largest product first; the line is the sum so far"),
+    draw("text", { x: wide - 16, y: y(sum) + (sum < 0 ? 14 : -6), "text-anchor": "end", class: "small chosen" }, numberText(sum, 5)));
+  return drawn;
+}

@@ -1,0 +1,112 @@
+// @ts-check
+/** The text with lines between queries and keys: of one query, or of all; of one head, or of several in colours. */
+
+import { behind, cut, draw, el, table, weightText } from "./elements.js";
+import { figure } from "./figure.js";
+import { css, HEAD_COLOURS, inkOn, scaleOf, shadeColour } from "./shades.js";
+import { rowOf } from "./reading.js";
+import { set, state } from "./state.js";
+
+const STEP = 19, SIDE = 150, GAP = 300, MOST_LINES = 4000, LETTERS = 20;
+
+/** @param {any} reading @param {any} page @returns {Promise<any[]>} */
+export async function sentence(reading, page) {
+  const heads = [[state.layer, state.head], ...state.more.filter(([l, h]) => reading.has(l, h))];
+  const seen = await Promise.all(heads.map(([layer, head]) => reading.seen(layer, head)));
+  const first = seen[0], query = rowOf(first.rows, state.query), key = rowOf(first.columns, state.key);
+  const paragraph = text(first, query, reading);
+  const lines = columns(heads, seen, query, key);
+  page.figure(lines, "sentence");
+  const told = el("p", { class: "hint" }, query < 0 ? "All queries. Choose a token on the left for what it looks at, on the right for who looks at it."
+    : `What ${first.queries[query]} looks at. A token on the right shows who looks at it; a second click shows all.`);
+  return [paragraph, heads.length > 1 && legend(heads), told, el("div", { class: "wide" }, lines),
+    behind("These weights as a table", () => weightsTable(first, query))];
+}
+
+/** The text in the order it is read in, its keys shaded. @param {any} seen @param {number} query @param {any} reading */
+function text(seen, query, reading) {
+  const width = seen.keys.length, scale = scaleOf(seen.weights, width, state.scale);
+  const row = query < 0 ? null : seen.weights.subarray(query * width, (query + 1) * width);
+  const queries = el("p", { class: "text", "aria-label": "Queries: choose one" }, seen.queries.map((/** @type {string} */ name, /** @type {number} */ i) =>
+    el("button", { class: i === query ? "token chosen" : "token", "aria-pressed": i === query, "data-query": i, title: seen.rows[i].join(" "), click: () => set({ query: i === query ? null : seen.rows[i][0] }) }, name)));
+  if (!row) return queries;
+  const keys = el("p", { class: "text keys", "aria-label": "Keys, shaded by their weight" }, seen.keys.map((/** @type {string} */ name, /** @type {number} */ k) => {
+    const masked = Number.isNaN(row[k]), colour = shadeColour(masked ? 0 : scale.shade(row[k], query));
+    const words = masked ? "may not be looked at" : weightText(row[k], seen.digits);
+    return el("span", { class: masked ? "token masked" : "token", "data-key": k, title: words, "aria-label": `${name} ${words}`, style: masked ? null : `background:${css(colour)};color:${inkOn(colour)}`, role: "img" }, name);
+  }));
+  return el("div", { class: "texts" }, el("span", { class: "side" }, "query"), queries, el("span", { class: "side" }, "keys"), keys);
+}
+
+/** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key */
+function columns(heads, seen, query, key) {
+  const { queries, keys } = seen[0], width = keys.length, bars = 130;
+  const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + bars;
+  const drawn = figure(across, tall, `Weights from ${queries.length} queries to ${width} keys as lines`), { svg } = drawn;
+  const y = (/** @type {number} */ i) => 34 + i * STEP;
+  svg.append(draw("text", { x: SIDE - 8, y: 14, class: "axis", "text-anchor": "end" }, "query"), draw("text", { x: SIDE + GAP + 8, y: 14, class: "axis" }, "key"));
+  const lines = draw("g", { "stroke-linecap": "round", fill: "none" });
+  svg.append(lines);
+  for (const { q, k, w, h, top } of strongest(seen, query, key)) {
+    const shift = (h - (heads.length - 1) / 2) * 1.6, a = y(q) - 5 + shift, b = y(k) - 5 + shift;
+    lines.append(draw("path", { d: `M${SIDE} ${a}C${SIDE + GAP / 2} ${a} ${SIDE + GAP / 2} ${b} ${SIDE + GAP} ${b}`, stroke: heads.length > 1 ? HEAD_COLOURS[h % 8] : "var(--line)", "stroke-opacity": Math.max(w / top, 0.03).toFixed(3), "stroke-width": (0.6 + (3 * w) / top).toFixed(2), "data-weight": w }));
+  }
+  side(svg, queries, SIDE - 8, "end", y, query, (i) => set({ query: i === query ? null : seen[0].rows[i][0], key: null }), "query");
+  side(svg, keys, SIDE + GAP + 8, "start", y, key, (i) => set(query < 0 ? { key: i === key ? null : seen[0].columns[i][0] } : { query: null, key: seen[0].columns[i][0] }), "key");
+  if (heads.length === 1) numbers(svg, seen[0], query, key, y, bars);
+  return drawn;
+}
+
+/** A weight beside every token that the chosen one looks at, or is looked at by. @param {any} svg @param {any} seen @param {number} query @param {number} key @param {(i: number) => number} y @param {number} bars */
+function numbers(svg, seen, query, key, y, bars) {
+  const width = seen.keys.length;
+  if (query < 0) return;
+  const row = seen.weights.subarray(query * width, (query + 1) * width), from = SIDE * 2 + GAP;
+  row.forEach((/** @type {number} */ w, /** @type {number} */ k) => {
+    if (Number.isNaN(w)) return;
+    svg.append(draw("rect", { x: from, y: y(k) - 12, width: Math.max(w * (bars - 46), 0.5), height: 11, class: k === key ? "bar chosen" : "bar" }),
+      draw("text", { x: from + w * (bars - 46) + 4, y: y(k) - 2, class: "small number", "data-key": k }, weightText(w, seen.digits)));
+  });
+}
+
+/** The tokens of one side. @param {any} svg @param {string[]} names @param {number} x @param {string} anchor @param {(i: number) => number} y @param {number} chosen @param {(i: number) => void} choose @param {string} what */
+function side(svg, names, x, anchor, y, chosen, choose, what) {
+  names.forEach((name, i) => {
+    const pick = (/** @type {any} */ event) => (event.type === "click" || event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(i));
+    svg.append(draw("text", { x, y: y(i), "text-anchor": anchor, class: i === chosen ? "word chosen" : "word", tabindex: i === Math.max(chosen, 0) ? 0 : -1, role: "button", "aria-label": `${what} ${name}`, [`data-${what}`]: i, click: pick, keydown: pick },
+      draw("title", {}, name), cut(name, LETTERS)));
+  });
+}
+
+/** The lines that are drawn: of the chosen query or key, or the strongest of all. @param {any[]} seen @param {number} query @param {number} key */
+function strongest(seen, query, key) {
+  const found = seen.flatMap((each, h) => {
+    const width = each.keys.length, all = [];
+    for (let i = 0; i < each.weights.length; i++) {
+      const q = Math.floor(i / width), k = i % width, w = each.weights[i];
+      if (!Number.isNaN(w) && (query < 0 ? key < 0 || k === key : q === query) && w > 0.004) all.push({ q, k, w, h, top: 1 });
+    }
+    return all;
+  });
+  found.sort((a, b) => b.w - a.w);
+  const kept = found.slice(0, MOST_LINES), top = query < 0 && key < 0 ? 1 : Math.max(kept.length ? kept[0].w : 1, 0.25);
+  return kept.reverse().map((each) => ({ ...each, top }));
+}
+
+/** Which colour is which head. @param {number[][]} heads */
+function legend(heads) {
+  return el("p", { class: "legend" }, heads.map(([l, h], i) => el("button", { class: "chip", title: "leave this head out", click: () => i && set({ more: state.more.filter((/** @type {number[]} */ m) => m[0] !== l || m[1] !== h) }) },
+    el("i", { style: `background:${HEAD_COLOURS[i % 8]}` }), `L${l} H${h}`)));
+}
+
+/** @param {any} seen @param {number} query */
+export function weightsTable(seen, query) {
+  const width = seen.keys.length;
+  if (query >= 0) {
+    const row = [...seen.weights.subarray(query * width, (query + 1) * width)].map((w, k) => [w, k]);
+    return table(`Weights of query ${seen.queries[query]}`, ["key", "position", "weight"], row.map(([w, k]) => [seen.keys[k], String(seen.columns[k][0]), Number.isNaN(w) ? "masked" : weightText(w, seen.digits)]));
+  }
+  const shown = Math.min(seen.queries.length, 64);
+  return table(shown < seen.queries.length ? "The first 64 queries; choose one for its row" : "Weights, queries in rows", ["query", ...seen.keys],
+    seen.queries.slice(0, shown).map((/** @type {string} */ name, /** @type {number} */ q) => [name, ...[...seen.weights.subarray(q * width, (q + 1) * width)].map((w) => weightText(w, Math.min(seen.digits, 3)))]));
+}

@@ -1,0 +1,61 @@
+// @ts-check
+/** What is looked at, as it stands in the address: `#L3H11&query=5&view=matrix` opens the same again. */
+
+export const VIEWS = ["sentence", "matrix", "heads", "product", "parts", "map", "prediction", "picture", "sound", "numbers", "proof"];
+
+/** @type {any} */
+export const state = {
+  side: 0, layer: 0, head: 0, query: null, key: null, view: "sentence", words: false, special: "show", pairs: "all",
+  scale: "auto", more: [], all: false, grid: 0,
+};
+/** @type {any} */
+let usual = {};
+/** @type {() => void} */
+let redraw = () => {};
+
+/** @param {any} opening what opens without an address @param {(found: any) => any} allowed what of it is there @param {() => void} changed */
+export function begin(opening, allowed, changed) {
+  usual = { ...state, ...opening };
+  redraw = changed;
+  const read = () => (Object.assign(state, usual, allowed({ ...usual, ...parsed(location.hash) })), redraw());
+  addEventListener("hashchange", read);
+  Object.assign(state, usual, allowed({ ...usual, ...parsed(location.hash) }));
+}
+
+/** @param {any} changes */
+export function set(changes) {
+  Object.assign(state, changes);
+  const told = link();
+  try {
+    history.replaceState(null, "", told);
+  } catch {
+    // a frame without an address of its own keeps its state to itself
+  }
+  redraw();
+}
+
+/** The address of what is looked at. @returns {string} */
+export function link() {
+  const parts = [`L${state.layer}H${state.head}`];
+  for (const name of ["query", "key", "view", "special", "pairs", "scale", "side", "grid"])
+    if (state[name] !== usual[name] && state[name] !== null) parts.push(`${name}=${state[name]}`);
+  for (const name of ["words", "all"]) if (state[name] !== usual[name]) parts.push(`${name}=${state[name] ? 1 : 0}`);
+  if (state.more.length) parts.push("heads=" + state.more.map((/** @type {number[]} */ [l, h]) => `L${l}H${h}`).join(","));
+  return "#" + parts.join("&");
+}
+
+/** @param {string} hash @returns {any} */
+function parsed(hash) {
+  /** @type {any} */
+  const found = {};
+  for (const part of hash.replace(/^#/, "").split("&")) {
+    const [name, ...rest] = part.split("="), value = rest.join("=");
+    const head = /^L(\d+)H(\d+)$/.exec(name);
+    if (head) (found.layer = Number(head[1])), (found.head = Number(head[2]));
+    else if (["query", "key", "side", "grid"].includes(name) && /^\d+$/.test(value)) found[name] = Number(value);
+    else if (["words", "all"].includes(name)) found[name] = value === "1";
+    else if (["view", "special", "pairs", "scale"].includes(name)) found[name] = /^[\w>-]+$/.test(value) ? value : undefined;
+    else if (name === "heads") found.more = [...value.matchAll(/L(\d+)H(\d+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
+  }
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
