@@ -3,19 +3,27 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import made_check
+import media_models as media
 import numpy as np
 import pytest
+import torch
+from torch import nn
 from typer.testing import CliRunner, Result
 
 import attnscope as at
 from attnscope import demo
+from attnscope.analysis.difference.checking import checked_head, checked_heads
+from attnscope.capture.intervening.rounding import move_weights
 from attnscope.cli.app import app
-from attnscope.results import Check, Verdict
+from attnscope.results import Check, HeadAttention, Overview, Verdict
 
 TEXT = "I was watching the door when it opened."
+SOME = [0, 3], [0, 1, 5]
 Run = Callable[..., Result]
 
 
@@ -61,25 +69,66 @@ def test_what_this_installation_wrote_it_gives_again(
     assert (len(again.heads), again.changes, again.verdict) == (heads, (), Verdict.CERTIFIED)
 
 
+@pytest.fixture(scope="module")
+def runs() -> tuple[HeadAttention, list[HeadAttention]]:
+    """A head of the demo model, and the same in two runs that rounding was put into."""
+    reading = at.load("demo").read(TEXT)
+    anew, moved = reading.head(3, 11), []
+    for run in range(2):
+        move_weights(reading._model.module, run)
+        moved.append(reading.head(3, 11))
+    return anew, moved
+
+
 @pytest.mark.parametrize("array", ["weights", "scores", "scaled", "q", "k", "v", "output"])
 def test_one_number_beyond_its_tolerance_is_found_and_one_within_is_not(
-    folder: Path, array: str, tmp_path: Path
+    runs: tuple[HeadAttention, list[HeadAttention]], array: str
 ) -> None:
-    head = at.open(folder / "head.npz")
-    proof, layers = head.certificate, 4
-    allowed = proof.weight_tolerance * layers
-    if array == "scores":
-        allowed /= head.scale
-    elif array not in ("weights", "scaled"):
-        allowed = proof.output_tolerance * layers * np.abs(getattr(head, array)).max()
-    for times, code in ((0.9, 0), (1.1, 5)):
-        path = changed(folder / "head.npz", array, add((5, 2), times * allowed), tmp_path / "changed.npz")
-        result = check(str(path))
-        assert result.exit_code == code, (times, result.stdout)
-    lines = [line for line in result.stdout.splitlines() if line.startswith("L3 H11")]
-    assert len(lines) == 1
-    assert f"{array} off by" in lines[0]
-    assert result.stderr == "attnscope: of 1 heads 1 not as stored in changed.npz\n"
+    anew, moved = runs
+    now, proof = getattr(anew, array), anew.certificate
+    own = proof.weight_tolerance / (anew.scale if array == "scores" else 1)
+    if array not in ("weights", "scaled", "scores"):
+        own = proof.output_tolerance * np.abs(now).max()
+    carried = max(np.abs(getattr(each, array) - now).max() for each in moved)
+    assert 1e-8 < carried < 1e-4
+    for times, right in ((0.99, True), (1.01, False)):
+        values = now.copy()
+        values[5, 2] += times * (own + 4 * carried)
+        found = checked_head(replace(anew, **{array: values}), anew, moved)
+        assert found.as_stored is right
+        assert found.stage == array
+        assert found.allowed == pytest.approx(own + 4 * carried)
+        assert found.rounding == pytest.approx(carried)
+
+
+@pytest.mark.parametrize("model", ["demo", "demo-causal"])
+def test_sums_in_another_order_are_as_stored_and_weights_a_thousandth_off_are_not(model: str) -> None:
+    elsewhere, here, off = (at.load(model).read(TEXT) for _ in range(3))
+    for part in elsewhere._model.module.modules():
+        if isinstance(part, nn.Linear):
+            order = torch.randperm(part.in_features, generator=torch.Generator().manual_seed(9))
+            part.forward = partial(_in_another_order, part, order)  # type: ignore[method-assign]
+    anew, stored = here.overview(*SOME), elsewhere.overview(*SOME)
+    moved = []
+    for run in range(2):
+        move_weights(here._model.module, run)
+        moved.append(here.overview(*SOME))
+    assert any(not np.array_equal(a, b) for a, b in zip(_weights(stored), _weights(anew), strict=True))
+    found = checked_heads(stored, anew, moved)
+    assert [each.name for each in found if not each.as_stored] == []
+    queries = [p for name, p in off._model.module.named_parameters() if "q" in name.split(".")[-2]]
+    with torch.no_grad():
+        queries[0].mul_(1.001)
+    wrong = [each.name for each in checked_heads(off.overview(*SOME), anew, moved) if not each.as_stored]
+    assert {"L0 H0", "L0 H1", "L0 H5"} <= {*wrong}
+
+
+def _in_another_order(part: nn.Linear, order: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    return nn.functional.linear(given[..., order], part.weight[:, order], part.bias)
+
+
+def _weights(run: Overview) -> list[np.ndarray]:
+    return [each for row in run.dense_weights for each in row]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +168,7 @@ def test_weights_of_a_model_that_changed_are_said_and_its_heads_named(tmp_path: 
     at.load(str(model)).read(TEXT).overview([1, 2], [0, 3]).save(tmp_path / "run.npz")
     assert check(str(tmp_path / "run.npz")).exit_code == 0
     tensors = load_file(model / "model.safetensors")
-    tensors["bert.encoder.layer.1.attention.self.query.weight"][:8] *= 1.01  # head 0 of layer 1
+    tensors["bert.encoder.layer.1.attention.self.query.weight"][:8] *= 1.001  # head 0 of layer 1
     save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
     result = check(str(tmp_path / "run.npz"))
     assert result.exit_code == 5
@@ -178,3 +227,65 @@ def test_a_number_that_only_one_run_has_comes_back_from_a_file(tmp_path: Path) -
     for suffix in ("json", "npz"):
         again = at.open(broken.save(tmp_path / f"check.{suffix}"))
         assert (again.heads, again.changes, again.verdict) == (broken.heads, broken.changes, Verdict.FAILED)
+
+
+@pytest.fixture(scope="module")
+def sensed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of a picture and of a sound, each beside the file that was read."""
+    path = tmp_path_factory.mktemp("sensed")
+    for name, given in (
+        ("vit", {"image": media.picture_file(path)}),
+        ("whisper", {"audio": media.sound_file(path)}),
+    ):
+        asked = {"kind": "encoder"} if name == "whisper" else {}
+        reading = at.load(str(media.save(name, path / name))).read(**given)
+        reading.over([0, 1], [0, 2], "3", **asked).save(path / f"{name}.npz")
+        reading.over(1, 2, "3", **asked).save(path / f"{name}-head.npz")
+    return path
+
+
+@pytest.mark.parametrize("name", ["vit.npz", "vit-head.npz", "whisper.npz", "whisper-head.npz"])
+def test_a_picture_or_a_sound_beside_the_file_is_read_again(sensed: Path, name: str, tmp_path: Path) -> None:
+    result = check(str(sensed / name))
+    assert result.exit_code == 0, result.stdout + result.stderr
+    assert "as stored" in result.stdout
+    arrays = dict(np.load(sensed / name))
+    arrays["weights"].flat[3] += 1e-3
+    np.savez(sensed / f"changed-{name}", **arrays)
+    assert check(str(sensed / f"changed-{name}")).exit_code == 5
+
+
+def test_a_picture_that_was_moved_is_given_again_and_another_one_refused(
+    sensed: Path, tmp_path: Path
+) -> None:
+    run, own = shutil.copy(sensed / "vit.npz", tmp_path), sensed / "square.png"
+    other = media.picture_file(tmp_path, (0, 0), "other.png")
+    sound = sensed / "tone.wav"
+    for arguments, why in (
+        ((), "square.png is neither beside vit.npz nor here: give the file that was read with --image"),
+        (("--image", str(other)), "is not the file that was read: its sha256 is"),
+        (("--audio", str(sound)), "vit.npz is of a picture: give it with --image"),
+        (("--image", str(tmp_path / "none.png")), "is not there: give the file that was read with --image"),
+    ):
+        result = check(str(run), *arguments)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.stderr
+        assert why in result.stderr
+    assert check(str(run), "--image", str(own)).exit_code == 0
+    (tmp_path / "square.png").write_bytes(other.read_bytes())
+    assert "is not the file that was read" in check(str(run)).stderr
+
+
+def test_weights_from_another_seed_are_found_in_a_run_of_a_picture(sensed: Path, tmp_path: Path) -> None:
+    media.save("vit", tmp_path / "vit")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "manual_seed", lambda seed: torch.default_generator.manual_seed(seed + 1))
+        media.save("vit", tmp_path / "vit")
+    result = check(str(sensed / "vit.npz"), "-m", str(tmp_path / "vit"))
+    assert result.exit_code == 5
+    assert "4 of 4 heads are not as stored" in result.stdout
+
+
+def test_a_text_has_no_picture(folder: Path, sensed: Path) -> None:
+    result = check(str(folder / "head.npz"), "--image", str(sensed / "square.png"))
+    assert result.exit_code == 2
+    assert "head.npz is of a text: leave --image and --audio out" in result.stderr

@@ -1,64 +1,79 @@
-"""A stored run against one made anew: every number of every head, within the tolerance of its certificate.
+"""A stored run against one made anew: every number of every head, within what rounding can do to it.
 
-A certificate's tolerance is what one layer's arithmetic may round. A stored number has been through all
-layers up to its own, on a machine that may add in another order: each of them may round as much, so as many
-tolerances are allowed. Scores are dimensionless logits, as the tolerance is; vectors are held against their
-largest entry.
+Two things may differ between installations that both are right. The arithmetic of the head itself: that is
+the tolerance of its certificate. And what arrives there: all that the layers before rounded. How far this
+carries cannot be read off the number of layers, for it depends on the model and on the text. So it is
+measured: in further runs every weight of the model is moved by its own precision
+(`capture.intervening.rounding`), and a number may be off by `TIMES` of what it moves by there besides. In
+float64, and with all sums in another order, no number of three models used more than half of that; of one
+tolerance for each layer they used from a seventh to all.
+
+Scores are dimensionless logits, as the tolerance is; vectors are held against their largest entry.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview
+from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Verdict
 from attnscope.results.claims.checking import HeadCheck
 
+TIMES = 4
 _VECTORS = ("q", "k", "v", "output")
 _EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
 _UNCERTIFIED = 32  # epsilons that a weight without a certificate may be off
 
-Off = tuple[str, float, float]  # stage, how far it is off, how far it may be
+# stage, how far it is off, what its own arithmetic may round, what rounding before it moves it by
+Off = tuple[str, float, float, float]
 
 
-def checked_head(stored: HeadWeights, anew: HeadWeights, before: int = 0) -> HeadCheck:
-    """One head; `before` are the layers of an encoder that the run went through before the head's own."""
-    offs = list(_head(stored, anew, stored.layer + 1 + before))
-    stage, off, allowed = max(offs, key=_times)
-    return HeadCheck(stored.layer, stored.head, stage, off, allowed, anew.verdict)
+def checked_head(stored: HeadWeights, anew: HeadWeights, moved: Sequence[HeadWeights]) -> HeadCheck:
+    """One head; `moved` is the same in runs whose weights were moved by their precision."""
+    return _worst(stored.layer, stored.head, _head(stored, anew, moved), anew.verdict)
 
 
-def checked_heads(stored: Overview, anew: Overview, before: int = 0) -> list[HeadCheck]:
+def checked_heads(stored: Overview, anew: Overview, moved: Sequence[Overview]) -> list[HeadCheck]:
     """Every head of an overview, its weights and its measures."""
-    found, keys = [], len(stored.key_tokens)
-    for i, layer in enumerate(stored.layers):
-        for j, head in enumerate(stored.heads):
-            tolerance = _tolerance(stored.certificates[i][j], stored.provenance.dtype) * (layer + 1 + before)
-            weights = _off(stored.dense_weights[i][j], anew.dense_weights[i][j])
-            offs: list[Off] = [("weights", weights, tolerance), ("strongest", _strongest(stored, i, j), 0.0)]
-            for name in stored.scores.keys() & anew.scores.keys():
-                own, limits = stored.scores[name], stored.scores[name].limits
-                off = _off(own.values[i : i + 1, j], anew.scores[name].values[i : i + 1, j])
-                span = max(1.0, *(abs(each) for each in limits if math.isfinite(each)))
-                offs.append((name, off, tolerance * keys * span))
-            stage, off, allowed = max(offs, key=_times)
-            found.append(HeadCheck(layer, head, stage, off, allowed, anew.certificates[i][j].verdict))
-    return found
+    return [
+        _worst(layer, head, _of_overview(stored, anew, moved, i, j), anew.certificates[i][j].verdict)
+        for i, layer in enumerate(stored.layers)
+        for j, head in enumerate(stored.heads)
+    ]
 
 
-def _head(stored: HeadWeights, anew: HeadWeights, layers: int) -> Iterator[Off]:
-    tolerance = _tolerance(stored.certificate, stored.provenance.dtype) * layers
-    yield "weights", _off(stored.weights, anew.weights), tolerance
-    yield "allowed", 0.0 if np.array_equal(stored.allowed, anew.allowed) else math.inf, 0.0
+def _of_overview(
+    stored: Overview, anew: Overview, moved: Sequence[Overview], i: int, j: int
+) -> Iterator[Off]:
+    tolerance = _tolerance(stored.certificates[i][j], stored.provenance.dtype)
+    now = anew.dense_weights[i][j]
+    carried = _carried(now, [each.dense_weights[i][j] for each in moved])
+    yield "weights", _off(stored.dense_weights[i][j], now), tolerance, carried
+    yield "strongest", _strongest(stored, i, j), 0.0, 0.0
+    for name in stored.scores.keys() & anew.scores.keys():
+        span = max(1.0, *(abs(each) for each in stored.scores[name].limits if math.isfinite(each)))
+        was, now, *others = (each.scores[name].values[i : i + 1, j] for each in (stored, anew, *moved))
+        yield name, _off(was, now), tolerance * len(stored.key_tokens) * span, _carried(now, others)
+
+
+def _head(stored: HeadWeights, anew: HeadWeights, moved: Sequence[HeadWeights]) -> Iterator[Off]:
+    tolerance = _tolerance(stored.certificate, stored.provenance.dtype)
+
+    def off(name: str, allowed: float) -> Off:
+        was, now, *others = (getattr(each, name) for each in (stored, anew, *moved))
+        return name, _off(was, now), allowed, _carried(now, others)
+
+    yield off("weights", tolerance)
+    yield "allowed", 0.0 if np.array_equal(stored.allowed, anew.allowed) else math.inf, 0.0, 0.0
     if not isinstance(stored, HeadAttention) or not isinstance(anew, HeadAttention):
         return
-    yield "scaled", _off(stored.scaled, anew.scaled), tolerance
-    yield "scores", _off(stored.scores, anew.scores), tolerance / abs(stored.scale or 1.0)
+    yield off("scaled", tolerance)
+    yield off("scores", tolerance / abs(stored.scale or 1.0))
     for name in _VECTORS:
-        mine, other = getattr(stored, name), getattr(anew, name)
-        largest = float(np.nanmax(np.abs(other))) if np.isfinite(other).any() else 0.0
-        yield name, _off(mine, other), stored.certificate.output_tolerance * layers * largest
+        now = getattr(anew, name)
+        largest = float(np.nanmax(np.abs(now))) if np.isfinite(now).any() else 0.0
+        yield off(name, stored.certificate.output_tolerance * largest)
 
 
 def _strongest(stored: Overview, i: int, j: int) -> float:
@@ -82,7 +97,21 @@ def _off(a: Float[np.ndarray, "..."], b: Float[np.ndarray, "..."]) -> float:
     return float(np.abs(a[there] - b[there]).max()) if there.any() else 0.0
 
 
-def _times(off: Off) -> float:
+def _carried(anew: Float[np.ndarray, "..."], moved: Sequence[Float[np.ndarray, "..."]]) -> float:
+    """The largest movement in runs that rounding was put into; numbers that come or go there tell nothing."""
+    found = [_off(anew, each) for each in moved]
+    return max((each for each in found if math.isfinite(each)), default=0.0)
+
+
+def _worst(layer: int, head: int, offs: Iterator[Off], verdict: Verdict) -> HeadCheck:
+    """A head by that of its stages which is nearest to its limit."""
+    made = [
+        HeadCheck(layer, head, stage, off, own + TIMES * carried, verdict, carried)
+        for stage, off, own, carried in offs
+    ]
+    return max(made, key=_times)
+
+
+def _times(one: HeadCheck) -> float:
     """How many times what is allowed."""
-    _, found, allowed = off
-    return found / allowed if allowed > 0 else math.inf if found > 0 else 0.0
+    return one.off / one.allowed if one.allowed > 0 else math.inf if one.off > 0 else 0.0

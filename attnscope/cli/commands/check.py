@@ -25,11 +25,20 @@ Where = Annotated[
     ),
 ]
 
+Image = Annotated[
+    Path | None, typer.Option("--image", metavar="FILE", help="Where the picture is that was read.")
+]
+Audio = Annotated[
+    Path | None, typer.Option("--audio", metavar="FILE", help="Where the sound is that was read.")
+]
+
 
 def check(
     file: File,
     model: Model = None,
     device: Where = None,
+    image: Image = None,
+    audio: Audio = None,
     trust_remote_code: options.RemoteCode = False,
     allow_pickle: options.AllowPickle = False,
     *,
@@ -38,14 +47,18 @@ def check(
 ) -> None:
     """Run a stored run once more, and say whether its numbers are still the same.
 
-    Model, text, tokens, kernel and precision are those of the file. A number may be off by the tolerance of
-    its certificate for every layer up to its own. One line for each head that is not as stored (-v: for
-    each), and exit code 5 where there is one; weights, versions and machine that changed are told.
+    Model, text, tokens, kernel and precision are those of the file; a picture or a sound is found by its
+    hash, beside the file or here. A number may be off by the tolerance of its certificate, and by a multiple
+    of what it moves by where every weight of the model is moved by its precision: measured in two more runs.
+    One line for each head that is not as stored (-v: for each), and exit code 5 where there is one; weights,
+    versions and machine that changed are told.
     """
     check_delivery(delivery, "Check")
     from attnscope.session.questions.claims.checking import Leave, check_file
+    from attnscope.session.questions.claims.files_read import Given
 
-    result = check_file(file, Leave(model, device, trust_remote_code, allow_pickle), output)
+    leave = Leave(model, device, trust_remote_code, allow_pickle, Given(image, audio))
+    result = check_file(file, leave, output)
     try:
         output.deliver(result, delivery)
     except CertificateError as error:

@@ -10,7 +10,9 @@ from attnscope.results.base.presented import Presented
 class HeadCheck:
     """One head: of all its stored numbers those of `stage` lie furthest off, by `off` where `allowed` may be.
 
-    `off` is infinite where one of both has no number. `verdict` is that of the new certificate.
+    `off` is infinite where one of both has no number. `rounding` is what these numbers move by in runs whose
+    weights were moved by their precision; a multiple of it, and the certificate's tolerance, is `allowed`.
+    `verdict` is that of the new certificate.
     """
 
     layer: int
@@ -19,6 +21,7 @@ class HeadCheck:
     off: float
     allowed: float
     verdict: Verdict
+    rounding: float = 0.0
 
     @property
     def as_stored(self) -> bool:
@@ -34,8 +37,7 @@ class HeadCheck:
 class Check(Presented):
     """The heads of the stored run `file`, each against what it is now; `changes` say what is not as it was.
 
-    `provenance` is that of the new run, `stored` that of the file. The tolerance of a number is that of its
-    stored certificate, for every layer up to its own: each may round as much.
+    `provenance` is that of the new run, `stored` that of the file.
     """
 
     file: str

@@ -1,85 +1,118 @@
 """A stored run made anew under this installation, and held against the file."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from attnscope.analysis.difference.checking import checked_head, checked_heads
 from attnscope.analysis.difference.matrices import head_in
+from attnscope.capture.intervening.rounding import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.results import Check, HeadWeights, Kind, Overview, Provenance, load
+from attnscope.results import Check, HeadWeights, Kind, Overview, Provenance, Result, load
+from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.claims.attribution import of_answers
+from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import read_overview, read_weights
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import KERNELS, Route
 
+RUNS = 2  # that rounding is put into on purpose
+Shown = TypeVar("Shown", Overview, HeadWeights)
+
 
 @dataclass(frozen=True)
 class Leave:
-    """What a file cannot allow by itself, and where to run in place of the stored device and model."""
+    """What a file cannot allow by itself, and where to run in place of the stored device and model.
+
+    `given` is the picture or the sound that was read, where it is not where it was.
+    """
 
     model: str | None = None
     device: str | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
+    given: Given = field(default_factory=Given)
 
 
 def check_file(path: Path, leave: Leave, listener: Listener) -> Check:
     """Run what `path` holds once more and compare; `InputError` for what cannot be run again."""
     stored, name = load(path), printable(path.name)
-    if isinstance(stored, Overview):
-        shown: Overview | HeadWeights = stored.tokens or stored
-    elif (head := head_in(stored)) is not None:
-        shown = head
-    else:
-        raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
-    if isinstance(shown, Overview) and shown.weights is None:
-        raise InputError(f"{name} leaves the weights of its heads out: give the npz")
-    reading, anew, changes = _anew(shown, name, leave, listener)
-    before = _layers_before(reading, shown.kind)
+    shown = _shown(stored, name)
+    sensed = inputs_of(shown, medium_in(stored), leave.given, path)
+    reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
+    anew = _asked(reading, chosen, shown)
+    moved = []
+    for run in range(RUNS):
+        move_weights(reading.model.module, run)  # nobody else has this model
+        moved.append(_asked(reading, chosen, shown))
     if isinstance(shown, Overview):
-        assert isinstance(anew, Overview), "asked as it was stored"
-        heads = checked_heads(shown, anew, before)
+        heads = checked_heads(shown, _each(Overview, [anew])[0], _each(Overview, moved))
     else:
-        assert isinstance(anew, HeadWeights), "asked as it was stored"
-        heads = [checked_head(shown, anew, before)]
+        heads = [checked_head(shown, _each(HeadWeights, [anew])[0], _each(HeadWeights, moved))]
     changes += _changes(shown.provenance, anew.provenance)
     return Check(name, tuple(heads), tuple(changes), shown.provenance, anew.provenance)
 
 
-def _layers_before(reading: Reading, kind: Kind) -> int:
-    """How many layers of an encoder a decoder's attention has behind it."""
-    if not reading.model.writes or kind is Kind.ENCODER:
-        return 0
-    return max((len(tower.layers) for tower in reading.model.towers if tower.kind is Kind.ENCODER), default=0)
+def _shown(stored: Result, name: str) -> Overview | HeadWeights:
+    """What of a stored result is made anew; `InputError` where that is nothing."""
+    held = heads_in(stored)
+    if isinstance(held, Overview):
+        found = held.tokens or held
+        if found.weights is None:
+            raise InputError(f"{name} leaves the weights of its heads out: give the npz")
+        return found
+    if (head := head_in(held)) is None:
+        raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
+    return head
 
 
-def _anew(
-    shown: Overview | HeadWeights, name: str, leave: Leave, listener: Listener
-) -> tuple[Reading, Overview | HeadWeights, list[str]]:
-    """The same question asked once more."""
-    _check_is_text(shown, name)
+def _each(kind: type[Shown], results: Sequence[Overview | HeadWeights]) -> list[Shown]:
+    """The results, each of which was asked as one of this `kind` was stored."""
+    return [each for each in results if isinstance(each, kind)]
+
+
+def _read_anew(
+    shown: Overview | HeadWeights,
+    sensed: tuple[Inputs, list[str]] | None,
+    name: str,
+    leave: Leave,
+    listener: Listener,
+) -> tuple[Reading, Chosen, list[str]]:
+    """The same read once more, and what is not as it was."""
     request, wanted = _request(shown.provenance, leave), _wanted(shown)
+    if sensed is not None:
+        inputs, changes = sensed
+        opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
+        if opened.model.writes:
+            inputs = _with_target(replace(inputs, text=None), shown, writes=True)
+        return read_inputs(opened, inputs, listener), _chosen(opened), changes
     by_ids, texts = Inputs(ids=shown.provenance.token_ids), _texts(shown, writes=False)
     first = by_ids if texts is None else _of_texts(by_ids, texts)
     opened = open_model(request, first, wanted, Purpose.ATTENTION, listener)
+    inputs = _with_target(by_ids, shown, opened.model.writes)
+    reading, changes = _read(opened, shown, inputs, name, listener)
+    return reading, _chosen(opened), changes
+
+
+def _chosen(opened: Opened) -> Chosen:
     assert opened.chosen is not None, "heads are wanted"
-    writes = opened.model.writes
-    reading, changes = _read(opened, shown, _with_target(by_ids, shown, writes), name, listener)
-    if isinstance(shown, Overview):
-        known = tuple(measure for measure in shown.scores if measure in MEASURES)
-        return reading, read_overview(reading, opened.chosen, known or ("entropy",)), changes
-    return reading, read_weights(reading, opened.chosen), changes
+    return opened.chosen
 
 
-def _check_is_text(shown: Overview | HeadWeights, name: str) -> None:
-    ids = shown.provenance.token_ids
-    if not ids or min(ids) < 0 or shown.query_tokens.stretches or shown.key_tokens.stretches:
-        raise InputError(f"{name} is of a picture or a sound, which no file holds: it cannot be run again")
+def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> Overview | HeadWeights:
+    """The same question asked once more."""
+    if isinstance(shown, HeadWeights):
+        return read_weights(reading, chosen)
+    there = tuple(measure for measure in shown.scores if measure in MEASURES)
+    known = tuple(measure for measure in there if measure not in of_answers(there))
+    return read_overview(reading, chosen, known or ("entropy",))
 
 
 def _request(stored: Provenance, leave: Leave) -> ModelRequest:
