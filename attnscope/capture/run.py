@@ -1,6 +1,6 @@
 """Running a model and recording the attention that was asked for, by the route that each module takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,13 +9,15 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.following.projected import projections_of
+from attnscope.capture.following.projected import OutputProjections, projections_of
 from attnscope.capture.recorder import Keep, Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.selection import Labels, Selection
 from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
+
+Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
 
 
 class _Enough(Exception):
@@ -27,13 +29,14 @@ def record(
     inputs: Mapping[str, Any],
     selection: Selection = Selection(),  # noqa: B008 - frozen
     labels: Labels = Labels(),  # noqa: B008
+    seek: Seek | None = None,
 ) -> Capture:
     """What the selected attention layers of `model` were given and returned for `inputs`.
 
     `inputs` is what the model is called with, usually `tokenizer(text, return_tensors="pt")`. The forward
     pass ends after the last layer that is needed. The model runs as it is, in evaluation mode and without
     gradients, and is left as it was (registries, attention implementation, hooks, train/eval mode), also
-    after an exception or Ctrl-C.
+    after an exception or Ctrl-C. `seek` makes what looks for the heads' matrices in this run.
 
     Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
@@ -46,7 +49,7 @@ def record(
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sides = sides_of(model, inputs, tokens, labels.target, row)
-        calls = _recorded(model, inputs, rung, wanted, sides, selection, row)
+        calls = _recorded(model, inputs, rung, wanted, sides, selection, row, seek)
         if not (missing := missing_layers(wanted, calls)):
             break
     else:
@@ -67,6 +70,7 @@ def _recorded(
     sides: Sides,
     selection: Selection,
     row: int,
+    seek: Seek | None,
 ) -> list[AttentionCall]:
     """The calls of the wanted layers in a run that ends after the last of them."""
     calls: list[AttentionCall] = []
@@ -77,8 +81,11 @@ def _recorded(
         if finished >= wanted:
             raise _Enough
 
-    sought = selection.projections or selection.circuits
-    found = projections_of(model, rung.watched, wanted, selection.circuits) if sought else None
+    found = None
+    if seek is not None:
+        found = seek(model, rung.watched, wanted)
+    elif selection.projections or selection.circuits:
+        found = projections_of(model, rung.watched, wanted, selection.circuits)
     batch, heads = batch_size(inputs), selection.heads
     recorder = Recorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
     with suppress(_Enough), evaluating(model), recorder.watching(after):

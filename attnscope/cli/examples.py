@@ -29,6 +29,10 @@ EXAMPLES = {
         "attnscope dependencies dev.conllu -m demo",
         "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
     ),
+    "compose": (
+        "attnscope compose -m demo-causal",
+        "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
+    ),
     "find": (
         'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
         'attnscope find "river king river king" --pattern induction -m demo-causal',

@@ -10,6 +10,7 @@ one does more than multiply, there is none, and nobody is told one. What makes t
 same way, by what it returns.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,24 +30,35 @@ _ROWS = 16  # that are read back at most
 _ADDED = torch.finfo(torch.float32).eps / 2  # of the same, for each product that is added up
 
 
-_Did = tuple[nn.Module, Tensor, Tensor]  # a module, what it was given, what it made of it
+@dataclass(frozen=True, eq=False)
+class Did:
+    """A module, what it was given, what it made of it, and how often it had run before."""
+
+    part: nn.Module
+    given: Tensor
+    made: Tensor
+    turn: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What an attention answered, and what the modules that read it multiply it by, None if by nothing."""
+    """What an attention answered, and what the modules that read it multiply it by, None if by nothing.
+
+    `by` are these modules, each with how often it had run before.
+    """
 
     call: AttentionCall
     readers: list[Projection | None] = field(default_factory=list)
+    by: list[tuple[nn.Module, int]] = field(default_factory=list)
     values: Float[Tensor, "kv_head read value_dim"] | None = None
 
     @property
     def rows(self) -> Float[Tensor, "query feature"]:
         return self.call.output.transpose(0, 1).flatten(1)
 
-    def read_by(self, part: nn.Module, given: Tensor, made: Tensor) -> None:
-        """Remembers `part` where what it was given has these rows, one after the other."""
-        rows = self.rows
+    def read_by(self, did: Did) -> None:
+        """Remembers the part where what it was given has these rows, one after the other."""
+        part, given, made, rows = did.part, did.given, did.made, self.rows
         if given.ndim < 2 or given.shape[-1] != rows.shape[-1] or given.shape[:-1] != made.shape[:-1]:
             return
         there, rows = given.detach().flatten(0, -2).cpu(), rows.to(given.dtype)
@@ -54,6 +66,7 @@ class _Answer:
             mine = slice(start, start + len(rows))
             if torch.equal(there[mine], rows):
                 self.readers.append(_multiplied(self.call, part, rows, made.detach().flatten(0, -2)[mine]))
+                self.by.append((part, did.turn))
                 return
 
 
@@ -65,7 +78,8 @@ class OutputProjections:
         self.around = {site.module: _around(model, site.path) for site in sites}
         self.waiting: dict[nn.Module, list[_Answer]] = {around: [] for around in self.around.values()}
         self.after: dict[nn.Module, list[Callable[[], None]]] = {around: [] for around in self.waiting}
-        self.did: dict[nn.Module, list[_Did]] = {around: [] for around in self.waiting}
+        self.ran: Counter[nn.Module] = Counter()
+        self.did: dict[nn.Module, list[Did]] = {around: [] for around in self.waiting}
         self.found: dict[int, _Answer] = {}  # by what was answered, which the answer itself keeps alive
 
     @contextmanager
@@ -112,11 +126,13 @@ class OutputProjections:
         def hook(part: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> None:
             given = next(iter((*args, *kwargs.values())), None)
             if isinstance(given, Tensor) and isinstance(made, Tensor):
+                did = Did(part, given, made, self.ran[part])
                 if self.values:
-                    self.did[around].append((part, given, made))
+                    self.did[around].append(did)
                 with torch._C.DisableTorchFunction():
                     for answer in self.waiting[around]:
-                        answer.read_by(part, given, made)
+                        answer.read_by(did)
+            self.ran[part] += 1
 
         return hook
 
@@ -140,16 +156,17 @@ def _multiplied(
 ) -> Projection | None:
     """What `part` multiplies the rows by, as it is seen to have done; None where that is not all it does."""
     dim = call.output.shape[-1] if call.heads > 1 else 1
-    matrix = _matrix_seen(part, rows, made, call.epsilon, lambda rows, made: (rows.roll(dim, 1), made))
+    matrix = matrix_seen(part, rows, made, call.epsilon, lambda rows, made: (rows.roll(dim, 1), made))
     return None if matrix is None else matrix.reshape(call.heads, -1, matrix.shape[1])
 
 
-def _made_by(did: Iterable[_Did], call: AttentionCall) -> Float[Tensor, "kv_head read value_dim"] | None:
+def _made_by(did: Iterable[Did], call: AttentionCall) -> Float[Tensor, "kv_head read value_dim"] | None:
     """What the values of `call` are made by, up to an offset; None where no module's columns are these."""
     key_heads, keys, dim = call.v.shape
     wanted = call.v.transpose(0, 1)  # key kv_head value_dim
-    for part, given, made in did:
-        there, read = made.detach().flatten(0, -2).cpu(), given.detach().flatten(0, -2)
+    for each in did:
+        part, made = each.part, each.made
+        there, read = made.detach().flatten(0, -2).cpu(), each.given.detach().flatten(0, -2)
         if made.ndim < 2 or len(there) != len(read) or there.shape[1] < key_heads * dim:
             continue
         if len(there) < keys or there.dtype != wanted.dtype:
@@ -160,7 +177,7 @@ def _made_by(did: Iterable[_Did], call: AttentionCall) -> Float[Tensor, "kv_head
             if None in places:
                 continue
             mine = slice(start, start + keys)
-            matrix = _matrix_seen(part, read[mine].cpu(), rows, call.epsilon, _another_column)
+            matrix = matrix_seen(part, read[mine].cpu(), rows, call.epsilon, another_column)
             if matrix is not None:
                 return torch.stack([matrix[:, first : first + dim] for first in places if first is not None])
     return None
@@ -173,11 +190,11 @@ def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token val
     return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)
 
 
-def _another_column(rows: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+def another_column(rows: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
     return rows, made.roll(1, 1)
 
 
-def _matrix_seen(
+def matrix_seen(
     part: nn.Module,
     rows: Tensor,
     made: Tensor,

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
+from attnscope.render.composition.figure import draw_composition
 from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
 from attnscope.render.finding.plot import draw_bars
@@ -32,6 +33,7 @@ from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Ablation,
     Comparison,
+    Composition,
     Dependencies,
     Difference,
     Finding,
@@ -118,6 +120,13 @@ def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
     draw_dependencies(result, ax)
 
 
+def _composition(result: Composition, ax: Axes, focus: Focus) -> None:
+    """The pairs by the input that has the strongest, which are the part that stands alone."""
+    if result.shown is not None:
+        raise InputError("one head has a grid for each input and takes a page of its own: leave ax out")
+    draw_composition(result, ax)
+
+
 def _difference(result: Difference, ax: Axes, focus: Focus) -> None:
     draw_difference(result, ax)
 
@@ -184,6 +193,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Flow: _flow,
     Ablation: _ablation,
     Dependencies: _dependencies,
+    Composition: _composition,
     Difference: _difference,
     Thumbnails: _thumbnails,
 }

@@ -8,11 +8,13 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
-from attnscope.results import Dependencies, Outline
+from attnscope.results import Composition, Dependencies, Outline
 from attnscope.session.choosing import choose
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.claims.composition import DRAWS, compose_in
+from attnscope.session.questions.claims.composition import Asked as Composed
 from attnscope.session.questions.claims.relations import BATCH, Asked, find_relations_in
 from attnscope.session.questions.outline import Lengths, outline_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
@@ -171,6 +173,28 @@ class Model:
         wanted = Wanted(layers, heads, kind, tower, block, route)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return find_relations_in(self._opened, chosen, asked, self._listener)
+
+    def composition(
+        self,
+        layer: Numbers = None,
+        head: Numbers = None,
+        *,
+        through: str | None = None,
+        draws: int = DRAWS,
+        seed: int = 0,
+        kind: str | None = None,
+        tower: str | None = None,
+        route: str | None = None,
+    ) -> Composition:
+        """How much of what later heads read earlier ones write, beside random circuits; no text is needed.
+
+        Of all pairs, or of one `layer` and `head` with all before and after it; `through` the later head's
+        query, key or value, by default each. `draws` random circuits of the same singular values are drawn.
+        """
+        asked = Composed(layer, head, through, draws, seed)
+        wanted = Wanted(kind=kind, tower=tower, route=route)
+        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
+        return compose_in(self._opened, chosen, asked, self._listener)
 
     def __repr__(self) -> str:
         places = ", ".join(

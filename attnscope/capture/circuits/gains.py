@@ -1,0 +1,90 @@
+"""What a norm does to the direction of its input: centres it, weighs it by feature. Found by reading back.
+
+A norm divides each token by a number of its own, which changes no direction, adds an offset, which comes from
+no head, and multiplies by a weight. Which of `weight` and `1 + weight` it is, and whether the mean is taken
+away first, is tried on what the module was seen to read and make; with the weights of other features, or
+with the mean treated the other way, it must not fit.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+_ROWS, _ROUNDINGS = 16, 32
+
+
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """`scale * (x - mean) * weight + offset`, without the mean where it is not `centred`.
+
+    `scales` says that the scale differs from token to token, as in every norm.
+    """
+
+    centred: bool
+    weight: Float[Tensor, " hidden"]
+    scales: bool
+    offset: bool
+
+    def forward(self, x: Float[Tensor, "*token hidden"]) -> Float[Tensor, "*token hidden"]:
+        """What becomes of directions: no scale, no offset."""
+        x = x - x.mean(-1, keepdim=True) if self.centred else x
+        return x * self.weight.to(x)
+
+    def backward(self, x: Float[Tensor, "*token hidden"]) -> Float[Tensor, "*token hidden"]:
+        """The transposed map."""
+        x = x * self.weight.to(x)
+        return x - x.mean(-1, keepdim=True) if self.centred else x
+
+
+def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
+    """What `part` does to the directions of its input, where that is all it does; else None."""
+    given, made = (each.detach().flatten(0, -2).cpu() for each in (given, made))
+    step = -(-len(given) // _ROWS)
+    epsilon = max(torch.finfo(each.dtype).eps for each in (given, made))
+    given, made = given[::step].double(), made[::step].double()
+    for weight, offset in _hypotheses(part, given.shape[1]):
+        fits = {centred: _scales(given, made, weight, offset, centred, epsilon) for centred in (True, False)}
+        for centred, scales in fits.items():
+            if scales is None or fits[not centred] is not None:
+                continue
+            even = bool((weight == weight[0]).all())
+            exchanged = _scales(given, made, weight.roll(1), offset, centred, epsilon)
+            if even or exchanged is None:
+                steady = bool(((scales - scales[0]).abs() <= _ROUNDINGS * epsilon * scales[0].abs()).all())
+                plain = even and steady and not centred  # a number times what it read
+                return None if plain else Gain(centred, weight, not steady, bool((offset != 0).any()))
+    return None
+
+
+def _hypotheses(part: nn.Module, size: int) -> list[tuple[Tensor, Tensor]]:
+    """Weights and offsets of each feature that its parameters can mean."""
+    own = [each.detach().cpu().double() for each in part.parameters(recurse=False) if each.ndim == 1]
+    own = [each for each in own if len(each) == size]
+    none, one = torch.zeros(size, dtype=torch.float64), torch.ones(size, dtype=torch.float64)
+    weights = [one] if not own else [each for first in own for each in (first, 1 + first)]
+    if len(own) < 2:
+        return [(weight, none) for weight in weights]
+    return [(own[0], own[1]), (1 + own[0], own[1]), (own[1], own[0])]
+
+
+def _scales(
+    given: Float[Tensor, "row hidden"],
+    made: Float[Tensor, "row hidden"],
+    weight: Float[Tensor, " hidden"],
+    offset: Float[Tensor, " hidden"],
+    centred: bool,
+    epsilon: float,
+) -> Float[Tensor, " row"] | None:
+    """The factor of each row with which this is what was made, None where there is none."""
+    direction = (given - given.mean(-1, keepdim=True) if centred else given) * weight
+    rest = made - offset
+    size = direction.square().sum(-1)
+    if not bool((size > 0).all()):
+        return None
+    scales = (direction * rest).sum(-1) / size
+    largest = given.abs().amax(-1, keepdim=True) * weight.abs()
+    allowed = _ROUNDINGS * epsilon * (scales.abs()[:, None] * largest + offset.abs() + made.abs())
+    off = (rest - scales[:, None] * direction).abs()
+    return scales if bool((off <= allowed).all()) and bool((scales > 0).all()) else None

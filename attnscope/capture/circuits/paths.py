@@ -1,0 +1,149 @@
+"""The direct path from what one head writes to what a later head reads, named norm by norm and read back.
+
+What is not on it: whatever other heads and feed-forward parts make of the one on the way, the number by which
+a norm divides each token, and offsets. What is: residual additions, the weights of norms, and their taking
+away of the mean. The path is what the model's own code does to something that is put in where heads
+write (`skeleton`); that it is the norms that were found, one after the other, and nothing else, is read back.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.capture.circuits.factors import Factor, Factors
+from attnscope.capture.circuits.gains import Gain
+from attnscope.capture.circuits.skeleton import Passed, Seen, Skeleton, Turn
+from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
+
+_TOLERANCE = 1e-6  # of the largest number: in float64, with room for what a model does in float32
+SIDES = ("query", "key", "value")
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """`reader` is the norm before what a layer's queries, keys and values are made of, None for none.
+
+    `way` are the norms between what an earlier layer writes and the reader of a later one, in their order;
+    a pair that is not there has no direct path that could be proved, `reasons` say why.
+    """
+
+    reader: dict[tuple[int, str], Gain | None]
+    way: dict[tuple[int, int, str], tuple[Gain, ...]]
+    reasons: dict[tuple[int, int, str], str]
+
+
+@torch.enable_grad()  # type: ignore[untyped-decorator]
+def paths_between(model: nn.Module, inputs: Mapping[str, Any], layers: Sequence[Factors]) -> Paths:
+    """The direct paths from every layer to every later one, as far as they can be proved."""
+    sides = {(each.layer, side): getattr(each, side) for each in layers for side in SIDES}
+    reads = {_turn(factor) for factor in sides.values() if factor is not None}
+    try:
+        seen = Skeleton(model, inputs, reads).run()
+    except Exception as error:
+        if isinstance(error, AttnscopeError) or is_out_of_memory(error):
+            raise
+        why = f"what lies between its heads cannot be followed ({one_line(error)})"
+        return Paths({}, {}, {(early.layer, late.layer, side): why for early, late, side in _places(layers)})
+    readers = {place: _reader(seen, _turn(factor)) for place, factor in sides.items() if factor is not None}
+    way, reasons = dict[tuple[int, int, str], tuple[Gain, ...]](), dict[tuple[int, int, str], str]()
+    known: dict[tuple[int, int], tuple[Gain, ...] | str] = {}
+    for early, late, side in _places(layers):
+        if early.output is None or (factor := sides[late.layer, side]) is None:
+            continue
+        read = seen.read[_turn(factor)][1]
+        if (early.layer, id(read)) not in known:
+            reader = readers[late.layer, side]
+            known[early.layer, id(read)] = _way(seen, _turn(early.output), read, reader)
+        found, place = known[early.layer, id(read)], (early.layer, late.layer, side)
+        if isinstance(found, str):
+            reasons[place] = found
+        else:
+            way[place] = found
+    return Paths(
+        {place: None if each is None else each.gain for place, each in readers.items()}, way, reasons
+    )
+
+
+def _places(layers: Sequence[Factors]) -> Iterator[tuple[Factors, Factors, str]]:
+    return (
+        (early, late, side)
+        for late in layers
+        for early in layers
+        if early.layer < late.layer
+        for side in SIDES
+    )
+
+
+def _turn(factor: Factor | None) -> Turn:
+    assert factor is not None, "only of matrices that were found"
+    return factor.part, factor.turn
+
+
+def _reader(seen: Seen, turn: Turn) -> Passed | None:
+    """The norm whose result is read there and goes nowhere else, so that it belongs to the reading alone."""
+    order, read = seen.read[turn]
+    made = [each for each in seen.passed if each.order < order and _equal(each.made, read)]
+    return made[-1] if made and not _goes_on(seen, made[-1]) else None
+
+
+def _goes_on(seen: Seen, passed: Passed) -> bool:
+    """Whether anything that comes later is made of what the norm made, beside what is read there."""
+    later = [each.given for each in seen.passed if each.order > passed.order]
+    later += [read for order, read in seen.read.values() if order > passed.order]
+    later = [each for each in later if each.requires_grad and not _equal(each, passed.made)]
+    if not later:
+        return False
+    total = torch.stack([(each * _random(each)).sum() for each in later]).sum()
+    (grown,) = torch.autograd.grad(total, passed.made, retain_graph=True, allow_unused=True)
+    return grown is not None and bool((grown != 0).any())
+
+
+def _random(like: Tensor) -> Tensor:
+    """Numbers by lot of the same shape, the same every time; torch's own generator stays as it was."""
+    random = torch.Generator().manual_seed(1)
+    return torch.randn(like.shape, generator=random, dtype=torch.float64).to(like.device)
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one is other or (one.numel() == other.numel() and torch.equal(one.flatten(), other.flatten()))
+
+
+def _way(seen: Seen, start: Turn, read: Tensor, reader: Passed | None) -> tuple[Gain, ...] | str:
+    """The norms on the way, the reader left out; or why these are not all that is there."""
+    put = seen.put[start]
+    if not read.requires_grad:
+        return "no direct path"
+    probe = _random(read)
+    passed: list[Passed] = []
+    hooks = [
+        each.made.register_hook(lambda _grown, each=each: passed.append(each))  # type: ignore[no-untyped-call]
+        for each in seen.passed
+        if each.made.requires_grad
+    ]
+    try:
+        (grown,) = torch.autograd.grad((read * probe).sum(), put, retain_graph=True, allow_unused=True)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if grown is None or not bool((grown != 0).any()):
+        return "no direct path"
+    passed.sort(key=lambda each: each.order)
+    expected = probe
+    for each in reversed(passed):
+        expected = each.gain.backward(expected)
+    if not _parallel(grown, expected):
+        return "what lies on the way is more than residuals and norms, or more than one way"
+    return tuple(each.gain for each in passed if each is not reader)
+
+
+def _parallel(grown: Tensor, expected: Tensor) -> bool:
+    """Whether one is the other times one number."""
+    if grown.numel() != expected.numel() or grown.shape[-1] != expected.shape[-1]:
+        return False
+    first, second = grown.flatten().double(), expected.flatten()
+    factor = (first @ second) / (second @ second)
+    off = (first - factor * second).abs().max()
+    return bool(off <= _TOLERANCE * (factor * second).abs().max())

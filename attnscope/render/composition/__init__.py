@@ -1,0 +1,1 @@
+"""Which heads read what others write."""

@@ -1,0 +1,130 @@
+"""How much of what a later head reads an earlier one has written, each pair beside random circuits."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented
+
+
+class Through(StrEnum):
+    """By which of its three inputs a later head reads: Q-, K- and V-composition (Elhage et al. 2021)."""
+
+    QUERY = "query"
+    KEY = "key"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An earlier and a later head, by which input, and their score beside chance.
+
+    `chance` and `spread` are mean and standard deviation of the random scores, `percentile` how many in a
+    hundred of these lie below. `beside` is the median score of all other pairs of the same two layers that
+    were looked at, NaN where there is none.
+    """
+
+    early: tuple[int, int]
+    late: tuple[int, int]
+    through: Through
+    score: float
+    chance: float
+    spread: float
+    percentile: float
+    beside: float
+
+    @property
+    def difference(self) -> float:
+        """The score less what chance comes to."""
+        return self.score - self.chance
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Composition(Presented):
+    """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
+
+    `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
+    the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `percentile`
+    come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`;
+    `largest` is the largest of these of any pair. `counts` is how many heads each layer has, `hidden` the
+    size of what they read and write. `inside` and `outside` say what of the model is in the scores and what
+    is not. `certified` counts heads by verdict in the run that the matrices were read back in.
+    """
+
+    kind: Kind
+    layers: tuple[int, ...]
+    counts: tuple[int, ...]
+    hidden: int
+    through: tuple[Through, ...]
+    pairs: Int[np.ndarray, "pair place"]
+    scores: Float[np.ndarray, "through pair"]
+    chance: Float[np.ndarray, "through pair"]
+    spread: Float[np.ndarray, "through pair"]
+    percentile: Float[np.ndarray, "through pair"]
+    largest: tuple[float, ...]
+    draws: int
+    seed: int
+    inside: tuple[str, ...]
+    outside: tuple[str, ...]
+    reasons: tuple[str, ...]
+    certified: dict[str, int]
+    provenance: Provenance
+    shown: tuple[int, int] | None = None
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head in the run that the matrices were read back in."""
+        return worst(Verdict(each) for each, count in self.certified.items() if count)
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are."""
+        return sum(self.counts)
+
+    def looked_at(self, through: Through) -> int:
+        """How many pairs have a score."""
+        return int(np.isfinite(self.scores[self.through.index(through)]).sum())
+
+    def ranked(self, through: Through, *, before: bool | None = None) -> list[Pair]:
+        """The pairs by score less chance, the largest first.
+
+        `before` leaves those in which the head shown is the later one (True), or the earlier one (False).
+        """
+        t = self.through.index(through)
+        gains = self.scores[t] - self.chance[t]
+        order = [int(i) for i in np.argsort(-gains, kind="stable") if np.isfinite(gains[i])]
+        return [self.pair(i, through) for i in order if before in (None, self._before(i))]
+
+    def _before(self, i: int) -> bool:
+        return tuple(self.pairs[i, 2:].tolist()) == self.shown
+
+    def pair(self, i: int, through: Through) -> Pair:
+        """The pair at place `i`."""
+        t = self.through.index(through)
+        first, head, second, other = self.pairs[i].tolist()
+        score, chance, spread, percentile = (
+            float(each[t, i]) for each in (self.scores, self.chance, self.spread, self.percentile)
+        )
+        beside = self._beside(t, i)
+        return Pair((first, head), (second, other), through, score, chance, spread, percentile, beside)
+
+    def _beside(self, t: int, i: int) -> float:
+        alike = (self.pairs[:, [0, 2]] == self.pairs[i, [0, 2]]).all(1)
+        alike[i] = False
+        others = self.scores[t, alike]
+        others = others[np.isfinite(others)]
+        return float(np.median(others)) if len(others) else float("nan")
+
+    def grid(self, through: Through) -> Float[np.ndarray, "layer head"]:
+        """Score less chance of the head shown with every other one, by layer and head; NaN for none."""
+        values = np.full((len(self.layers), max(self.counts, default=0)), np.nan)
+        t = self.through.index(through)
+        for i, (first, head, second, other) in enumerate(self.pairs.tolist()):
+            layer, number = (first, head) if self._before(i) else (second, other)
+            values[self.layers.index(layer), number] = self.scores[t, i] - self.chance[t, i]
+        return values

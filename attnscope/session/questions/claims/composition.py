@@ -1,0 +1,138 @@
+"""Which heads read what others write: composition scores of all pairs, from weights that were read back.
+
+A short text that the program brings along runs once, so that it is seen which matrices make queries, keys and
+values and read the answers, and what lies between layers; what the text says is in no score.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import torch
+
+from attnscope.analysis.composition.compose import Composing, Head, facts
+from attnscope.attention import Capture
+from attnscope.capture import Labels, Selection
+from attnscope.capture.circuits.read import Circuits, read_circuits
+from attnscope.capture.faults import if_it_runs
+from attnscope.errors import InputError, listed
+from attnscope.results import Composition, Verdict
+from attnscope.results.claims.composition import Through
+from attnscope.session import selection as ranges
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import read_inputs
+from attnscope.session.listener import Listener, Quiet
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted
+from attnscope.tokens import printable
+from attnscope.verify import certify
+from attnscope.vocabulary import Route
+
+DRAWS, SEED, MOST_DRAWS = 200, 0, 10_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One head or all, by which of the later head's inputs, and how many random circuits beside."""
+
+    layer: Numbers = None
+    head: Numbers = None
+    through: str | None = None
+    draws: int = DRAWS
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        ranges.parse(self.layer, "layer")
+        ranges.parse(self.head, "head")
+        if (self.layer is None) != (self.head is None):
+            raise InputError("--layer and --head go together: one head, or without both every pair")
+        if self.through is not None and self.through not in list(Through):
+            raise InputError(f"no '{printable(self.through)}' to compose through: {', '.join(Through)}")
+        if not 1 <= self.draws <= MOST_DRAWS:
+            raise InputError(f"--draws {self.draws}: give 1 to {MOST_DRAWS}")
+
+
+def compose(request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener) -> Composition:
+    """The composition scores of the model that is asked for."""
+    every = replace(wanted, layer=None, head=None)
+    opened = open_model(request, Inputs(), every, Purpose.ATTENTION, listener)
+    assert opened.chosen is not None, "something was wanted"
+    return compose_in(opened, opened.chosen, asked, listener)
+
+
+def compose_in(opened: Opened, chosen: Chosen, asked: Asked, listener: Listener) -> Composition:
+    """The same of a model that is open; `InputError` where nothing of it can be proved."""
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: here queries and keys are needed")
+    head, name = _one(opened, chosen, asked), opened.model.name
+    if len(chosen.layers) < 2:
+        raise InputError(f"{name} has one layer of {chosen.kind} attention: no head comes before another")
+    with listener.working("reading the matrices of its heads"):
+        circuits = _circuits(opened, chosen)
+        certified = _certified(circuits.captured)
+    through = tuple(Through) if asked.through is None else (Through(asked.through),)
+    device = _device(opened)
+    composing = Composing(circuits, through, asked.draws, asked.seed, head, device)
+    with listener.working("composing heads"):
+        found = composing.pairs()
+    if not (found.scores == found.scores).any():
+        raise InputError(f"no composition in {name}: {'; '.join(found.reasons) or 'no pair of heads'}")
+    inside, outside = facts(circuits)
+    return Composition(
+        kind=chosen.kind,
+        layers=tuple(each.layer for each in circuits.layers),
+        counts=tuple(each.heads for each in circuits.layers),
+        hidden=found.hidden,
+        through=through,
+        pairs=found.pairs,
+        scores=found.scores,
+        chance=found.chance,
+        spread=found.spread,
+        percentile=found.percentile,
+        largest=found.largest,
+        draws=asked.draws,
+        seed=asked.seed,
+        inside=inside,
+        outside=outside,
+        reasons=found.reasons,
+        certified={verdict.value: certified[verdict] for verdict in Verdict},
+        provenance=replace(circuits.captured.provenance, token_ids=()),
+        shown=head,
+        tower=circuits.captured.tower,
+    )
+
+
+def _one(opened: Opened, chosen: Chosen, asked: Asked) -> Head | None:
+    """The head that is named; `InputError` where that is none, or several."""
+    if asked.layer is None or asked.head is None:
+        return None
+    there, name = chosen.tower.layers, opened.model.name
+    wanted = ranges.parse(asked.layer, "layer"), ranges.parse(asked.head, "head")
+    layers = ranges.choose(wanted[0], there, "layer", f"{name}: layers {listed(there)}")
+    heads = tuple(range(chosen.tower.heads[layers[0]])) or chosen.heads
+    where = f"{name}: layers {listed(there)}, heads {listed(heads)}"
+    found = ranges.choose(wanted[1], heads, "head", where)
+    if len(layers) != 1 or len(found) != 1:
+        raise InputError("this needs one head: give one --layer and one --head, or neither")
+    return layers[0], found[0]
+
+
+def _circuits(opened: Opened, chosen: Chosen) -> Circuits:
+    reading = read_inputs(replace(opened, chosen=chosen), Inputs(), Quiet())
+    tower, module = chosen.tower, reading.model.module
+    selection = Selection(chosen.layers, None, tower.kind, tower.pattern, chosen.route)
+    target = None if reading.target is None else reading.target.tokens
+    labels = Labels(reading.encoded.tokens, target, reading.model.origin())
+    with if_it_runs(module, reading.inputs, reading.model.name):
+        return read_circuits(module, reading.inputs, selection, labels)
+
+
+def _certified(captured: Capture) -> Counter[Verdict]:
+    """How many heads have each verdict: that head h reads the keys of its group is proved by these."""
+    calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
+    return Counter(certify(call, head).verdict for call in calls for head in range(call.heads))
+
+
+def _device(opened: Opened) -> torch.device:
+    """Where the model is, if that computes in float64."""
+    device = next(opened.model.module.parameters()).device
+    return device if device.type in ("cpu", "cuda") else torch.device("cpu")
