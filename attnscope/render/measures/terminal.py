@@ -39,7 +39,7 @@ def measures_table(listed: Sequence[MeasureDescription], width: int) -> Renderab
     lines += [
         Text(),
         *(line(text) for text in small),
-        *(Text(text, DIM) for text in ("", *wrap(told, width))),
+        *(Text(text, DIM) for text in ("", *wrap(told, width, break_on_hyphens=False))),
     ]
     hint = Text('attnscope heads "..." --measure NAME,NAME or all shows them by layer and head', DIM)
     return Group(*lines, Text(), hint)
