@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from attnscope.cli import streams
+from attnscope.cli import streams, typed
 from attnscope.cli.panels import Panelled
 from attnscope.ending import INTERRUPTED
 from attnscope.errors import (
@@ -36,6 +36,7 @@ class ErrorLines(TyperGroup):
         if not args:
             print(ctx.get_help(), file=sys.stderr)
             raise typer.Exit(InputError.exit_code)
+        typed.remember(args)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -132,6 +133,7 @@ def _register() -> None:
         compare,
         compose,
         dependencies,
+        explore,
         find,
         flow,
         heads,
@@ -147,6 +149,7 @@ def _register() -> None:
 
     for command in (
         heads.heads,
+        explore.explore,
         tsne.tsne,
         predict.predict,
         find.find,

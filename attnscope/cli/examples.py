@@ -5,6 +5,10 @@ EXAMPLES = {
         'attnscope heads "I was watching the [MASK] when it opened." -m demo',
         'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
     ),
+    "explore": (
+        'attnscope explore "I was watching the door when [MASK] opened." -m demo',
+        "attnscope explore -m bert-base-uncased --layer 3 --head 11",
+    ),
     "ablate": (
         'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
         'attnscope ablate "The [MASK] opened." -m demo --edge "[MASK]->opened"',

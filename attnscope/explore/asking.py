@@ -1,0 +1,127 @@
+"""Questions answered off the screen's thread: the first wanted first, each once, what was asked is kept.
+
+A question that nobody wants any more is never begun. Whatever goes wrong with one is its answer (`Failed`);
+the others go on.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from attnscope.errors import AttnscopeError, one_line
+from attnscope.explore.questions import Lane, OfHead, OfLayer, Question
+
+_KEPT = 1024  # answers
+_HELD = 256 * 2**20  # bytes of the heads among them
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why there is no answer, in one line."""
+
+    why: str
+
+
+class Answering(Protocol):
+    """Who answers: `Source`, or in a test somebody else."""
+
+    def answer(self, question: Question) -> Any: ...
+
+
+def attempt(what: Callable[[], Any]) -> Any:
+    """The result, or why there is none: a mistake of the user in its words, anything else by its name."""
+    try:
+        return what()
+    except AttnscopeError as error:
+        return Failed(str(error))
+    except Exception as error:
+        return Failed(f"this went wrong ({type(error).__name__}): {one_line(error)}")
+
+
+class Desk:
+    """Takes what is wanted, in the order of its urgency, and tells `done` of every answer."""
+
+    def __init__(self, source: Answering, done: Callable[[Question], None]) -> None:
+        self._source, self._done = source, done
+        self._changed = threading.Condition()
+        self._wanted: Sequence[Question] = ()
+        self._asked: dict[Lane, Question] = {}
+        self._answers: OrderedDict[Question, Any] = OrderedDict()
+        self._closed = False
+        self._lanes: list[threading.Thread] = []
+
+    def want(self, questions: Sequence[Question]) -> None:
+        """These, and none of those that were wanted before."""
+        with self._changed:
+            self._wanted = tuple(questions)
+            for question in questions:
+                if question in self._answers:
+                    self._answers.move_to_end(question)
+            self._changed.notify_all()
+        if not self._lanes:
+            # threads that a slow model holds do not keep the program from ending
+            self._lanes = [threading.Thread(target=self._work, args=(lane,), daemon=True) for lane in Lane]
+            for each in self._lanes:
+                each.start()
+
+    def find(self, question: Question) -> Any:
+        """The answer, None where it is not known yet."""
+        return self._answers.get(question)
+
+    @property
+    def open(self) -> list[Question]:
+        """What is wanted and not answered."""
+        with self._changed:
+            return [each for each in self._wanted if each not in self._answers]
+
+    @property
+    def busy(self) -> list[Question]:
+        """What is being answered right now."""
+        with self._changed:
+            return list(self._asked.values())
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _work(self, lane: Lane) -> None:
+        while (question := self._next(lane)) is not None:
+            answer = attempt(lambda asked=question: self._source.answer(asked))  # type: ignore[misc]
+            with self._changed:
+                del self._asked[lane]
+                self._answers[question] = answer
+                self._forget()
+            if not self._closed:
+                self._done(question)
+
+    def _next(self, lane: Lane) -> Question | None:
+        with self._changed:
+            while not self._closed:
+                mine = (each for each in self._wanted if each.lane is lane and each not in self._answers)
+                if (found := next(mine, None)) is not None:
+                    self._asked[lane] = found
+                    return found
+                self._changed.wait()
+        return None
+
+    def _forget(self) -> None:
+        """What was wanted longest ago, where there is too much; never what is wanted now."""
+        wanted = set(self._wanted)
+        held = sum(_size(each) for each in self._answers.values())
+        for question in list(self._answers):
+            if len(self._answers) <= _KEPT and held <= _HELD:
+                return
+            if question not in wanted:
+                held -= _size(self._answers.pop(question))
+
+
+def _size(answer: Any) -> int:
+    """About the bytes of a head; the rest is small."""
+    weights = getattr(answer, "weights", None)
+    return 5 * int(getattr(weights, "nbytes", 0))
+
+
+__all__ = ["Answering", "Desk", "Failed", "OfHead", "OfLayer", "attempt"]

@@ -1,0 +1,166 @@
+"""The grid of heads, layers down and heads to the right, each a cell shaded by a measure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+
+from rich.style import Style
+from rich.text import Text
+
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.drawing.window import window
+from attnscope.explore.state import Head, State
+from attnscope.render.kit.cells import DIM, HEADING
+from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.overview.words import darkness, range_words, style, told
+from attnscope.render.terminal.raster import SHADES
+from attnscope.results import HeadScores, Overview, Verdict
+
+CURSOR = Style(bold=True, reverse=True)
+_UNKNOWN = "…"
+_TICK = 4
+Layers = Mapping[int, Overview]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where which head stands in the grid: rows under one heading line, columns after a margin."""
+
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    margin: int
+    cells: int
+
+    def at(self, column: int, row: int) -> Head | None:
+        """The head at this cell of the pane, None where there is none."""
+        place = (column - self.margin) // self.cells
+        if not 1 <= row <= len(self.layers) or column < self.margin or place >= len(self.heads):
+            return None
+        return self.layers[row - 1], self.heads[place]
+
+
+def wide(state: State, most: int) -> int:
+    """The width of the grid in cells, at most `most`: four, two or one for a head."""
+    tower = state.scene.tower
+    margin = _margin(state)
+    return next((margin + each * tower.heads for each in (2, 1) if margin + each * tower.heads <= most), most)
+
+
+def places(state: State, width: int, height: int) -> Places:
+    """What of the grid stands in a pane of this size."""
+    tower, margin = state.scene.tower, _margin(state)
+    room = max(width - margin, 1)
+    cells = next((each for each in (6, 4, 2) if each * tower.heads <= room), 1)
+    layers = window(len(tower.layers), height - 1, tower.layers.index(state.layer))
+    heads = window(tower.heads, room // cells, state.head)
+    return Places(tuple(tower.layers[i] for i in layers), tuple(heads), margin, cells)
+
+
+def grid(state: State, found: Layers, width: int, height: int, surface: Surface) -> Text:
+    """The heads by what is known of their layers so far, the chosen one marked, a bad verdict in its cell."""
+    laid = places(state, width, height)
+    lines = [Text.assemble((" " * laid.margin), (_heading(laid), DIM), no_wrap=True)]
+    for layer in laid.layers:
+        here = layer == state.layer
+        line = Text(no_wrap=True)
+        line.append(left(f"L{layer}", laid.margin), HEADING if here else DIM)
+        for head in laid.heads:
+            line.append_text(_cell(state, found.get(layer), layer, head, laid.cells, surface))
+        lines.append(line)
+    return Text("\n").join(lines)
+
+
+def _heading(laid: Places) -> str:
+    """The number of every head, of some where there is no room; that of the first in full."""
+    if laid.cells > 1:
+        return "".join(
+            right(str(head), laid.cells - (laid.cells > 2)) + " " * (laid.cells > 2) for head in laid.heads
+        )
+    marks = (left(str(head), _TICK) for head in laid.heads[::_TICK])
+    return "".join(marks)[: len(laid.heads)]
+
+
+def _cell(state: State, layer: Overview | None, number: int, head: int, cells: int, surface: Surface) -> Text:
+    chosen = (number, head) == state.place
+    if (number, head) in state.removed:
+        return Text(
+            "×" * min(cells, 2) + " " * (cells - 2), CURSOR if chosen else Style(bold=True, color="red")
+        )
+    if layer is None or head not in layer.heads:
+        return _marked(right(_UNKNOWN, cells), chosen, DIM)
+    scores, place = layer.main, layer.heads.index(head)
+    value = float(scores.values[0, place])
+    verdict = layer.certificates[0][place].verdict
+    shade = style(scores, value)
+    if cells > 2:
+        text = right(told(scores, value), cells - 1)
+    else:
+        text = " " * cells if not surface.shades else _shade(scores, value) * cells
+        shade = shade if not surface.shades else ""
+    if verdict is not Verdict.CERTIFIED:
+        drawn = Text(text[:-1], shade).append(GLYPHS[verdict], STYLES[verdict])
+        return drawn if not chosen else _marked(drawn.plain, True, STYLES[verdict])
+    if cells > 2:
+        return _marked(text + " ", chosen, shade)
+    return _marked(text, chosen, shade)
+
+
+def _marked(text: str, chosen: bool, shade: str | Style) -> Text:
+    """The cell; of the chosen head in brackets, which every terminal shows."""
+    if not chosen:
+        return Text(text, shade)
+    if len(text) > 2:
+        return Text(text, CURSOR)
+    mark = "◆" if len(text) == 1 else "[]" if text.strip(SHADES + " ·") == "" else f"[{text[-1]}"
+    return Text(mark, CURSOR)
+
+
+def _shade(scores: HeadScores, value: float) -> str:
+    if isnan(value):
+        return " "
+    share, most = darkness(scores, value)
+    return SHADES[min(int(abs(share) / (most or 1.0) * len(SHADES)), len(SHADES) - 1)]
+
+
+def value_words(state: State, found: Layers) -> str:
+    """`entropy .83` of the chosen head, or that it is not known yet."""
+    layer = found.get(state.layer)
+    if layer is None or state.head not in layer.heads:
+        return state.measure
+    scores = layer.main
+    return f"{scores.measure} {told(scores, float(scores.values[0, layer.heads.index(state.head)]))}"
+
+
+def ranking(state: State, found: Layers, width: int, most: int) -> Text:
+    """What the measure says, and the heads that it puts first, of as many as are known."""
+    if not found or most < 3:
+        return Text()
+    some = next(iter(found.values()))
+    described = some.main.description
+    lines = [Text(described.meaning, DIM), Text(range_words(some.main, len(some.key_tokens)), DIM)]
+    every = [
+        (float(v), layer, head)
+        for layer, each in found.items()
+        for head, v in zip(each.heads, each.main.values[0], strict=True)
+    ]
+    known = [each for each in every if not isnan(each[0])]
+    if not known:
+        return Text("\n").join([*lines, Text(some.main.absent or "no value", DIM)])
+    sign = 1.0 if described.strong == "low" else -1.0
+    known.sort(key=lambda each: (sign * each[0], each[1], each[2]))
+    lines.append(Text(f"strongest of {len(every)} heads", HEADING))
+    for value, layer, head in known[: max(most, 1)]:
+        name = f"L{layer} H{head}"
+        here = (layer, head) == state.place
+        lines.append(
+            Text.assemble(
+                (left(name, 9), CURSOR if here else HEADING),
+                (told(some.main, value).rjust(6), style(some.main, value)),
+            )
+        )
+    return Text("\n").join(lines)
+
+
+def _margin(state: State) -> int:
+    return len(f"L{max(state.scene.tower.layers)}") + 1

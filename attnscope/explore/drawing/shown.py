@@ -1,0 +1,45 @@
+"""Where the cursor stands in what is shown: rows and columns of a head, or of its view by words."""
+
+from attnscope.explore.state import State
+from attnscope.render.head.strongest import descending
+from attnscope.results import HeadView, HeadWeights
+
+Shown = HeadWeights | HeadView
+
+
+def row_of(shown: Shown, query: int) -> int | None:
+    """The row of the query at this position; None where a view leaves it out."""
+    if isinstance(shown, HeadView):
+        return shown.query_row(query)
+    return query if query < len(shown.query_tokens) else None
+
+
+def column_of(shown: Shown, key: int) -> int | None:
+    """The column of the key at this position; None where a view leaves it out."""
+    if isinstance(shown, HeadView):
+        return next((i for i, group in enumerate(shown.key_groups) if key in group), None)
+    return key if key < len(shown.key_tokens) else None
+
+
+def strongest(shown: Shown, row: int | None) -> int | None:
+    """The column of the largest weight of a row; None where it has no key."""
+    if row is None or not shown.answered[row]:
+        return None
+    ranked = (each for each in descending(shown.weights[row]) if shown.allowed[row, each])
+    return next(ranked, None)
+
+
+def cursor(shown: Shown, state: State) -> tuple[int | None, int | None]:
+    """Row and column: the chosen key, or else the strongest of the row."""
+    row = row_of(shown, state.query)
+    column = None if state.key is None else column_of(shown, state.key)
+    return row, strongest(shown, row) if column is None else column
+
+
+def query_at(shown: Shown, row: int) -> int:
+    """The position of the first token of a row."""
+    return shown.query_groups[row][0] if isinstance(shown, HeadView) else row
+
+
+def key_at(shown: Shown, column: int) -> int:
+    return shown.key_groups[column][0] if isinstance(shown, HeadView) else column

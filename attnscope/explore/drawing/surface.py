@@ -1,0 +1,56 @@
+"""A console that is never printed: it turns renderables into lines of styled cells in our colours."""
+
+import io
+
+from rich.console import Console, RenderableType
+from rich.segment import Segment
+from rich.style import Style
+from rich.theme import Theme
+
+from attnscope.render.terminal import ramps
+from attnscope.render.terminal.ramps import Background
+
+Lines = list[list[Segment]]
+DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windows": "standard"}
+
+
+class Surface:
+    """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark."""
+
+    def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
+        self.console = Console(
+            file=io.StringIO(),
+            force_terminal=True,
+            color_system=DEPTHS.get(depth or ""),  # type: ignore[arg-type]
+            no_color=no_color or depth is None,
+            legacy_windows=False,
+            emoji=False,
+            markup=False,
+            highlight=False,
+        )
+        self.console.push_theme(ramps.theme(background, depth) if depth else Theme({}))
+
+    @property
+    def colours(self) -> bool:
+        """Whether a cell can be told from another by its colour."""
+        return self.console.color_system is not None and not self.console.no_color
+
+    @property
+    def few(self) -> bool:
+        """Whether there are so few colours that shades are characters."""
+        return self.console.color_system not in ("truecolor", "256")
+
+    @property
+    def shades(self) -> bool:
+        """Whether shades are characters, as without colours."""
+        return not self.colours or self.few
+
+    def lines(self, drawn: RenderableType, width: int) -> Lines:
+        """The lines of `drawn` in `width` cells; every cell has a style, as Textual's filters want it."""
+        self.console.width = width
+        options = self.console.options.update(width=width, height=None, highlight=False, markup=False)
+        plain = Style.null()
+        return [
+            [Segment(each.text, each.style or plain) for each in line if each.text]
+            for line in self.console.render_lines(drawn, options, pad=False)
+        ]

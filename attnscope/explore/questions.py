@@ -1,0 +1,160 @@
+"""What has to be known to show a state, as plain data: each question is asked once, its answer kept."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from attnscope.explore.state import Head, State, View
+from attnscope.vocabulary import Special
+
+
+class Lane(IntEnum):
+    """What waits for what: a head is shown while a slow answer is still being made."""
+
+    QUICK = 0
+    SLOW = 1
+    LONG = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """Asked of one text and one attention of the model."""
+
+    text: str
+    tower: str
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.SLOW
+
+
+@dataclass(frozen=True)
+class OfHead(Question):
+    """One head, by tokens or by words."""
+
+    layer: int
+    head: int
+    words: bool = False
+    special: Special = Special.SHOW
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.QUICK
+
+
+@dataclass(frozen=True)
+class OfParts(OfHead):
+    """Its scores taken apart."""
+
+
+@dataclass(frozen=True)
+class OfMap(OfHead):
+    """Its queries and keys in a plane."""
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.LONG
+
+
+@dataclass(frozen=True)
+class OfMedium(Question):
+    """One query of a head laid over the picture or the sound."""
+
+    layer: int
+    head: int
+    query: int
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.QUICK
+
+
+@dataclass(frozen=True)
+class OfLayer(Question):
+    """The heads of a layer by a measure."""
+
+    layer: int
+    measure: str
+
+
+@dataclass(frozen=True)
+class OfPrediction(Question):
+    """What the model makes of the text."""
+
+
+@dataclass(frozen=True)
+class OfPair(Question):
+    """Which heads link a query to a key."""
+
+    query: int
+    key: int
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.LONG
+
+
+@dataclass(frozen=True)
+class OfAbsence(Question):
+    """What the prediction becomes without some heads."""
+
+    heads: tuple[Head, ...]
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.LONG
+
+
+@dataclass(frozen=True)
+class OfOther(Question):
+    """One head in this text and in another one."""
+
+    layer: int
+    head: int
+    other: str
+
+
+def head_of(state: State) -> OfHead:
+    """The head that is looked at."""
+    return OfHead(*_at(state), *state.place, state.words, state.special)
+
+
+def medium_of(state: State) -> OfMedium:
+    return OfMedium(*_at(state), *state.place, state.query)
+
+
+def layer_of(state: State, layer: int) -> OfLayer:
+    return OfLayer(*_at(state), layer, state.measure)
+
+
+def prediction_of(state: State) -> OfPrediction:
+    return OfPrediction(*_at(state))
+
+
+def view_of(state: State) -> Question:
+    """What the largest pane shows."""
+    match state.view:
+        case View.TERMS:
+            return OfParts(*_at(state), *state.place)
+        case View.MAP:
+            return OfMap(*_at(state), *state.place, state.words, state.special)
+        case View.FOUND if state.sought is not None:
+            return OfPair(*_at(state), *state.sought)
+        case View.WITHOUT if state.removed:
+            return OfAbsence(*_at(state), state.removed)
+        case View.BESIDE if state.other is not None:
+            return OfOther(*_at(state), *state.place, state.other)
+    return medium_of(state) if state.scene.medium else head_of(state)
+
+
+def needed(state: State) -> list[Question]:
+    """All that is shown, the first first: the head, the view, its own layer of the grid, the rest of it."""
+    layers = state.scene.tower.layers
+    near = sorted(layers, key=lambda each: abs(each - state.layer))
+    asked = [head_of(state), view_of(state)]
+    asked += [layer_of(state, near[0]), prediction_of(state)]
+    asked += [layer_of(state, each) for each in near[1:]]
+    return list(dict.fromkeys(asked))
+
+
+def _at(state: State) -> tuple[str, str]:
+    return state.scene.text, state.scene.tower.pattern

@@ -1,0 +1,222 @@
+"""Who answers the questions: the model, opened once, and what it has read, all of it through the session.
+
+Every method may take long and is called off the screen's own thread. A mistake of the user is an
+`AttnscopeError` in one line; nothing here is shown.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from attnscope.errors import InputError
+from attnscope.explore import questions as ask
+from attnscope.explore.state import Scene, Tower
+from attnscope.session.listener import Listener
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.tokens import Tokens, printable
+
+if TYPE_CHECKING:
+    from attnscope.session.keeping import Kept
+    from attnscope.session.opening import Opened
+    from attnscope.session.reading import Reading
+
+_TEXTS = 3  # whose attention is kept: the first, the second, and the one before
+
+
+class Source:
+    """One model. `scene` reads a text, `answer` answers what is asked of it."""
+
+    def __init__(self, request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener) -> None:
+        self.request, self.inputs, self.wanted, self.listener = request, inputs, wanted, listener
+        self._running = RLock()
+        self._opened: Opened | None = None
+        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is there."""
+        return self._opened is not None
+
+    def scene(self, text: str | None = None, tower: str | None = None) -> Scene:
+        """What there is to look at in `text`, by default what was given first; the model is opened for it."""
+        with self._running:
+            kept = self._read(self.inputs if text is None else self._inputs(text), tower)
+        reading, chosen = kept.reading, kept.chosen
+        towers = tuple(_tower(each) for each in reading.model.towers)
+        first = kept.head(chosen.layers[0], chosen.heads[0])  # the sides that it really has
+        perceived = reading.perceived
+        return Scene(
+            model=reading.model.name,
+            text=self._called(reading.asked),
+            towers=towers,
+            tower=next(each for each in towers if _is(each, chosen.tower)),
+            queries=first.query_tokens,
+            keys=first.key_tokens,
+            medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
+            first=_first(first.query_tokens, reading.encoded.mask_id),
+        )
+
+    def answer(self, question: ask.Question) -> Any:
+        """The result that answers it; raises `AttnscopeError` where there is none."""
+        return _ANSWERS[type(question)](self, question)
+
+    def _called(self, inputs: Inputs) -> str:
+        """What tells one text from another."""
+        return inputs.texts(self._model)[0] if not inputs.sensed and inputs.ids is None else inputs.text or ""
+
+    @property
+    def _model(self) -> Any:
+        assert self._opened is not None, "opened by the first text"
+        return self._opened.model
+
+    def _inputs(self, text: str) -> Inputs:
+        """What was given, with another text in it."""
+        if self.inputs.ids is not None:
+            raise InputError("--ids is all that is read here: start with a text to change it")
+        if not text.strip():
+            raise InputError("a text without words: nothing to read")
+        return replace(self.inputs, text=text, words=None)
+
+    def _read(self, inputs: Inputs, tower: str | None) -> "Kept":
+        from attnscope.session.choosing import choose
+        from attnscope.session.entering import complete, encode_inputs
+        from attnscope.session.keeping import Kept
+        from attnscope.session.opening import Purpose, open_model
+
+        if self._opened is None:
+            self._opened = open_model(self.request, inputs, None, Purpose.ANYTHING, self.listener)
+        model = self._model
+        wanted = replace(self.wanted, layer=None, head=None)
+        chosen = choose(model, wanted, self.listener, sensed=inputs.sensed)
+        if tower is not None:
+            other = next(each for each in model.towers if _name(each) == tower)
+            chosen = replace(chosen, tower=other, layers=other.layers, heads=_heads(other))
+        key = self._called(inputs), _name(chosen.tower)
+        if key not in self._kept:
+            reading = complete(
+                encode_inputs(replace(self._opened, chosen=chosen), inputs, self.listener), chosen
+            )
+            kept = Kept(reading, chosen, self._running)
+            kept.head(chosen.layers[0], chosen.heads[0])  # whoever cannot be read is not kept
+            self._kept[key] = kept
+        self._kept.move_to_end(key)
+        while len(self._kept) > _TEXTS:
+            self._kept.popitem(last=False)
+        return self._kept[key]
+
+    def _of(self, question: ask.Question) -> "Kept":
+        """What was read of the question's text; read again where it was let go."""
+        key = question.text, question.tower
+        found = self._kept.get(key)
+        if found is None:
+            with self._running:
+                given = self.inputs.sensed or self.inputs.ids is not None
+                inputs = self.inputs if given else self._inputs(question.text)
+                found = self._read(inputs, question.tower)
+        return found
+
+    def _whole(self, question: ask.Question) -> "Reading":
+        """The same down to all that its decoder reads."""
+        from attnscope.session.entering import complete
+
+        reading = self._of(question).reading
+        return complete(replace(reading, captured=None), None) if self._model.writes else reading
+
+    def _head(self, question: ask.OfHead) -> Any:
+        looking = Looking(question.words, question.special.value)
+        return self._of(question).head(question.layer, question.head, looking)
+
+    def _parts(self, question: ask.OfParts) -> Any:
+        return self._of(question).terms(question.layer, question.head)
+
+    def _map(self, question: ask.OfMap) -> Any:
+        from attnscope.results import HeadAttention, MapSettings
+        from attnscope.session.questions.maps import map_head
+
+        head = self._of(question).head(question.layer, question.head)
+        if not isinstance(head, HeadAttention):
+            raise InputError(f"{self._model.name} returns weights alone here: a map needs queries and keys")
+        return map_head(head, MapSettings(), self.listener, Looking(question.words, question.special.value))
+
+    def _medium(self, question: ask.OfMedium) -> Any:
+        return self._of(question).over(question.layer, question.head, question.query)
+
+    def _layer(self, question: ask.OfLayer) -> Any:
+        found = self._of(question).measured(question.layer, question.measure)
+        return replace(found, weights=None)  # of many layers they would fill the memory; a grid needs none
+
+    def _prediction(self, question: ask.OfPrediction) -> Any:
+        from attnscope.session.questions.prediction import predict
+
+        with self._running:
+            return predict(self._whole(question))
+
+    def _pair(self, question: ask.OfPair) -> Any:
+        from attnscope.session.questions.claims.finding import Wish, find
+
+        kept = self._of(question)
+        with self._running:
+            wish = Wish(f"@{question.query}", f"@{question.key}")
+            return find(kept.reading, kept.chosen, wish)
+
+    def _absence(self, question: ask.OfAbsence) -> Any:
+        from attnscope.session.ablating import Ablating
+        from attnscope.session.questions.claims.ablation import ablate
+
+        names = ",".join(f"L{layer}H{head}" for layer, head in question.heads)
+        with self._running:
+            return ablate(self._whole(question), self._of(question).chosen, Ablating(heads=names))
+
+    def _other(self, question: ask.OfOther) -> Any:
+        """Both heads, and what the second text gives more where the two can be held against each other."""
+        from attnscope.explore.beside import Beside
+        from attnscope.session.questions.claims.difference import compare_results
+
+        place = question.layer, question.head
+        with self._running:
+            other = self._read(self._inputs(question.other), question.tower)
+        first, second = self._of(question).head(*place), other.head(*place)
+        try:
+            return Beside(second, compare_results(first, second, ("A", "B")), "")
+        except InputError as error:
+            return Beside(second, None, str(error))
+
+
+def _tower(tower: Any) -> Tower:
+    return Tower(tower.called, tower.name, tower.kind, _name(tower), tower.layers, len(_heads(tower)))
+
+
+def _first(tokens: Tokens, mask: int | None) -> int:
+    """The mask, or else the first word."""
+    masks = [i for i, each in enumerate(tokens.items) if mask is not None and each.id == mask]
+    words = [i for i, each in enumerate(tokens.items) if not each.special]
+    return (masks or words or [0])[0]
+
+
+def _is(known: Tower, tower: Any) -> bool:
+    return known.pattern == _name(tower)
+
+
+def _name(tower: Any) -> str:
+    """What tells one attention of a model from another."""
+    return f"{tower.kind} {printable(tower.pattern)}"
+
+
+def _heads(tower: Any) -> tuple[int, ...]:
+    """The heads that all of its layers have."""
+    return tuple(range(min(tower.heads.values())))
+
+
+_ANSWERS: dict[type, Callable[[Source, Any], Any]] = {
+    ask.OfHead: Source._head,
+    ask.OfParts: Source._parts,
+    ask.OfMap: Source._map,
+    ask.OfMedium: Source._medium,
+    ask.OfLayer: Source._layer,
+    ask.OfPrediction: Source._prediction,
+    ask.OfPair: Source._pair,
+    ask.OfAbsence: Source._absence,
+    ask.OfOther: Source._other,
+}

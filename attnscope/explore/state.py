@@ -1,0 +1,184 @@
+"""What is looked at: plain data, and every key a function from one state to the next.
+
+Nothing here knows the screen, the model or a result. A state never points outside of what there is.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from attnscope.errors import InputError
+from attnscope.tokens import Tokens, printable
+from attnscope.vocabulary import Kind, Special
+
+_JUMP = re.compile(r"\s*[Ll]?\s*([0-9]{1,5})\s*[.,:\s]?\s*[Hh]?\s*([0-9]{1,5})\s*")
+Head = tuple[int, int]
+
+
+class View(StrEnum):
+    """What fills the largest pane."""
+
+    MATRIX = "weights"
+    TERMS = "score by parts"
+    MAP = "map"
+    FOUND = "heads that link"
+    WITHOUT = "heads taken away"
+    BESIDE = "beside the second sentence"
+
+
+@dataclass(frozen=True)
+class Tower:
+    """One attention of the model: what it is called, its layers, and how many heads each of them has.
+
+    `plain` is its name alone, `pattern` what tells it from every other.
+    """
+
+    name: str
+    plain: str
+    kind: Kind
+    pattern: str
+    layers: tuple[int, ...]
+    heads: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What there is to look at once something was read: the tokens of both sides, the towers of the model.
+
+    `first` is the query to begin with; `medium` what was read that is no text.
+    """
+
+    model: str
+    text: str
+    towers: tuple[Tower, ...]
+    tower: Tower
+    queries: Tokens
+    keys: Tokens
+    medium: str = ""
+    first: int = 0
+
+    @property
+    def one_side(self) -> bool:
+        """Whether queries and keys are the same tokens."""
+        return self.tower.kind is not Kind.CROSS
+
+
+@dataclass(frozen=True)
+class State:
+    """Where one stands. `key` is None where it follows the strongest one; `other` is a second text."""
+
+    scene: Scene
+    layer: int
+    head: int
+    query: int = 0
+    key: int | None = None
+    measure: str = "entropy"
+    view: View = View.MATRIX
+    words: bool = False
+    special: Special = Special.SHOW
+    removed: tuple[Head, ...] = ()
+    other: str | None = None
+    sought: tuple[int, int] | None = None
+
+    @property
+    def place(self) -> Head:
+        return self.layer, self.head
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer} H{self.head}"
+
+    def to_head(self, layer: int, head: int) -> "State":
+        """That head; a number beyond the last is the last, below the first the first."""
+        layers = self.scene.tower.layers
+        nearest = min(layers, key=lambda each: abs(each - layer))
+        return replace(self, layer=nearest, head=_within(head, self.scene.tower.heads))
+
+    def by_heads(self, layers: int, heads: int) -> "State":
+        """So many layers down and heads to the right."""
+        there = self.scene.tower.layers
+        row = _within(there.index(self.layer) + layers, len(there))
+        return replace(self, layer=there[row], head=_within(self.head + heads, self.scene.tower.heads))
+
+    def to_query(self, query: int) -> "State":
+        """That query, with its own strongest key."""
+        return replace(self, query=_within(query, len(self.scene.queries)), key=None)
+
+    def to_key(self, key: int) -> "State":
+        return replace(self, key=_within(key, len(self.scene.keys)))
+
+    def to_pair(self, query: int, key: int) -> "State":
+        return self.to_query(query).to_key(key)
+
+    def by_tokens(self, queries: int, keys: int, strongest: int | None) -> "State":
+        """So many queries down and keys to the right; from the `strongest` key where none was chosen."""
+        moved = replace(self, query=_within(self.query + queries, len(self.scene.queries)))
+        if not keys:
+            return moved
+        start = self.key if self.key is not None else strongest
+        return moved.to_key((start or 0) + keys)
+
+    def jumped(self, where: str) -> "State":
+        """The head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
+        found = _JUMP.fullmatch(where)
+        tower = self.scene.tower
+        there = f"layers {tower.layers[0]}-{tower.layers[-1]}, heads 0-{tower.heads - 1}"
+        if found is None:
+            raise InputError(f"'{printable(where)}' names no head: write 3.11 ({there})")
+        layer, head = int(found[1]), int(found[2])
+        if layer not in tower.layers or head >= tower.heads:
+            raise InputError(f"no head L{layer} H{head}: {there}")
+        return replace(self, layer=layer, head=head)
+
+    def shows(self, view: View) -> "State":
+        """That view, or the matrix where it was shown already."""
+        return replace(self, view=View.MATRIX if self.view is view else view)
+
+    def seeks(self, key: int) -> "State":
+        """Which heads link the query to this key."""
+        return replace(self, view=View.FOUND, sought=(self.query, key), key=key)
+
+    def takes(self) -> "State":
+        """Without the head that is looked at, or with it again; the last one put back ends that view."""
+        kept = tuple(each for each in self.removed if each != self.place)
+        removed = kept if self.place in self.removed else (*self.removed, self.place)
+        view = View.WITHOUT if removed else View.MATRIX
+        return replace(self, removed=removed, view=view)
+
+    def measured(self, measure: str) -> "State":
+        return replace(self, measure=measure)
+
+    def with_special(self) -> "State":
+        """The next way to treat special tokens."""
+        every = list(Special)
+        return replace(self, special=every[(every.index(self.special) + 1) % len(every)])
+
+    def beside(self, other: str | None) -> "State":
+        """A second text beside the first; without one the first alone."""
+        return replace(self, other=other, view=View.MATRIX if other is None else View.BESIDE)
+
+    def on(self, scene: Scene) -> "State":
+        """The same place in what was read now: the same head and, of other text, the token at that place.
+
+        What was found, taken away or held beside goes with the attention that it was of.
+        """
+        same = scene.tower.pattern == self.scene.tower.pattern
+        fresh = replace(self, scene=scene, key=None, sought=None)
+        if not same:
+            fresh = replace(fresh, removed=(), other=None)
+        if fresh.view in (View.FOUND, View.BESIDE) or (fresh.view is View.WITHOUT and not fresh.removed):
+            fresh = replace(fresh, view=View.MATRIX)
+        if same and self.view is View.BESIDE and self.other is not None:
+            fresh = replace(fresh, view=View.BESIDE)
+        return fresh.to_head(self.layer, self.head).to_query(self.query)
+
+
+def start(scene: Scene, layer: int | None = None, head: int | None = None) -> State:
+    """Where one begins: the head that was asked for or the first, at the scene's first query."""
+    tower = scene.tower
+    begun = State(scene, tower.layers[0], 0).to_query(scene.first)
+    return begun.to_head(tower.layers[0] if layer is None else layer, head or 0)
+
+
+def _within(number: int, count: int) -> int:
+    return min(max(number, 0), max(count - 1, 0))

@@ -1,0 +1,126 @@
+"""What lies over the panes for a moment: a card to read, a list to choose from, a line to write in."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.console import RenderableType
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.widgets.pane import Pane
+
+
+class Card(ModalScreen[None]):
+    """Something to read; every key but those that scroll closes it."""
+
+    BINDINGS: ClassVar = [
+        Binding("pageup,up", "page(-1)", show=False),
+        Binding("pagedown,down,space", "page(1)", show=False),
+    ]
+
+    def __init__(self, surface: Surface, title: str, shown: RenderableType, lines: int) -> None:
+        super().__init__()
+        self._pane, self._shown, self._title, self._lines = Pane(surface, id="card"), shown, title, lines
+
+    def compose(self) -> ComposeResult:
+        yield self._pane
+
+    def on_mount(self) -> None:
+        self._pane.styles.height = min(self._lines + 2, self.app.size.height - 2)
+        self._pane.show("card", lambda width, height: self._shown, self._title, "any key closes")
+
+    def action_page(self, step: int) -> None:
+        self._pane.page(step)
+
+    def on_key(self, event: object) -> None:
+        if getattr(event, "key", "") not in ("pageup", "pagedown", "up", "down", "space"):
+            event.stop()  # type: ignore[attr-defined]
+            self.dismiss()
+
+    def on_click(self) -> None:
+        self.dismiss()
+
+
+class Choice(ModalScreen[str | None]):
+    """A list, of which one is chosen by Enter or the mouse; what is typed leaves those that hold it."""
+
+    BINDINGS: ClassVar = [Binding("escape", "leave", show=False)]
+
+    def __init__(self, title: str, options: Sequence[tuple[str, str]], chosen: str) -> None:
+        super().__init__()
+        self._title, self._options, self._chosen, self._typed = title, options, chosen, ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="choice"):
+            yield OptionList(id="options")
+
+    def on_mount(self) -> None:
+        self._fill()
+        self.query_one(OptionList).focus()
+
+    def _fill(self) -> None:
+        """Those that hold what was typed; all of them where none does."""
+        found = [each for each in self._options if self._typed in each[0]] or list(self._options)
+        names = [name for name, _ in found]
+        listed = self.query_one(OptionList)
+        listed.clear_options()
+        wide = max(map(len, names))
+        listed.add_options([Option(f"{name:<{wide}}  {told}", id=name) for name, told in found])
+        listed.highlighted = names.index(self._chosen) if self._chosen in names and not self._typed else 0
+        frame = self.query_one("#choice", Vertical)
+        frame.border_title, frame.border_subtitle = (
+            self._title,
+            Text(self._typed or "type to narrow, Enter takes"),
+        )
+
+    def on_key(self, event: object) -> None:
+        character, key = getattr(event, "character", None), getattr(event, "key", "")
+        if key == "backspace":
+            self._typed = self._typed[:-1]
+        elif character and character.isprintable() and character.strip():
+            self._typed += character.casefold()
+        else:
+            return
+        event.stop()  # type: ignore[attr-defined]
+        self._fill()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class Line(ModalScreen[str | None]):
+    """A line to write in at the bottom of the screen: Enter takes it, Esc leaves all as it was."""
+
+    BINDINGS: ClassVar = [Binding("escape", "leave", show=False)]
+
+    def __init__(self, title: str, value: str) -> None:
+        super().__init__()
+        self._title, self._value = title, value
+
+    def compose(self) -> ComposeResult:
+        written = Input(self._value, id="line", select_on_focus=False)
+        written.cursor_blink = False
+        written.border_title, written.border_subtitle = (
+            self._title,
+            "Enter takes it, Esc leaves all as it was",
+        )
+        yield written
+
+    def on_mount(self) -> None:
+        self.query_one(Input).cursor_position = len(self._value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,116 @@
+"""A pane: shows a drawing in the cells that it has, drawn anew when these change or when it shows another."""
+
+from collections.abc import Callable, Hashable
+
+from rich.console import RenderableType
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from attnscope.explore.drawing.surface import Lines, Surface
+
+Subtitle = str | Callable[[int, int], str]
+Drawing = Callable[[int, int], RenderableType]
+_PLAIN = Style.null()
+
+
+class Pane(Widget):
+    """`show` takes a function of width and height in cells; nothing is drawn again under the same `key`."""
+
+    class Pressed(Message):
+        """A cell of a pane was clicked."""
+
+        def __init__(self, pane: "Pane", x: int, y: int) -> None:
+            super().__init__()
+            self.pane, self.x, self.y = pane, x, y
+
+    class Wheeled(Message):
+        """The wheel was turned over a pane: 1 down, -1 up."""
+
+        def __init__(self, pane: "Pane", step: int) -> None:
+            super().__init__()
+            self.pane, self.step = pane, step
+
+    def __init__(self, surface: Surface, *, id: str, focusable: bool = False) -> None:
+        super().__init__(id=id)
+        self.can_focus = focusable
+        self._surface = surface
+        self._drawing: Drawing = lambda width, height: Text()
+        self._key: Hashable = None
+        self._subtitle: Subtitle = ""
+        self._title = self._told = ""
+        self._drawn: Lines = []
+        self._first = 0
+
+    def show(self, key: Hashable, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
+        """The drawing, unless that of the same key stands there in the same size.
+
+        A subtitle may say which part of all there is has room here.
+        """
+        size = self.content_size
+        self._subtitle = subtitle
+        if title != self._title:
+            self._title, self.border_title = title, Text(title)  # never markup
+        self._under()
+        if self._key == (key, size):
+            return
+        if self._key is None or self._key[0] != key:  # type: ignore[index]
+            self._first = 0
+        self._drawing, self._key = drawing, (key, size)
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self._key is not None:
+            self._under()
+            self._key = (self._key[0], self.content_size)  # type: ignore[index]
+            self._draw()
+
+    def _under(self) -> None:
+        told = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
+        if told != self._told:
+            self._told, self.border_subtitle = told, Text(told)
+
+    def _draw(self) -> None:
+        width, height = self.content_size
+        if width > 0 and height > 0:
+            self._drawn = self._surface.lines(self._drawing(width, height), width)
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """What stands in the pane, without styles: for tests, and for whoever listens."""
+        return "\n".join("".join(segment.text for segment in line) for line in self._drawn)
+
+    def page(self, step: int) -> None:
+        """Scroll by most of a page."""
+        height = self.content_size.height
+        last = max(len(self._drawn) - height, 0)
+        self._first = min(max(self._first + step * max(height - 2, 1), 0), last)
+        self.refresh()
+
+    @property
+    def more(self) -> bool:
+        """Whether there are lines below what is seen."""
+        return self._first + self.content_size.height < len(self._drawn)
+
+    def render_line(self, y: int) -> Strip:
+        width, number = self.content_size.width, y + self._first
+        line = self._drawn[number] if number < len(self._drawn) else []
+        return Strip(line or [Segment("", _PLAIN)]).adjust_cell_length(width, _PLAIN)
+
+    def on_click(self, event: events.Click) -> None:
+        place = event.get_content_offset(self)
+        if place is not None:
+            self.post_message(self.Pressed(self, place.x, place.y + self._first))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.post_message(self.Wheeled(self, 1))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.post_message(self.Wheeled(self, -1))

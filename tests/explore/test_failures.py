@@ -1,0 +1,179 @@
+"""What goes wrong is said in one line where its answer would stand, and the explorer goes on."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.explore import questions as ask
+from attnscope.explore.app import Explorer
+from attnscope.explore.source import Source
+from attnscope.results import Verdict
+
+Explored = Callable[..., Explorer]
+
+
+class Broken:
+    """The demo, of which one kind of question is answered otherwise."""
+
+    def __init__(self, source: Source, kind: type, answer: Callable[[Any], Any]) -> None:
+        self._source, self._kind, self._answer = source, kind, answer
+        self.request, self.inputs, self.wanted = source.request, source.inputs, source.wanted
+        self.refused: Exception | None = None
+
+    def scene(self, text: str | None = None, tower: str | None = None) -> Any:
+        if self.refused is not None:
+            raise self.refused
+        return self._source.scene(text, tower)
+
+    def answer(self, question: ask.Question) -> Any:
+        found = self._source.answer(question)
+        return self._answer(found) if type(question) is self._kind else found
+
+
+def failing(found: Any) -> Any:
+    raise InputError("the head fell off")
+
+
+def with_verdict(verdict: Verdict) -> Callable[[Any], Any]:
+    def changed(found: Any) -> Any:
+        return replace(found, certificate=replace(found.certificate, verdict=verdict, reason="on purpose"))
+
+    return changed
+
+
+def test_a_model_that_cannot_be_opened_is_one_line_on_the_screen(explored: Explored, demo: Source) -> None:
+    source = Broken(demo, ask.OfHead, failing)
+    source.refused = ModelUnavailableError("no model nowhere")
+
+    async def keys(app: Explorer, screen) -> None:
+        assert app.state is None
+        assert screen.pane("status") == "no model nowhere"
+        await screen.press("e", "x", "f", "t", "right", "y", "s", "escape")
+        assert app.is_running
+
+    explored(keys, source=source)
+
+
+def test_a_text_that_cannot_be_read_leaves_the_one_before(explored: Explored, demo: Source) -> None:
+    source = Broken(demo, type(None), failing)
+
+    async def keys(app: Explorer, screen) -> None:
+        source.refused = InputError("the text is too long")
+        await screen.press("e", "x", "enter")
+        assert screen.pane("status") == "the text is too long"
+        assert app.state.scene.text == demo.inputs.text
+        source.refused = None
+        await screen.press("right")
+        assert app.state.place == (0, 1)
+        assert "certified" in screen.pane("head")
+
+    explored(keys, source=source)
+
+
+def test_a_head_that_cannot_be_read_says_so_and_the_next_question_is_answered(
+    explored: Explored, demo: Source
+) -> None:
+    source = Broken(demo, ask.OfHead, failing)
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "the head fell off" in screen.pane("head")
+        assert "the head fell off" in screen.pane("main")
+        await screen.press("t")
+        assert "exp(" in screen.pane("main")
+
+    explored(keys, source=source)
+
+
+def test_a_mistake_of_our_own_is_named_and_does_not_end_the_explorer(
+    explored: Explored, demo: Source
+) -> None:
+    source = Broken(demo, ask.OfPrediction, lambda found: 1 / 0)
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "ZeroDivisionError" in screen.pane("predicts")
+        await screen.press("right")
+        assert "certified" in screen.pane("head")
+
+    explored(keys, source=source)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+def test_a_failed_certificate_cannot_be_overlooked(
+    explored: Explored, demo: Source, size: tuple[int, int]
+) -> None:
+    source = Broken(demo, ask.OfHead, with_verdict(Verdict.FAILED))
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "✗ FAILED" in screen.pane("head")
+        assert "do not trust these numbers" in screen.pane("proof")
+        assert app.pane("proof").display
+        assert "✗ FAILED" in app.pane("main")._title
+        assert app.screen.has_class("failed"), "its frame is red"
+
+    explored(keys, source=source, size=size)
+
+
+def test_a_doubtful_certificate_says_why_and_a_good_one_only_when_asked(
+    explored: Explored, demo: Source
+) -> None:
+    source = Broken(demo, ask.OfHead, with_verdict(Verdict.PARTIAL))
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "~ partial · on purpose" in screen.pane("proof")
+        assert not app.screen.has_class("failed")
+
+    explored(keys, source=source)
+
+    async def good(app: Explorer, screen) -> None:
+        assert not app.pane("proof").display
+        await screen.press("c")
+        assert "faults tried" in screen.pane("proof")
+
+    explored(good)
+
+
+def test_a_bad_verdict_of_another_head_stands_in_its_cell_of_the_grid(
+    explored: Explored, demo: Source
+) -> None:
+    def changed(found: Any) -> Any:
+        bad = replace(found.certificates[0][4], verdict=Verdict.FAILED)
+        return replace(found, certificates=((*found.certificates[0][:4], bad, *found.certificates[0][5:]),))
+
+    source = Broken(demo, ask.OfLayer, changed)
+
+    async def keys(app: Explorer, screen) -> None:
+        assert [line.count("✗") for line in screen.pane("grid").splitlines()] == [0, 1, 1, 1, 1]
+
+    explored(keys, source=source)
+
+    async def whole(app: Explorer, screen) -> None:
+        assert "✗" not in screen.pane("grid")
+
+    explored(whole)
+
+
+def test_a_head_that_is_not_there_is_refused_with_what_there_is(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("slash", "9", ".", "1", "enter")
+        assert screen.pane("status") == "no head L9 H1: layers 0-3, heads 0-11"
+        assert app.state.place == (0, 0)
+
+    explored(keys)
+
+
+def test_a_file_of_no_known_kind_is_refused_and_nothing_is_written(explored: Explored, tmp_path) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("s")
+        app.screen.query_one("#line").value = str(tmp_path / "x.docx")
+        await screen.press("enter")
+        for _ in range(500):
+            if "must end in" in app.message:
+                break
+            await screen.pilot.pause(0.02)
+        assert "must end in .png" in app.message
+
+    explored(keys)
+    assert list(tmp_path.iterdir()) == []

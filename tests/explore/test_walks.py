@@ -1,0 +1,242 @@
+"""Keys in, state and cells out: walks through the bundled demo model."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from textual.geometry import Offset
+
+import attnscope
+from attnscope.explore.app import Explorer
+from attnscope.explore.source import Source
+from attnscope.explore.state import View
+from attnscope.results import HeadAttention
+
+Explored = Callable[..., Explorer]
+
+
+def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explored) -> None:
+    """L3 H11 looks from a masked pronoun at its antecedent (the card of the demo, "Antecedents")."""
+    walk = ("tab", "left", "left", "left", "f", "enter")
+
+    async def keys(app: Explorer, screen) -> None:
+        assert app.state.name == "L0 H0"
+        assert "7 [MASK] → 8 opened" in screen.pane("head")
+        await screen.press(*walk[:4])
+        assert "7 [MASK] → 5 door" in screen.pane("head")
+        await screen.press("f")
+        assert "farthest above its own controls: L3 H11" in " ".join(screen.pane("main").split())
+        await screen.press("enter")
+        assert app.state.name == "L3 H11"
+        assert "7 [MASK] → 5 door .976 · ✓ certified" in screen.pane("head")
+        await screen.press("enter")
+        assert app.state.place != (3, 11), "the next one"
+
+    assert len(walk) < 10
+    explored(keys)
+
+
+def test_the_head_that_is_shown_is_the_one_that_the_library_computes(
+    explored: Explored, demo: Source
+) -> None:
+    """The oracle is a capture of that head alone, by another way in."""
+    alone = attnscope.load("demo").read("I was watching the door when [MASK] opened.").head(2, 7)
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("right_square_bracket", "right_square_bracket", *["full_stop"] * 7)
+        assert app.state.name == "L2 H7"
+        shown = app.desk.find(__import__("attnscope.explore.questions", fromlist=["x"]).head_of(app.state))
+        assert isinstance(shown, HeadAttention)
+        np.testing.assert_allclose(shown.weights, alone.weights, atol=1e-6)
+        weight = f"{alone.weights[7].max():.3f}".removeprefix("0")
+        assert weight in screen.pane("head")
+        assert weight in screen.pane("bars").splitlines()[2]
+
+    explored(keys)
+
+
+def test_arrows_and_letters_move_in_the_grid_and_stop_at_its_ends(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("down", "j", "right", "l", "l")
+        assert app.state.place == (2, 3)
+        await screen.press("k", "h", "up", "up", "up")
+        assert app.state.place == (0, 2)
+        await screen.press("comma", "comma", "comma", "left_square_bracket")
+        assert app.state.place == (0, 0)
+
+    explored(keys)
+
+
+def test_a_click_goes_to_the_head_the_pair_or_the_token_below_it(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        grid = app.pane("grid")
+        await screen.pilot.click(
+            grid, offset=Offset(1 + 3 + 2 * 5, 1 + 1 + 2)
+        )  # border, margin, two cells each
+        await screen.settled()
+        assert app.state.place == (2, 5)
+        lines = screen.pane("main").splitlines()
+        row = next(i for i, line in enumerate(lines) if "5 door" in line)
+        await screen.pilot.click(app.pane("main"), offset=Offset(cell_len(lines[row]), row + 1))
+        await screen.settled()
+        assert app.state.query == 5
+        assert app.state.key is not None
+        words = screen.pane("looks")
+        await screen.pilot.click(app.pane("looks"), offset=Offset(words.index("watching") + 2, 0))
+        await screen.settled()
+        assert app.state.query == 3
+
+    explored(keys)
+
+
+def test_a_changed_sentence_is_read_without_opening_the_model_again(explored: Explored, demo: Source) -> None:
+    opened = demo._opened
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("slash", "3", ".", "1", "1", "enter")
+        await screen.press("e", *["backspace"] * 7, "f", "e", "l", "l", ".", "enter")
+        assert app.state.scene.text == "I was watching the door when [MASK] fell."
+        assert app.state.place == (3, 11)
+        assert "fell" in screen.pane("looks")
+        assert demo._opened is opened
+        await screen.press("e", "x", "escape")
+        assert app.state.scene.text.endswith("fell.")
+
+    explored(keys)
+
+
+def test_both_directions_stand_under_each_other_with_their_own_shades(explored: Explored) -> None:
+    """Of L0 H0 (the token after): what `[MASK]` looks at stands right of it, who looks at it left of it."""
+
+    async def keys(app: Explorer, screen) -> None:
+        row, column = screen.pane("looks"), screen.pane("looked")
+        assert row.startswith("looks at ")
+        assert column.startswith("is looked at by ")
+        after, before = row.index("opened"), column.index("when")
+        strongest = [shade(app, "looks", after), shade(app, "looked", before)]
+        weakest = [shade(app, "looks", row.index("when")), shade(app, "looked", column.index("opened"))]
+        assert strongest[0] == strongest[1] != weakest[0] == weakest[1]
+
+    explored(keys)
+
+
+def shade(app: Explorer, pane: str, place: int) -> object:
+    """The colour behind a cell of a pane's first line."""
+    at = 0
+    for segment in app.pane(pane)._drawn[0]:
+        at += cell_len(segment.text)
+        if place < at:
+            return segment.style.bgcolor
+    raise AssertionError(f"no cell {place}")
+
+
+def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("slash", "3", ".", "1", "1", "enter", "x")
+        assert app.state.removed == ((3, 11),)
+        first = screen.pane("predicts").splitlines()[0]
+        alone = attnscope.load("demo").read(app.state.scene.text).ablate(3, 11)
+        effect = alone.heads[0]
+        assert "“it”" in first
+        assert f"{effect.before:.3f}".removeprefix("0") in first
+        assert f"{effect.after:.3f}".removeprefix("0") in first
+        assert "others" in first or "others" in screen.pane("predicts")
+        assert "××" in screen.pane("grid")
+        assert "L3 H11" in screen.pane("main")
+        await screen.press("x")
+        assert app.state.removed == ()
+        assert app.state.view is View.MATRIX
+        assert "×" not in screen.pane("grid")
+
+    explored(keys)
+
+
+def test_a_second_sentence_stands_beside_the_first_with_what_differs(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("b", *["backspace"] * 7, "f", "e", "l", "l", ".", "enter")
+        assert app.state.view is View.BESIDE
+        shown = screen.pane("main")
+        assert "fell" in shown
+        assert "other tokens at 1 position: 8 opened / fell" in " ".join(shown.split())
+        await screen.press("b", *["backspace"] * 60, "I", "slept", "enter".strip())
+        shown = " ".join(screen.pane("main").split())
+        assert "no difference" in shown, "texts of other lengths are not held against each other"
+
+    explored(keys, size=(140, 40))
+
+
+def test_the_score_the_map_and_measures_come_and_go_by_their_keys(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("t")
+        assert "exp(" in screen.pane("main")
+        await screen.press("p")
+        shown = screen.pane("main")
+        assert "trustworthiness" in shown
+        assert "●" in shown
+        assert "○" in shown
+        await screen.press("p")
+        assert app.state.view is View.MATRIX
+        before = screen.pane("grid")
+        await screen.press("m")
+        assert app.state.measure == "confidence"
+        assert screen.pane("grid") == before, "without a change of head only the shades change"
+        await screen.press("M", "n", "e", "x", "t", "enter")
+        assert app.state.measure == "next"
+
+    explored(keys)
+
+
+def test_words_and_special_tokens_are_joined_and_left_out(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("S")
+        assert "[CLS]" not in screen.pane("looks")
+        assert "hide" in str(app.pane("main")._title)
+        await screen.press("S", "S", "w")
+        assert "by words" in str(app.pane("main")._title)
+
+    explored(keys)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".npz"])
+def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"x{suffix}"
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("slash", "2", ".", "4", "enter", "s")
+        app.screen.query_one("#line").value = str(target)
+        await screen.press("enter")
+        for _ in range(1000):
+            if app.message.startswith("wrote"):
+                break
+            await screen.pilot.pause(0.02)
+        assert app.message == f"wrote {target}"
+
+    explored(keys)
+    if suffix == ".npz":
+        assert attnscope.results.load(target).name == "L2 H4"
+    assert target.stat().st_size > 1000
+
+
+def test_the_command_of_a_view_makes_it_again(explored: Explored, capsys: pytest.CaptureFixture[str]) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("slash", "3", ".", "1", "1", "enter", "y", "q")
+
+    app = explored(keys)
+    (line,) = app.commands
+    assert line == (
+        "attnscope heads 'I was watching the door when [MASK] opened.' -m demo --layer 3 --head 11 "
+        "--query '[MASK]'"
+    )
+
+
+def test_the_key_card_lists_every_key(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("question_mark")
+        card = app.screen.query_one("#card").text
+        assert all(word in card for word in ("jump to a head", "quit", "certificate in full", "mouse"))
+        await screen.press("a")
+        assert len(app.screen_stack) == 1
+
+    explored(keys, size=(140, 40))
