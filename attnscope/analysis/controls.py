@@ -106,7 +106,8 @@ def control_pieces(
     if not sources:
         raise InputError(f"too few {of.parts} differ: there is no control to hold it against")
     drawn = np.array(sources)
-    how = f"{of.parts} change places{'; the one that asks stays' if kept else ''}"
+    seams = ", with seams between them" if of is Contents.SOUND else ""
+    how = f"{of.parts} change places{seams}{'; the one that asks stays' if kept else ''}"
     return ControlTexts(contents[drawn], drawn, how, seed, count, of)
 
 

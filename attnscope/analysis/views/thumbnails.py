@@ -12,10 +12,12 @@ from jaxtyping import Bool, Float
 
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
+from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.results import Thumbnails, Verdict
+from attnscope.results import Special, Thumbnails, Verdict
+from attnscope.results.base.words import Groups, joined
 from attnscope.sdpa import attend
 from attnscope.tokens import Tokens
 from attnscope.verify import certify
@@ -24,6 +26,8 @@ MANY_HEADS = 16  # side by side, from which on a thumbnail has fewer cells
 _CELLS = {False: 64, True: 32}
 
 Cells = Float[np.ndarray, "row column"]
+Weights = Float[np.ndarray, "query key"]
+Allowed = Bool[np.ndarray, "query key"]
 
 
 def step_for(queries: int, keys: int, heads: int) -> int:
@@ -57,16 +61,53 @@ class _Layer:
         return len(self.query_tokens), len(self.key_tokens)
 
 
-def thumbnails(parts: Iterable[Capture | Returned], heads: Sequence[int], block: int = 0) -> Thumbnails:
+@dataclass(frozen=True)
+class View:
+    """How weights are looked at: by words instead of tokens, with special tokens or without."""
+
+    words: bool = False
+    special: Special = Special.SHOW
+
+    def seen(
+        self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
+    ) -> tuple[Weights, Allowed]:
+        """The same by words, or without special tokens; as they are where nothing is changed."""
+        if not self.words and self.special is Special.SHOW:
+            return weights, allowed
+        rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
+        scaled = self.special is Special.RENORMALISE
+        left, right = (members(each, len(side)) for each, side in ((rows, queries), (columns, keys)))
+        return regrouped(weights, rows, columns, renormalise=scaled), left @ allowed @ right.T
+
+    def tokens(self, queries: Tokens, keys: Tokens) -> tuple[Tokens, Tokens]:
+        """What rows and columns are called then."""
+        if not self.words and self.special is Special.SHOW:
+            return queries, keys
+        asked = joined(queries, self._groups(queries, "query"))
+        return asked, asked if queries == keys else joined(keys, self._groups(keys, "key"))
+
+    def _groups(self, tokens: Tokens, side: str) -> Groups:
+        return groups_of(tokens, side, self.words, self.special)
+
+
+PLAIN = View()
+
+
+def thumbnails(
+    parts: Iterable[Capture | Returned], heads: Sequence[int], block: int = 0, view: View = PLAIN
+) -> Thumbnails:
     """The chosen heads of all layers in `parts`, which come one after the other and are let go of.
 
-    `InputError` for layers that look at axes of different lengths.
+    `InputError` for layers that look at axes of different lengths, and for a `view` that leaves nothing.
     """
     made: list[_Layer] = []
     notes: list[str] = []
     for part in parts:
         whole = part
-        made += _of_returned(part, heads) if isinstance(part, Returned) else _of_capture(part, heads, block)
+        if isinstance(part, Returned):
+            made += _of_returned(part, heads, view)
+        else:
+            made += _of_capture(part, heads, block, view)
         notes += _notes(part)
         if odd := next((each for each in made if each.size != made[0].size), None):
             raise InputError(
@@ -86,29 +127,34 @@ def thumbnails(parts: Iterable[Capture | Returned], heads: Sequence[int], block:
         provenance=whole.provenance,
         tower=whole.tower,
         notes=tuple(dict.fromkeys(notes)),
+        words=view.words,
+        special=view.special,
     )
 
 
-def _of_capture(part: Capture, heads: Sequence[int], block: int) -> Iterator[_Layer]:
+def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> Iterator[_Layer]:
     for layer in dict.fromkeys(call.layer for call in part.calls):
         whole = part.call(layer, block=block)
         call = without_padding(whole)
-        step = step_for(len(call.query_tokens), len(call.key_tokens), len(heads))
-        cells = [
-            pooled(attend(call.operands(head)).weights[0].numpy(), call.allowed_matrix(head).numpy(), step)
-            for head in heads
-        ]
+        sides = call.query_tokens, call.key_tokens
+        asked, given = view.tokens(*sides)
+        step, cells = step_for(len(asked), len(given), len(heads)), list[Cells]()
+        for head in heads:
+            weights, allowed = attend(call.operands(head)).weights[0], call.allowed_matrix(head)
+            cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), step))
         verdicts = tuple(certify(whole, head).verdict for head in heads)
-        yield _Layer(layer, call.query_tokens, call.key_tokens, cells, verdicts, call.standing.rank)
+        yield _Layer(layer, asked, given, cells, verdicts, call.standing.rank)
 
 
-def _of_returned(part: Returned, heads: Sequence[int]) -> Iterator[_Layer]:
+def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:
     """What a model returns does not say which keys may be seen: a weight of 0 is one like any other."""
     found = returned_overview(part, heads)
-    queries, keys = found.query_tokens, found.key_tokens
+    sides = found.query_tokens, found.key_tokens
+    queries, keys = view.tokens(*sides)
     step, verdicts = step_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
     for layer, dense in zip(found.layers, found.dense_weights, strict=True):
-        cells = [pooled(each, np.ones(each.shape, bool), step) for each in dense]
+        every = (view.seen(each, np.ones(each.shape, bool), *sides) for each in dense)
+        cells = [pooled(weights, allowed, step) for weights, allowed in every]
         yield _Layer(layer, queries, keys, cells, verdicts)
 
 

@@ -28,7 +28,7 @@ def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special
     """
     queries = groups_of(head.query_tokens, "query", words, special)
     keys = groups_of(head.key_tokens, "key", words, special)
-    rows, columns = _members(queries, len(head.query_tokens)), _members(keys, len(head.key_tokens))
+    rows, columns = members(queries, len(head.query_tokens)), members(keys, len(head.key_tokens))
     same = head.query_tokens is head.key_tokens
     query_tokens = joined(head.query_tokens, queries)
     return HeadView(
@@ -53,9 +53,9 @@ def regrouped(
     where no piece has a key.
     """
     answered = ~np.isnan(weights).any(axis=1)
-    taken = (_members(queries, len(weights)) & answered).astype(np.float64)
+    taken = (members(queries, len(weights)) & answered).astype(np.float64)
     pieces = taken.sum(axis=1, keepdims=True)
-    sums = np.nan_to_num(weights) @ _members(keys, weights.shape[1]).T
+    sums = np.nan_to_num(weights) @ members(keys, weights.shape[1]).T
     rows = _divided(taken @ sums, pieces)
     return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
 
@@ -113,7 +113,7 @@ def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Group
     return left
 
 
-def _members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
+def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
     """Which of `count` tokens belong to each group."""
     members = np.zeros((len(groups), count), dtype=bool)
     for row, group in enumerate(groups):

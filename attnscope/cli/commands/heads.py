@@ -110,7 +110,8 @@ class Asked:
         if self.key is not None and self.query is None:
             raise InputError("--key needs --query: what that query gives to the key")
         if self.grid:
-            self._check_grid(others)
+            self._check_grid([f"--show {self.show}"] if self.show is not Stage.WEIGHTS else [])
+            return
         if self.terms and others:
             raise InputError(
                 f"--terms is about the scores of single tokens: leave {' and '.join(others)} out"
@@ -124,9 +125,7 @@ class Asked:
         others += ["--terms"] if self.terms else []
         others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []
-        others += ["--measure"] if self.measure is not None else []
         others += ["--scale"] if self.scale is not Scaling.AUTO else []
-        others += ["--grid"] if self.grid else []
         if others:
             raise InputError(
                 f"--image and --audio show the weights of one query: leave {' and '.join(others)} out"
@@ -197,7 +196,7 @@ def heads(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
-        if inputs.sensed:
+        if inputs.sensed and not asked.grid and measures is None:
             from attnscope.session.questions.media import lay_over
 
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
@@ -205,8 +204,9 @@ def heads(
             from attnscope.render.focus import Focus
             from attnscope.session.questions.claims.thumbnails import read_thumbnails
 
-            small = read_thumbnails(reading, chosen)
-            return Answer(small, Focus(scale=asked.scale), page=lambda: _page(reading, chosen, asked, looking))
+            small = read_thumbnails(reading, chosen, looking)
+            focus = Focus(scale=asked.scale)
+            return Answer(small, focus, page=lambda: _page(reading, chosen, asked, looking))
         if chosen.one or asked.terms or asked.dims:
             if measures is not None:
                 raise InputError("--measure is about several heads: leave --head out, or name several")

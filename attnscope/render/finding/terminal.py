@@ -94,7 +94,7 @@ def _columns(result: Finding) -> list[Column[Place]]:
     columns.append(Column("diff ", 7, difference))
     columns.append(Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
     if not result.smaller_is_better:
-        columns.append(Column("by", 7, lambda place: account_name(result, place)))
+        columns.append(Column("by", 9, lambda place: account_name(result, place)))
     if result.followed is not None:
         columns.insert(len(columns) - 1, Column("follows", 9, plain(result.followed), 4))
     return columns

@@ -190,6 +190,7 @@ def verdict_counts(result: Finding) -> list[tuple[Verdict, str]]:
     """How many heads have each verdict."""
     every = [verdict for layer in result.verdicts for verdict in layer]
     total = counted(len(every), "head")
+    total += " by tokens" if result.words or result.special is not Special.SHOW else ""
     return [
         (verdict, f"{GLYPHS[verdict]} {verdict.value}: {every.count(verdict)} of {total}")
         for verdict in Verdict

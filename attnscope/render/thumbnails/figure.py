@@ -46,7 +46,7 @@ def _words(result: Thumbnails, legend: str) -> Words:
         verdicts += "; outlined: not certified"
     told = " · ".join((*said, *remarks(result)))
     sentence = printable(result.query_tokens.sentence)
-    if result.key_tokens != result.query_tokens:
+    if result.key_tokens != result.query_tokens and result.key_tokens.texts:
         sentence = f"{sentence} → {printable(result.key_tokens.sentence)}"
     quoted = f"“{sentence}”" if sentence.strip(" →") else ""
     return Words(heading, quoted, (told, verdicts, source_words(result.provenance)))

@@ -10,7 +10,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
 from attnscope.render.kit.scale import Scale
-from attnscope.render.kit.words.command import Command, opening_head
+from attnscope.render.kit.words.command import Command, looked_at, opening_head
 from attnscope.render.kit.words.header import model_words, reading
 from attnscope.render.terminal.raster import ink_of
 from attnscope.render.thumbnails.words import (
@@ -52,7 +52,8 @@ def thumbnails(result: Thumbnails, width: int, asked: Scaling = Scaling.AUTO) ->
 
 def next_step(result: Thumbnails) -> Command:
     """How to open one head."""
-    return Command(f"Open one: {opening_head(result, result.layers[0], result.heads[0])}")
+    opened = opening_head(result, result.layers[0], result.heads[0])
+    return Command(f"Open one: {opened}{looked_at(result.words, result.special)}")
 
 
 def _margin(result: Thumbnails) -> int:

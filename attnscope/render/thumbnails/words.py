@@ -7,8 +7,9 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, written_words
-from attnscope.results import Kind, Thumbnails, Verdict
-from attnscope.tokens import printable
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.results import Kind, Special, Thumbnails, Verdict
+from attnscope.tokens import Patches, printable
 from attnscope.vocabulary import Scaling
 
 
@@ -51,6 +52,13 @@ def remarks(result: Thumbnails) -> list[str]:
     found = [CROSS_ROWS] if result.kind is Kind.CROSS else []
     if origin := written_words(result.query_tokens):
         found.append(origin)
+    stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
+    if any(isinstance(each, Patches) for each in stretches):
+        found.append("patches row by row")
+    found += [JOINED] if result.words else []
+    if result.special is not Special.SHOW:
+        scaled = result.special is Special.RENORMALISE
+        found.append(WITHOUT_SPECIAL if scaled else "special tokens left out")
     return [*found, *result.notes]
 
 
@@ -58,4 +66,5 @@ def verdict_counts(result: Thumbnails) -> str:
     """`48 heads: ✓ 48 certified`."""
     every = [verdict for layer in result.verdicts for verdict in layer]
     counts = [f"{GLYPHS[each]} {every.count(each)} {each.value}" for each in Verdict if each in every]
-    return f"{counted(len(every), 'head')}: {', '.join(counts)}"
+    by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
+    return f"{counted(len(every), 'head')}{by_tokens}: {', '.join(counts)}"

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Special
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -16,7 +17,8 @@ class Thumbnails(Presented):
 
     `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of `step` queries by
     `step` keys, fewer at the ends, NaN where none of these queries may look at any of these keys. `tower` and
-    `notes` are as in `HeadWeights`.
+    `notes` are as in `HeadWeights`. With `words` queries and keys are words, as in `HeadView`; `special`
+    tokens may be left out.
     """
 
     kind: Kind
@@ -30,6 +32,8 @@ class Thumbnails(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
+    words: bool = False
+    special: Special = Special.SHOW
 
     @property
     def verdict(self) -> Verdict:

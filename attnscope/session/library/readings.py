@@ -178,9 +178,20 @@ class Reading:
         """
         return self.overview(layers, heads, measure=name, **options)
 
-    def grid(self, layers: Numbers = None, heads: Numbers = None, **attention: Any) -> Thumbnails:
-        """The weights of several heads, by default all, each in the same few cells."""
-        return read_thumbnails(*self._read(Wanted(layers, heads, **attention)))
+    def grid(
+        self,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        *,
+        words: bool = False,
+        special: str | None = None,
+        **attention: Any,
+    ) -> Thumbnails:
+        """The weights of several heads, by default all, each in the same few cells.
+
+        With `words`, or without `special` tokens, rows are as `head` has them.
+        """
+        return read_thumbnails(*self._read(Wanted(layers, heads, **attention)), Looking(words, special))
 
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""

@@ -31,7 +31,7 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
     medium = None if reading.perceived is None else reading.perceived.medium
     if medium is None:
         raise InputError(f"{reading.model.name} reads a picture in pieces: it cannot be laid over one")
-    _tell_windows(captured, reading, chosen)
+    tell_windows(captured, reading, chosen)
     if chosen.one:
         head = recompute_head(captured, *chosen.only(), block=chosen.block)
         position = _query(head.query_tokens, head.key_tokens, query, reading.listener)
@@ -45,7 +45,8 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
     return heads_over_sound(several, medium, position)
 
 
-def _tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
+def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
+    """Which window of a picture is shown; `InputError` where several layers are, each with its own."""
     windows = max(call.block for call in captured.calls) + 1
     if windows < 2:
         return

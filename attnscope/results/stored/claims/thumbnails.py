@@ -11,6 +11,7 @@ from attnscope.results.stored.codec.record import Arrays, Record, made
 from attnscope.results.stored.codec.registry import arrays_of, document, reads
 from attnscope.results.stored.codec.strict import Value
 from attnscope.results.stored.codec.tokens import pair_document, read_pair, written
+from attnscope.vocabulary import Special
 
 _WEIGHTS = Float[np.ndarray, "layer head row column"]
 
@@ -22,6 +23,8 @@ def _(result: Thumbnails, arrays: bool = True) -> dict[str, Value]:
         "kind": result.kind.value,
         "tower": result.tower,
         "notes": list(result.notes),
+        "words": result.words,
+        "special": result.special.value,
         "verdict": result.verdict.value,
         "layers": list(result.layers),
         "heads": list(result.heads),
@@ -52,4 +55,12 @@ def read_thumbnails(record: Record) -> Thumbnails:
     rows, columns = (-(-len(tokens) // step) for tokens in (query, key))
     record.sizes.update(layer=len(layers), head=len(heads), row=rows, column=columns)
     values = record.array("weights", _WEIGHTS)
-    return made(Thumbnails, record, query_tokens=query, key_tokens=key, weights=values)
+    return made(
+        Thumbnails,
+        record,
+        query_tokens=query,
+        key_tokens=key,
+        weights=values,
+        words=record.get("words", bool, False),
+        special=record.get("special", Special, Special.SHOW),
+    )

@@ -18,7 +18,7 @@ from attnscope.errors import InputError, listed
 from attnscope.results import Finding, Pattern, Sought, Special, Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Asked, Exchange, alone, exchange_of, layers_of, runs
-from attnscope.session.questions.media import position_of
+from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.tokens import Tokens, printable
@@ -71,6 +71,8 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     """
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=True)
+    if reading.perceived is not None and isinstance(attention, Capture):
+        tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
     seen = lens(layers[0].query_tokens, layers[0].key_tokens, words=looking.words, special=looking.treatment)
     sought = _sought(wish, seen, layers[0])

@@ -3,21 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attnscope.analysis.views.thumbnails import thumbnails
+from attnscope.analysis.views.thumbnails import View, thumbnails
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
 from attnscope.results import Thumbnails
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
 
 _HELD = 256 * 2**20  # bytes of weights in memory at once
+TOKENS = Looking()
 _OF_A_PAIR = 16  # bytes of a weight as it is recorded and recomputed
 
 
-def read_thumbnails(reading: Reading, chosen: Chosen) -> Thumbnails:
+def read_thumbnails(reading: Reading, chosen: Chosen, looking: Looking = TOKENS) -> Thumbnails:
     """The weights of the chosen heads in all chosen layers, in few cells each."""
+    if looking.words and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
+        raise InputError("--words joins the pieces of words: a picture or a sound has none")
+    view = View(looking.words, looking.treatment)
     with reading.listener.working("reading the attention"):
-        return thumbnails(_parts(reading, chosen), chosen.heads, chosen.block)
+        found = thumbnails(_parts(reading, chosen), chosen.heads, chosen.block, view)
+    return replace(found, notes=(*found.notes, *reading.notes))
 
 
 def _parts(reading: Reading, chosen: Chosen) -> Iterator[Capture | Returned]:
@@ -25,7 +33,11 @@ def _parts(reading: Reading, chosen: Chosen) -> Iterator[Capture | Returned]:
     if reading.captured is not None:
         yield reading.capture(chosen)
         return
-    pairs = len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens)
+    seen = () if reading.perceived is None else reading.perceived.positions.items
+    pairs = max(len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens), len(seen) ** 2)
     each = max(_HELD // max(_OF_A_PAIR * pairs * len(chosen.heads), 1), 1)
     for first in range(0, len(chosen.layers), each):
-        yield reading.attention(replace(chosen, layers=chosen.layers[first : first + each]))
+        part = reading.attention(replace(chosen, layers=chosen.layers[first : first + each]))
+        if seen and isinstance(part, Capture):
+            tell_windows(part, reading, chosen)
+        yield part
