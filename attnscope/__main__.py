@@ -4,7 +4,7 @@ The answer to Ctrl-C stands before anything that takes time is imported. What Py
 this module cannot be covered: an interrupt that falls into that ends in Python's own way.
 """
 
-from attnscope.ending import answer_signals
+from attnscope.ending import answer_signals, leave
 
 
 def main() -> None:
@@ -12,7 +12,12 @@ def main() -> None:
     answer_signals()
     from attnscope.cli.app import main as program
 
-    program()
+    try:
+        program()
+    except SystemExit as done:
+        if done.code is None or isinstance(done.code, int):
+            leave(done.code or 0)
+        raise
 
 
 if __name__ == "__main__":
