@@ -115,6 +115,21 @@ def test_what_heads_move_together_is_the_length_of_their_sum() -> None:
     assert moved_together(call_of(q, k, v), (0,)) is None
 
 
+def near_to(query: int, count: int) -> np.ndarray:
+    return -np.abs(np.arange(count) - float(query))
+
+
+def test_what_was_replaced_together_counts_as_one_with_the_sum_of_its_shares() -> None:
+    effects = np.array([0.5, 0.5, np.nan, 0.1, 0.1, 0.3, 0.2, 0.2])
+    values = {"one": np.array([0.1, 0.3, 0.9, 0.05, 0.01, 0.2, 0.05, 0.1])}
+    groups = ((0, 1), (3, 4), (5,), (6, 7))
+    one, near = trusted(values, effects, near_to(2, 8), groups=groups)
+    assert one.correlation == pytest.approx(spearmanr([0.4, 0.06, 0.2, 0.15], [0.5, 0.1, 0.3, 0.2]).statistic)
+    assert near.correlation == pytest.approx(
+        spearmanr([-1.5, -1.5, -3.0, -4.5], [0.5, 0.1, 0.3, 0.2]).statistic
+    )
+
+
 def test_trust_is_spearmans_correlation_with_the_size_of_effects_beside_shuffles() -> None:
     random = np.random.default_rng(0)
     effects = random.normal(size=12)
@@ -122,7 +137,7 @@ def test_trust_is_spearmans_correlation_with_the_size_of_effects_beside_shuffles
     there = ~np.isnan(effects)
     values = {"like": np.abs(effects) ** 3, "other": np.round(random.random(12), 1)}
     values["like"][~there] = 0.5
-    found = {each.method: each for each in trusted(values, effects, query=3, seed=1)}
+    found = {each.method: each for each in trusted(values, effects, near_to(3, 12), seed=1)}
     assert set(found) == {"like", "other", "nearness"}
     assert found["like"].correlation == pytest.approx(1.0)
     assert found["like"].beats > 99
@@ -136,10 +151,10 @@ def test_trust_is_spearmans_correlation_with_the_size_of_effects_beside_shuffles
 
 def test_too_few_tokens_and_equal_numbers_have_no_correlation() -> None:
     few = np.array([0.1, 0.4, np.nan, 0.2, np.nan])
-    assert np.isnan(trusted({"one": np.arange(5.0)}, few, 2)[0].correlation)
+    assert np.isnan(trusted({"one": np.arange(5.0)}, few, near_to(2, 5))[0].correlation)
     many = np.array([0.1, 0.4, 0.3, 0.2, np.nan])
-    assert np.isnan(trusted({"flat": np.ones(5)}, many, 4)[0].correlation)
-    assert trusted({"one": np.arange(5.0)}, many, 4)[0].correlation == pytest.approx(0.2)
+    assert np.isnan(trusted({"flat": np.ones(5)}, many, near_to(4, 5))[0].correlation)
+    assert trusted({"one": np.arange(5.0)}, many, near_to(4, 5))[0].correlation == pytest.approx(0.2)
 
 
 def test_changes_become_shares_and_a_token_that_nothing_turns_keeps_itself() -> None:

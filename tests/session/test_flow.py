@@ -14,6 +14,7 @@ from attnscope.analysis.flow import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
 from attnscope.session.questions.claims import flow as asked
+from attnscope.session.questions.claims import replacing as instead
 
 DEMO = Path(at.__file__).parent / "demo"
 TEXT = "I was watching the door when [MASK] opened."
@@ -65,7 +66,7 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
 def test_where_a_vocabulary_has_nothing_to_put_in_an_embedding_is_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asked, "_replacement", lambda reading: asked._Replacement(None, asked.NOTHING))
+    monkeypatch.setattr(instead, "_replacement", lambda _: instead._Replacement(None, instead.NOTHING))
     reading = at.load("demo-causal").read("I put my money in the")
     found = reading.flow("the", layers="0-1")
     model = LlamaForCausalLM.from_pretrained(DEMO / "causal", attn_implementation="eager").eval()

@@ -47,7 +47,7 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
         return found
     effects = np.random.default_rng(2).normal(size=len(tokens))
     effects[[0, QUERY, 12]] = np.nan
-    trust = trusted(found.methods, effects, QUERY, seed=4)
+    trust = trusted(found.methods, effects, -np.abs(np.arange(len(tokens)) - float(QUERY)), seed=4)
     chance = 0.75 if answer else float("nan")
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
     ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, trust, 1000, 4)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.ablation.question import Question, log_chances
-from attnscope.analysis.controls import batches, inputs_with
+from attnscope.analysis.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.answering import rows_only
 
@@ -35,10 +35,12 @@ def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, 
     ids = np.repeat(inputs[asked.name][:1].cpu().numpy(), len(asked.places), axis=0)
     if asked.id is not None:
         ids[np.arange(len(ids)), list(asked.places)] = asked.id
-    if inputs_with(inputs, asked.name, ids[:1]) is None:
+    own = inputs[asked.name]
+    rows = [torch.as_tensor(row[None], dtype=own.dtype, device=own.device) for row in ids]
+    if inputs_of(inputs, asked.name, rows[:1]) is None:
         return None
     parts = batches(len(ids), ids.shape[1])
-    return ((inputs_with(inputs, asked.name, ids[part]) or {}, part) for part in parts)
+    return ((inputs_of(inputs, asked.name, rows[part]) or {}, part) for part in parts)
 
 
 @contextmanager
@@ -94,26 +96,26 @@ def turned_vector(
     if made is None:
         return None
     with evaluating(model):
-        before = _vectors(model, inputs, last, nullcontext())
+        before = vectors(model, inputs, last, nullcontext())
         if before is None:
             return None
         turned = []
         for each, part in made:
-            after = _vectors(model, each, last, emptied(model, asked, each[asked.name], part))
+            after = vectors(model, each, last, emptied(model, asked, each[asked.name], part))
             if after is None:
                 return None
             turned.append(1 - torch.cosine_similarity(before[:, query], after[:, query], dim=-1))
     return torch.cat(turned).cpu().numpy()
 
 
-def _vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor | None:
-    """What `last` returns first, in float64; None where that is no row of vectors."""
+def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor | None:
+    """What `last` returns first, in float64, as `entry position hidden`; None where that is no such thing."""
     found: list[Tensor] = []
 
     def keep(_module: nn.Module, _given: object, made: Any) -> None:
         first = made if isinstance(made, Tensor) else made[0]
-        if isinstance(first, Tensor) and first.ndim == 3:
-            found.append(first.detach().double())
+        if isinstance(first, Tensor) and first.ndim in (2, 3):
+            found.append(first.detach().double().reshape(-1, *first.shape[-2:]))
 
     handle = last.register_forward_hook(keep)
     try:

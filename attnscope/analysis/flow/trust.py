@@ -1,6 +1,6 @@
 """How far what attention gives to tokens agrees with what replacing them does, beside chance and nearness."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -15,18 +15,24 @@ OUTER = 0.05
 def trusted(
     methods: Mapping[str, Float[np.ndarray, " key"]],
     effects: Float[np.ndarray, " key"],
-    query: int,
+    near: Float[np.ndarray, " key"],
     seed: int = 0,
+    groups: Sequence[Sequence[int]] = (),
 ) -> tuple[Trust, ...]:
-    """Every method, and nearness to the query, against the size of the effects of what was replaced."""
-    there = ~np.isnan(effects)
-    places = np.flatnonzero(there)
-    sizes = np.abs(effects[there])
-    near = -np.abs(np.arange(len(effects)) - query).astype(np.float64)
-    every = {**methods, "nearness": near}
+    """Every method, and nearness to the query, against the size of the effects of what was replaced.
+
+    What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
+    as near as they are on average.
+    """
+    parts = [list(each) for each in groups] or [
+        [place] for place in np.flatnonzero(~np.isnan(effects)).tolist()
+    ]
+    sizes = np.array([abs(effects[part[0]]) for part in parts])
+    every = {name: np.array([values[part].sum() for part in parts]) for name, values in methods.items()}
+    every["nearness"] = np.array([near[part].mean() for part in parts])
     random = np.random.default_rng(seed)
-    orders = np.array([random.permutation(len(places)) for _ in range(SHUFFLES)])
-    return tuple(_trust(name, values[there], sizes, orders) for name, values in every.items())
+    orders = np.array([random.permutation(len(parts)) for _ in range(SHUFFLES)])
+    return tuple(_trust(name, values, sizes, orders) for name, values in every.items())
 
 
 def _trust(

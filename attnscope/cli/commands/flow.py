@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.groups import Delivery, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
-from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
 
 From = Annotated[
-    str, typer.Option("--from", metavar="TOKEN", help="The token to go back from: its text or position.")
+    str,
+    typer.Option(
+        "--from",
+        metavar="TOKEN",
+        help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s).",
+    ),
 ]
 ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.", min=0)]
 
@@ -26,6 +30,7 @@ def flow(
     seed: ShuffleSeed = 0,
     *,
     delivery: Delivery,
+    writing: Writing,
     request: Request,
     output: Output,
 ) -> None:
@@ -33,11 +38,11 @@ def flow(
 
     Rollout, flow, rollout of what is moved, and value zeroing, beside what the model's answer loses when a
     token is replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.
+    Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where
+    there are many.
     """
     check_delivery(delivery, "Flow")
-    if read.media:
-        raise InputError("flow goes back to the tokens of a text: leave --image and --audio out")
-    name, inputs = decoded(query), read.inputs()
+    name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.flow import flow as followed
 

@@ -9,9 +9,10 @@ from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import attention_words
 from attnscope.results import Flow, Verdict
 from attnscope.results.claims.flow import Trust
-from attnscope.tokens import printable
+from attnscope.tokens import Patches, printable
 
 NEARNESS = "nearness"
+_FLAT = 0.005  # effects below it would all be the same two digits
 _FEW = 10  # tokens, of which a rank correlation says little
 
 
@@ -44,6 +45,8 @@ def effect_text(result: Flow, position: int) -> str:
     """What replacing a token does: nats that the answer loses, or one less a cosine."""
     if result.ablated is None or math.isnan(value := float(result.ablated.effects[position])):
         return ""
+    if value and abs(value) < _FLAT:
+        return f"{value:{'+' if result.ablated.answer else ''}.0e}".replace("e-0", "e-")
     return signed_text(value) if result.ablated.answer else weight_text(value)
 
 
@@ -55,15 +58,18 @@ def effect_words(result: Flow) -> str:
     by = f"replaced by {printable(found.replacement)}"
     if found.replacement == "nothing":
         by = "embedded as zeros"
+    what = f"a {unit(result)} is"
+    if found.together > 1:
+        what = f"up to {found.together} {_several(result)} side by side are at once"
     if found.answer:
         chance = weight_text(found.probability, 3)
         return (
             f"effect: nats that “{printable(found.answer)}” ({chance}), the model's answer here, loses in "
-            f"log probability where a token is {by}"
+            f"log probability where {what} {by}"
         )
     return (
         "effect: the model answers nothing here; 1 less the cosine of the query's last vector before and "
-        f"after, where a token is {by}"
+        f"after, where {what} {by}"
     )
 
 
@@ -73,9 +79,29 @@ def trust_words(result: Flow) -> str:
     if found is None:
         return "nothing says how far these can be trusted"
     return (
-        f"rank correlation with the size of the effect, over {counted(found.count, 'token')}; shuffled: the "
+        f"rank correlation with the size of the effect, over {_replaced(result)}; shuffled: the "
         f"middle nine tenths of {found.shuffles} shuffles (seed {found.seed}), and how many of them it beats"
     )
+
+
+def unit(result: Flow) -> str:
+    """What a position stands for."""
+    stretch = next(iter(result.tokens.stretches), None)
+    return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
+
+
+def _replaced(result: Flow) -> str:
+    """`8 tokens`, `49 groups of patches`."""
+    found, noun = result.ablated, unit(result)
+    assert found is not None, "asked only where something was replaced"
+    if found.together > 1:
+        return f"{counted(found.count, 'group')} of {_several(result)}"
+    return f"{found.count} {noun if found.count == 1 else _several(result)}"
+
+
+def _several(result: Flow) -> str:
+    noun = unit(result)
+    return f"{noun}es" if noun == "patch" else f"{noun}s"
 
 
 def verdict_on_methods(result: Flow) -> str:
@@ -97,7 +123,7 @@ def verdict_on_methods(result: Flow) -> str:
     elif not beaten:
         told += ": these say no more of what matters than nearness does"
     elif result.ablated is not None and result.ablated.count < _FEW:
-        told += f", over {result.ablated.count} tokens, which is few"
+        told += f", over {_replaced(result)}, which is few"
     return told
 
 

@@ -34,6 +34,7 @@ class Ablated:
     of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
     before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
     `trust` has every method, and `nearness`, the closer the more, as the control that knows no attention.
+    `groups` are the positions that were replaced at once, where these are several: each has their effect.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -43,11 +44,17 @@ class Ablated:
     trust: tuple[Trust, ...]
     shuffles: int
     seed: int
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def count(self) -> int:
-        """How many tokens were replaced."""
-        return int((~np.isnan(self.effects)).sum())
+        """How many tokens, or groups of them, were replaced, each in a run of its own."""
+        return len(self.groups) or int((~np.isnan(self.effects)).sum())
+
+    @property
+    def together(self) -> int:
+        """The most positions that were replaced at once."""
+        return max((len(each) for each in self.groups), default=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -52,6 +52,7 @@ def _ablated(found: Ablated) -> dict[str, Value]:
         "tokens": found.count,
         "shuffles": found.shuffles,
         "seed": found.seed,
+        "groups": [list(each) for each in found.groups],
         "trust": [asdict(each) for each in found.trust],
     }
 
@@ -91,6 +92,13 @@ def read_flow(record: Record) -> Flow:
     )
 
 
+def _read_groups(part: Record, record: Record) -> tuple[tuple[int, ...], ...]:
+    groups: tuple[tuple[int, ...], ...] = part.get("groups", tuple[tuple[int, ...], ...], ())
+    if any(not each or not all(0 <= place < record.sizes["key"] for place in each) for each in groups):
+        raise Damaged("'groups' names positions that are none")
+    return groups
+
+
 def _read_ablated(record: Record) -> Ablated | None:
     if record.get("ablated", object) is None:
         return None
@@ -103,4 +111,5 @@ def _read_ablated(record: Record) -> Ablated | None:
         trust=part.get("trust", tuple[Trust, ...]),
         shuffles=part.get("shuffles", int),
         seed=part.get("seed", int),
+        groups=_read_groups(part, record),
     )
