@@ -80,7 +80,7 @@ class Reading:
             return self.captured
         selection = replace(self._selection(chosen, layers, projections), circuits=circuits)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
-            captured = record(self.model.module, self.inputs, selection, self._labels(chosen))
+            captured = record(self.model.module, self.inputs, selection, self.labels(chosen))
         return self._with_windows_named(captured, chosen)
 
     def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
@@ -89,7 +89,7 @@ class Reading:
             return self.capture(chosen)
         if chosen.block and chosen.route is Route.RETURNED:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
-        selection, labels = self._selection(chosen, None, projections), self._labels(chosen)
+        selection, labels = self._selection(chosen, None, projections), self.labels(chosen)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             found = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
         if isinstance(found, Capture):
@@ -108,7 +108,7 @@ class Reading:
             projections=projections,
         )
 
-    def _labels(self, chosen: Chosen) -> Labels:
+    def labels(self, chosen: Chosen) -> Labels:
         """What positions stand for: tokens, or as far as they are known the patches or frames."""
         target = None if self.target is None else self.target.tokens
         perceived, source = self.perceived, self.model.origin()

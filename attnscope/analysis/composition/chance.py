@@ -46,8 +46,8 @@ def cosines(ranks: tuple[int, int], hidden: int, draws: int, seed: int) -> Float
 
 def beside_chance(
     real: Float[Tensor, "early late"],
-    early: Float[Tensor, "early rank"],
-    late: Float[Tensor, "late rank"],
+    early: Float[Tensor, "early early_rank"],
+    late: Float[Tensor, "late late_rank"],
     squares: Float[Tensor, "draw early_rank late_rank"],
 ) -> Chance:
     """The scores beside random ones; `early` and `late` are spectra. All pairs share each draw."""

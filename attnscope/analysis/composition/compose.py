@@ -12,7 +12,7 @@ from attnscope.analysis.composition.chance import beside_chance, cosines, spectr
 from attnscope.analysis.composition.scores import Written, reads, scores, written
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
-from attnscope.capture.circuits.paths import SIDES
+from attnscope.capture.circuits.paths import NO_PATH, SIDES
 from attnscope.capture.circuits.read import Circuits
 from attnscope.results.claims.composition import Through
 
@@ -121,7 +121,9 @@ class Composing:
             return lacks
         place = early.layer, late.layer, through.value
         if place in self.circuits.paths.reasons:
-            why = f"through its {_PLURAL[through]}: {self.circuits.paths.reasons[place]}"
+            why = self.circuits.paths.reasons[place]
+            if why == NO_PATH:
+                why = f"through {_PLURAL[through]}: {why}"
             return {why: f"L{early.layer} to L{late.layer}"}
         assert early.output is not None, "looked for above"
         assert early.value is not None, "looked for above"
@@ -163,9 +165,9 @@ def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:
     ways = list(circuits.paths.way.values())
     between = [gain for way in ways for gain in way]
     inside = ["residual additions"]
-    if readers:
+    if _norm_words(readers):
         inside.append(f"{_norm_words(readers)} before what the heads read")
-    if between:
+    if _norm_words(between):
         counts = sorted({len(way) for way in ways})
         many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         inside.append(f"{_norm_words(between)} on the way ({many} from head to head)")
@@ -176,12 +178,15 @@ def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:
         left.append("offsets")
     if any(part.turned for part in factors):
         left.append("rotary positions (queries and keys as at one place)")
+    added = dict.fromkeys(term.name for call in circuits.captured.calls for term in call.terms)
+    if added:
+        left.append(f"what is added to scores ({', '.join(added)})")
     return tuple(inside), tuple(left)
 
 
 def _norm_words(gains: Sequence[Gain]) -> str:
-    """`weights of norms, and their mean taken away`."""
+    """`the weights and the centring of norms`; nothing where they only divide."""
     centred = any(gain.centred for gain in gains)
     weighed = any(bool((gain.weight != gain.weight[0]).any()) for gain in gains)
     parts = (["the weights"] if weighed else []) + (["the centring"] if centred else [])
-    return f"{' and '.join(parts) or 'nothing'} of norms"
+    return f"{' and '.join(parts)} of norms" if parts else ""

@@ -52,7 +52,9 @@ def reads(layer: Factors, through: Through, readers: dict[str, Gain | None], hea
     return keys[shared] @ _triangular(queries)[own].transpose(1, 2)
 
 
-def scores(early: Written, late: Reads) -> Float[Tensor, "early late"]:
+def scores(
+    early: Float[Tensor, "early value_dim hidden"], late: Float[Tensor, "late hidden dim"]
+) -> Float[Tensor, "early late"]:
     """Every earlier head with every later one, 0 to 1; NaN where a circuit is nothing."""
     (first, dim, hidden), (second, _, width) = early.shape, late.shape
     product = early.reshape(-1, hidden) @ late.transpose(0, 1).reshape(hidden, -1)

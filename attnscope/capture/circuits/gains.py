@@ -39,11 +39,14 @@ class Gain:
 
 
 def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
-    """What `part` does to the directions of its input, where that is all it does; else None."""
-    given, made = (each.detach().flatten(0, -2).cpu() for each in (given, made))
-    step = -(-len(given) // _ROWS)
+    """What `part` does to the directions of its input, where that is all it does; else None.
+
+    It must hold for what it read in the run and for other numbers, whose mean is far from 0: the mean of what
+    it reads may happen to be taken away already.
+    """
     epsilon = max(torch.finfo(each.dtype).eps for each in (given, made))
-    given, made = given[::step].double(), made[::step].double()
+    pairs = [(given, made), _other(part, given)]
+    given, made = (torch.cat([_some(pair[side]) for pair in pairs if pair]) for side in (0, 1))
     for weight, offset in _hypotheses(part, given.shape[1]):
         fits = {centred: _scales(given, made, weight, offset, centred, epsilon) for centred in (True, False)}
         for centred, scales in fits.items():
@@ -56,6 +59,23 @@ def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
                 plain = even and steady and not centred  # a number times what it read
                 return None if plain else Gain(centred, weight, not steady, bool((offset != 0).any()))
     return None
+
+
+def _some(rows: Tensor) -> Float[Tensor, "row hidden"]:
+    """A few rows, in float64."""
+    rows = rows.detach().flatten(0, -2)
+    return rows[:: -(-len(rows) // _ROWS)].cpu().double()
+
+
+def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Numbers by lot and what the module makes of them; None where it does not take them."""
+    random = torch.Generator().manual_seed(0)
+    drawn = (1 + torch.randn(1, _ROWS, given.shape[-1], generator=random)).to(given.device, given.dtype)
+    try:
+        made = part.forward(drawn)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return None
+    return (drawn, made) if isinstance(made, Tensor) and made.shape == drawn.shape else None
 
 
 def _hypotheses(part: nn.Module, size: int) -> list[tuple[Tensor, Tensor]]:
@@ -81,10 +101,12 @@ def _scales(
     direction = (given - given.mean(-1, keepdim=True) if centred else given) * weight
     rest = made - offset
     size = direction.square().sum(-1)
-    if not bool((size > 0).all()):
+    there = size > 0  # a row of equal numbers has no direction
+    if not bool(there.any()):
         return None
-    scales = (direction * rest).sum(-1) / size
+    scales = torch.where(there, (direction * rest).sum(-1) / size, 0.0)
     largest = given.abs().amax(-1, keepdim=True) * weight.abs()
     allowed = _ROUNDINGS * epsilon * (scales.abs()[:, None] * largest + offset.abs() + made.abs())
     off = (rest - scales[:, None] * direction).abs()
-    return scales if bool((off <= allowed).all()) and bool((scales > 0).all()) else None
+    fits = bool((off <= allowed).all()) and bool((scales[there] > 0).all())
+    return scales[there] if fits else None

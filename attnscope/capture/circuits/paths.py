@@ -20,6 +20,7 @@ from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
 
 _TOLERANCE = 1e-6  # of the largest number: in float64, with room for what a model does in float32
 SIDES = ("query", "key", "value")
+NO_PATH = "nothing that an earlier head writes comes there"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,7 @@ def _way(seen: Seen, start: Turn, read: Tensor, reader: Passed | None) -> tuple[
     """The norms on the way, the reader left out; or why these are not all that is there."""
     put = seen.put[start]
     if not read.requires_grad:
-        return "no direct path"
+        return NO_PATH
     probe = _random(read)
     passed: list[Passed] = []
     hooks = [
@@ -129,7 +130,7 @@ def _way(seen: Seen, start: Turn, read: Tensor, reader: Passed | None) -> tuple[
         for hook in hooks:
             hook.remove()
     if grown is None or not bool((grown != 0).any()):
-        return "no direct path"
+        return NO_PATH
     passed.sort(key=lambda each: each.order)
     expected = probe
     for each in reversed(passed):

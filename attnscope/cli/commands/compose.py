@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attnscope.cli import options
 from attnscope.cli.groups import Delivery, Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
@@ -36,17 +37,27 @@ class Composed:
 
 
 def compose(
-    wanted: Wanted, composed: Composed, *, delivery: Delivery, request: Request, output: Output
+    wanted: Wanted,
+    composed: Composed,
+    image: options.Image = None,
+    audio: options.Audio = None,
+    *,
+    delivery: Delivery,
+    request: Request,
+    output: Output,
 ) -> None:
     """Find the heads that read what other heads write, from weights alone, beside random circuits.
 
     Scores of Q-, K- and V-composition (Elhage et al. 2021) of every earlier with every later head; with
     --layer and --head of one head with all before and after it. No text is needed: a short one that the
-    program brings along only serves to read the matrices back.
+    program brings along only serves to read the matrices back, for which a model of pictures or sounds needs
+    one of these.
     """
     check_delivery(delivery, "Composition")
     from attnscope.session.questions.claims.composition import Asked
     from attnscope.session.questions.claims.composition import compose as composed_of
+    from attnscope.session.request import Inputs
 
     asked = Asked(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
-    output.deliver(composed_of(request, asked, wanted, output), delivery)
+    inputs = Inputs(image=image, audio=audio)
+    output.deliver(composed_of(request, asked, wanted, output, inputs), delivery)

@@ -11,7 +11,7 @@ import torch
 
 from attnscope.analysis.composition.compose import Composing, Head, facts
 from attnscope.attention import Capture
-from attnscope.capture import Labels, Selection
+from attnscope.capture import Selection
 from attnscope.capture.circuits.read import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
@@ -28,6 +28,8 @@ from attnscope.verify import certify
 from attnscope.vocabulary import Route
 
 DRAWS, SEED, MOST_DRAWS = 200, 0, 10_000
+_NOTHING = Inputs()  # of the user's: the program brings its own
+_NUMBERS = (5, 9, 7, 11, 6, 8, 12, 10)  # of tokens, where there is no tokenizer for a text
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,19 @@ class Asked:
             raise InputError(f"--draws {self.draws}: give 1 to {MOST_DRAWS}")
 
 
-def compose(request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener) -> Composition:
-    """The composition scores of the model that is asked for."""
+def compose(
+    request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener, inputs: Inputs = _NOTHING
+) -> Composition:
+    """The composition scores of the model that is asked for; `inputs` for one of pictures or sounds."""
     every = replace(wanted, layer=None, head=None)
-    opened = open_model(request, Inputs(), every, Purpose.ATTENTION, listener)
+    opened = open_model(request, inputs, every, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
-    return compose_in(opened, opened.chosen, asked, listener)
+    return compose_in(opened, opened.chosen, asked, listener, inputs)
 
 
-def compose_in(opened: Opened, chosen: Chosen, asked: Asked, listener: Listener) -> Composition:
+def compose_in(
+    opened: Opened, chosen: Chosen, asked: Asked, listener: Listener, inputs: Inputs = _NOTHING
+) -> Composition:
     """The same of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
@@ -67,7 +73,7 @@ def compose_in(opened: Opened, chosen: Chosen, asked: Asked, listener: Listener)
     if len(chosen.layers) < 2:
         raise InputError(f"{name} has one layer of {chosen.kind} attention: no head comes before another")
     with listener.working("reading the matrices of its heads"):
-        circuits = _circuits(opened, chosen)
+        circuits = _circuits(opened, chosen, inputs)
         certified = _certified(circuits.captured)
     through = tuple(Through) if asked.through is None else (Through(asked.through),)
     device = _device(opened)
@@ -116,14 +122,14 @@ def _one(opened: Opened, chosen: Chosen, asked: Asked) -> Head | None:
     return layers[0], found[0]
 
 
-def _circuits(opened: Opened, chosen: Chosen) -> Circuits:
-    reading = read_inputs(replace(opened, chosen=chosen), Inputs(), Quiet())
+def _circuits(opened: Opened, chosen: Chosen, inputs: Inputs) -> Circuits:
+    if opened.model.tokenizer is None and not inputs.sensed:
+        inputs = replace(inputs, ids=_NUMBERS)
+    reading = read_inputs(replace(opened, chosen=chosen), inputs, Quiet())
     tower, module = chosen.tower, reading.model.module
     selection = Selection(chosen.layers, None, tower.kind, tower.pattern, chosen.route)
-    target = None if reading.target is None else reading.target.tokens
-    labels = Labels(reading.encoded.tokens, target, reading.model.origin())
     with if_it_runs(module, reading.inputs, reading.model.name):
-        return read_circuits(module, reading.inputs, selection, labels)
+        return read_circuits(module, reading.inputs, selection, reading.labels(chosen))
 
 
 def _certified(captured: Capture) -> Counter[Verdict]:
