@@ -6,8 +6,8 @@
     logit                 sum over queries of o . dz/do by the straight way alone, z the answer's logit
 
 o is the head's output, A its weights. Since o is the sum over keys of A v, A dy/dA summed over all pairs is
-o . dy/do: the size of `attention-gradient` is `importance`, where no sink takes part of the weights. Which
-answer, and how the gradients came about, stands in `analysis.attribution`.
+o . dy/do: the size of `attention-gradient` is `importance`, and only its sign and its positive part say more.
+Which answer, and how the gradients came about, stands in `analysis.attribution`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -4,10 +4,13 @@ import re
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
+from attnscope.tokens import printable
 
 ARROWS = ("->", "→")
 _HEAD = re.compile(r"[Ll]([0-9]{1,4}) ?[Hh]([0-9]{1,4})")
 CONTROLS, TOP = 30, 10
+PATCHING = "patching"
+ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
 MOST_CONTROLS = 10_000
 
 
@@ -17,7 +20,7 @@ class Ablating:
 
     `heads` are some of several layers (`L1H10,L2H3`), in place of those that layers and heads name.
     `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `to` they are those of that text
-    in every head in turn, and what is told is the way from one to the other.
+    in every head in turn, and what is told is the way from one to the other. `by` is what `rank` goes by.
     """
 
     each: bool = False
@@ -30,8 +33,11 @@ class Ablating:
     controls: int | None = None
     seed: int = 0
     heads: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
+        if self.by is not None:
+            self._check_estimate(self.by)
         if self.to is not None and self.replacement is not None:
             raise InputError("--to puts in what the heads answer to that text: leave --with out")
         if self.edge is not None and (self.to is not None or self.replacement is not None):
@@ -53,14 +59,22 @@ class Ablating:
         if self.edge is not None:
             self.edge_names  # noqa: B018 - refused in its words where it is none
 
+    def _check_estimate(self, by: str) -> None:
+        if not self.rank:
+            raise InputError("--by is what --rank foretells effects by: give --rank")
+        if by not in ESTIMATES:
+            raise InputError(f"no estimate '{printable(by)}': {', '.join(ESTIMATES)}")
+        if by != PATCHING and self.text is not None:
+            raise InputError(f"--by {by} knows of no other text: it foretells what zeros do, or means")
+
     @property
     def method(self) -> str:
-        """`zero`, `mean`, `text` or `edge`; heads are ranked by their means unless something else is said."""
+        """`zero`, `mean`, `text` or `edge`; patching ranks by means unless something else is said."""
         if self.edge is not None:
             return "edge"
         if self.to is not None or self.replacement not in (None, "zero", "mean"):
             return "text"
-        return self.replacement or ("mean" if self.rank else "zero")
+        return self.replacement or ("mean" if self.rank and self.by in (None, PATCHING) else "zero")
 
     @property
     def text(self) -> str | None:

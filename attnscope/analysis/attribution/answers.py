@@ -38,7 +38,7 @@ def log_probabilities(asked: Asked, every: Sequence[Ids]) -> Callable[[Any], Flo
     """What a model returns -> ln p of each answer, over all of its rows."""
 
     def scores(output: Any) -> Tensor:
-        return _summed(asked.of(output)[0].float().log_softmax(-1), every)
+        return _summed(_wide(asked.of(output)[0]).log_softmax(-1), every)
 
     return scores
 
@@ -47,10 +47,15 @@ def logits_over_mean(every: Sequence[Ids]) -> Callable[[Logits], Float[Tensor, "
     """The answer's scores -> the logit of each answer over the mean of all, which moves no probability."""
 
     def scores(logits: Logits) -> Tensor:
-        rows = logits[0].float()
+        rows = _wide(logits[0])
         return _summed(rows - rows.mean(-1, keepdim=True), every)
 
     return scores
+
+
+def _wide(scores: Tensor) -> Tensor:
+    """In float32 at least."""
+    return scores.float() if torch.finfo(scores.dtype).bits < 32 else scores
 
 
 def _summed(of_choices: Float[Tensor, "row choice"], every: Sequence[Ids]) -> Float[Tensor, " answer"]:

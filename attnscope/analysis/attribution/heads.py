@@ -45,7 +45,8 @@ def attributed(
 ) -> dict[str, HeadScores]:
     """The measures `names` of the first of `every` answer, with the median size for the others as control.
 
-    The second answer is the runner-up and no such control; what has no meaning here says why.
+    The second answer, where there is one, is the runner-up and no such control. What has no meaning here
+    says why.
     """
     needs = {need for name in names for need in MEASURES[name].needs}
     found = _found(experiments, every, needs)
@@ -60,9 +61,9 @@ def attributed(
         each.append(scores_of(names, tiles, tuple(layers), tuple(heads), 1, absent))
     scores = {}
     for name, first in each[0].items():
-        beside, others = each[1][name].values, np.array([one[name].values for one in each[2:]])
+        others = np.array([one[name].values for one in each[2:]])
         control = np.median(np.abs(others), axis=0) if len(others) and not first.absent else None
-        told = "" if first.absent else _told(first, beside, others, found)
+        told = "" if first.absent or len(each) < 2 else _told(first, each[1][name].values, others, found)
         described = replace(first.description, apart=told or first.description.apart)
         scores[name] = replace(first, control=control, description=described)
     return scores

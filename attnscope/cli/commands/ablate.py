@@ -31,7 +31,8 @@ With = Annotated[
         "--with",
         metavar="zero|mean|TEXT",
         help="What stands in the place of a head's output: zeros, its mean over control texts, or its output "
-        "in another text of as many tokens (activation patching). Default: zero; with --rank mean.",
+        "in another text of as many tokens (activation patching). Default: zero; with --rank mean, unless "
+        "--by is given.",
     ),
 ]
 Edge = Annotated[
@@ -76,6 +77,15 @@ Rank = Annotated[
         show_default=False,
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="patching|importance|attention-gradient|logit",
+        help="What --rank foretells by: attribution patching, or a measure of `heads --measure`. "
+        "Default: patching.",
+    ),
+]
 Top = Annotated[
     int | None,
     typer.Option("--top", "-k", metavar="N", help="How many of them --rank takes away. Default: 10."),
@@ -105,6 +115,7 @@ class Asked(ablating.Ablating):
     controls: Texts = None
     seed: DrawSeed = 0
     heads: Named = None
+    by: By = None
 
 
 def ablate(

@@ -110,12 +110,21 @@ def rounding_words(result: Ablation) -> str:
     return f"rounding: {how}, the answer moves by {moves}"
 
 
+_FORETOLD = {
+    "patching": "attribution patching",
+    "importance": "importance with its sign, Michel et al. 2019",
+    "attention-gradient": "weight x gradient that is gone",
+    "logit": "what is gone straight from the answer's logit, in logits",
+}
+
+
 def estimate_words(result: Ablation) -> str:
     """How far what was foretold is right; nothing where nothing was."""
     if not result.estimates:
         return ""
-    told = "estimate: what one backward pass foretells (attribution patching)"
-    if result.method is Method.ZERO:
+    by = _FORETOLD.get(result.foretold_by, result.foretold_by)
+    told = f"estimate: what one backward pass foretells ({by})"
+    if result.method is Method.ZERO and result.foretold_by == "patching":
         told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
     if result.rank_correlation is None:
         return f"{told}; too few heads to compare the order of both"

@@ -134,7 +134,10 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The difference of the answer's log probability that one backward pass foretells for a head."""
+    """What one backward pass foretells for a head: the difference of the answer's log probability.
+
+    Of its logit, where that is what heads were ranked by.
+    """
 
     layer: int
     head: int
@@ -148,7 +151,8 @@ class Ablation(Presented):
     `how` says what stood in the place of their outputs, `edge` which query and key were cut. `other` is the
     text that outputs were taken from, and `total` what the answer's probability is there. `estimates` are
     there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
-    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these.
+    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `foretold_by` is
+    what foretold them: patching, importance, attention-gradient or logit.
     """
 
     tokens: Tokens
@@ -169,6 +173,7 @@ class Ablation(Presented):
     estimates: tuple[Estimate, ...] = ()
     rank_correlation: float | None = None
     notes: tuple[str, ...] = ()
+    foretold_by: str = "patching"
 
     @property
     def verdict(self) -> Verdict:

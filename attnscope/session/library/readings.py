@@ -154,6 +154,7 @@ class Reading:
         top: int | None = None,
         controls: int | None = None,
         seed: int = 0,
+        by: str | None = None,
         **attention: Any,
     ) -> Ablation:
         """What the model's answer becomes without heads, by default without each of them in turn.
@@ -161,10 +162,11 @@ class Reading:
         In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `edge`
         ("it->door") cuts one edge. With `to` every head is patched from that text, with `rank` heads are
         ranked by one backward pass and the `top` ones taken away. Heads of several layers are `named`, as in
-        "L1H10,L2H3". `attention` is kind, tower or route.
+        "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
+        `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None and named is None)
-        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed, named)
+        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed, named, by)
         wanted = Wanted(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)

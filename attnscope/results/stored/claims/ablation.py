@@ -46,6 +46,7 @@ def _(result: Ablation, arrays: bool = True) -> dict[str, Value]:
         "noise_floor": _floor(result.floor),
         "intervention": asdict(result.intervention),
         "estimates": [asdict(each) for each in result.estimates],
+        "foretold_by": result.foretold_by,
         "rank_correlation": or_none(result.rank_correlation),
         "total": None if result.total is None else asdict(result.total),
         "provenance": provenance(result.provenance),
@@ -117,6 +118,7 @@ def read_ablation(record: Record) -> Ablation:
         floor=record.get("noise_floor", Floor),
         intervention=record.get("intervention", Intervention),
         estimates=record.get("estimates", tuple[Estimate, ...], ()),
+        foretold_by=record.get("foretold_by", str, "patching"),
         total=record.get("total", Effect | None, None),
         provenance=record.get("provenance", Provenance),
     )

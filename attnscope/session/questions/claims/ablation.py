@@ -9,13 +9,14 @@ from attnscope.analysis.ablation.drawing import Head
 from attnscope.analysis.ablation.experiment import check_heads, head_counts, intervention, taken_away
 from attnscope.analysis.ablation.question import Question, effect, log_chances
 from attnscope.analysis.ablation.replacing import Replacement
+from attnscope.analysis.attribution.foretelling import measured_estimates
 from attnscope.capture import Selection, provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Asks, Effect, Estimate
-from attnscope.session.ablating import CONTROLS, TOP, Ablating
+from attnscope.session.ablating import CONTROLS, PATCHING, TOP, Ablating
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
@@ -61,7 +62,7 @@ def _ablated(
     replacement, edge = _replacement(reading, chosen, asked, experiments, other)
     heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
     check_heads(heads, head_counts(experiments))
-    estimates = _estimates(experiments, answer.ids, replacement, heads) if asked.rank else ()
+    estimates = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
         heads = [(each.layer, each.head) for each in estimates[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.to is not None)
@@ -90,15 +91,23 @@ def _ablated(
         total=total,
         estimates=estimates,
         rank_correlation=correlation,
+        foretold_by=asked.by or PATCHING,
         notes=reading.notes,
     )
 
 
 def _estimates(
-    experiments: Experiments, ids: Sequence[int], replacement: Replacement, heads: Sequence[Head]
+    experiments: Experiments,
+    ids: tuple[int, ...],
+    replacement: Replacement,
+    heads: Sequence[Head],
+    by: str | None,
 ) -> tuple[Estimate, ...]:
     """What is foretold of the heads that are looked at, the largest first."""
-    every = estimating.estimated(experiments, ids, replacement.what)
+    if by in (None, PATCHING):
+        every = estimating.estimated(experiments, ids, replacement.what)
+    else:
+        every = measured_estimates(experiments, ids, by, heads)
     return tuple(each for each in every if (each.layer, each.head) in set(heads))
 
 
