@@ -36,6 +36,7 @@ from attnscope.results.claims.ablation import HeadEffect
 
 RANKED = 12
 _CELL = 6  # of the grid
+_SMALL = 0.1  # nats: smaller differences need more decimals
 
 
 def ablation(result: Ablation, width: int) -> RenderableType:
@@ -79,21 +80,22 @@ def _header(result: Ablation) -> list[Text]:
 def _columns(result: Ablation) -> list[Column[HeadEffect]]:
     """The columns that have a meaning here, as they stand from left to right."""
     extent = largest_magnitude(np.array([each.difference for each in result.heads]))
+    places = _decimals(extent)
 
     def difference(one: HeadEffect) -> Cell:
-        return f"{signed_text(one.difference)} ", palette.diverging(one.difference, extent)
+        return f"{signed_text(one.difference, places)} ", palette.diverging(one.difference, extent)
 
     columns: list[Column[HeadEffect]] = [
         Column("before", 8, lambda one: chance_text(one.before), 3),
         Column("after", 9, lambda one: chance_text(one.after), 1),
         Column("difference ", 12, difference),
-        Column("KL", 8, lambda one: f"{one.kl:.3f}"),
-        Column("others", 9, lambda one: "-" if one.chance is None else f"±{one.chance:.3f}"),
+        Column("KL", 8, lambda one: f"{one.kl:.{places}f}"),
+        Column("others", 9, lambda one: "-" if one.chance is None else f"±{one.chance:.{places}f}"),
         Column("do less", 10, beats_words),
     ]
     if result.estimates:
         estimate: Column[HeadEffect] = Column(
-            "estimate", 10, lambda one: "-" if one.estimate is None else signed_text(one.estimate)
+            "estimate", 10, lambda one: "-" if one.estimate is None else signed_text(one.estimate, places)
         )
         columns.insert(3, estimate)
     if result.heads and share_of_total(result, result.heads[0]) is not None:
@@ -112,17 +114,22 @@ def _grid(result: Ablation, width: int) -> list[Text]:
     if layers < 2 or len(looked) < 2 or result.estimates or 5 + _CELL * len(looked) > width:
         return []
     extent = largest_magnitude(values)
-    decimals = 2 if extent >= 0.1 else 3
+    times, unit = (1, "") if extent >= _SMALL else (1000, ", in thousandths")
     names = "".join(right(f"H{head}", _CELL) for head in looked)
-    lines = [Text("difference by layer and head", style=HEADING), line(" " * 5, (names, DIM))]
+    lines = [Text(f"difference by layer and head{unit}", style=HEADING), line(" " * 5, (names, DIM))]
     for row, layer in enumerate(result.layers):
-        cells = [_cell(float(values[row, head]), extent, decimals) for head in looked]
+        cells = [_cell(float(values[row, head]), extent, times) for head in looked]
         lines.append(line((left(f"L{layer}", 5), DIM), *cells))
     return [*lines, Text("")]
 
 
-def _cell(value: float, extent: float, decimals: int) -> tuple[str, StyleType]:
+def _decimals(extent: float) -> int:
+    """Decimals of a column of differences, so that the largest has two digits that say something."""
+    return 3 if extent >= _SMALL else 4 if extent >= _SMALL / 10 else 5
+
+
+def _cell(value: float, extent: float, times: int) -> tuple[str, StyleType]:
     if np.isnan(value):
         return " " * _CELL, ""
-    text = signed_text(value, decimals).replace("0.", ".", 1)
+    text = signed_text(times * value, 1) if times > 1 else signed_text(value, 2).replace("0.", ".", 1)
     return right(text, _CELL), palette.diverging(value, extent)
