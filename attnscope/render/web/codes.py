@@ -40,7 +40,7 @@ def planes(codes: Codes) -> bytes:
 
 
 def _steps(weights: Float[np.ndarray, "..."], steps: int) -> np.ndarray:
-    return np.rint(np.sqrt(np.clip(weights, 0.0, 1.0)) * steps).astype(np.int64)
+    return np.asarray(np.rint(np.sqrt(np.clip(weights, 0.0, 1.0)) * steps), dtype=np.int64)
 
 
 def _printed(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

@@ -224,16 +224,29 @@ def _comparison(made: Document, found: Comparison, beside: Beside) -> None:
     for letter, side in zip("ab", found.sides, strict=True):
         told = comparison.side_words(found, side) or comparison.sentence(side)
         made.readings.append(sides.of_heads([side.head], made.blocks, f"{letter}: {told}"))
+        made.readings[-1]["opens"]["query"] = side.position
     made.heading = _told(comparison.subject(found), comparison.heads(found), comparison.models(found))
     made.grids = numbers.of_comparison(found)
     made.says += [comparison.subject(found), *comparison.view_remarks(found)]
     a = found.a
-    _opens(made, a.head.layer, a.head.head, query=a.position, words=found.words, special=found.special.value)
+    _opens(
+        made,
+        a.head.layer,
+        a.head.head,
+        grid=1,
+        query=a.position,
+        words=found.words,
+        special=found.special.value,
+    )
 
 
 def _difference(made: Document, found: Difference, beside: Beside) -> None:
     made.heading, made.claims = difference.subject(found), True
-    made.opening = {"view": "numbers"}
+    told = (difference.control_words, difference.shown_words, difference.differing_words)
+    made.says += [said for each in told if (said := each(found))]
+    made.grids = numbers.of_difference(found)
+    layer, head = found.pairs[found.shown][:2]
+    made.opening = {"view": "heads", "grid": 1, "layer": layer, "head": head}
 
 
 # a further kind of result with a page is a function above and a line here

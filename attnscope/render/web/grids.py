@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.render.web.blocks import short
-from attnscope.results import Ablation, Comparison, Finding, HeadScores, Overview
+from attnscope.results import Ablation, Comparison, Difference, Finding, HeadScores, Overview
 
 Grid = dict[str, Any]
 
@@ -25,14 +25,15 @@ def grid(
     low: bool = False,
     says: str = "",
 ) -> Grid:
-    """The dark end is the high one, or the `low`; `signed` numbers diverge around 0. `control` is a name and as many numbers, told beside each."""
+    """The dark end is the high one, or the `low`; `signed` numbers diverge around 0.
+
+    `control` is a name and as many numbers, told beside each.
+    """
     return {
         "name": name,
         "layers": list(layers),
         "heads": list(heads),
-        "values": [[None if each is None else int(each) for each in row] for row in short(values)]
-        if classes
-        else short(values),
+        "values": _classes(values) if classes else short(values),
         "unit": unit,
         "limits": None if limits is None or not np.isfinite(limits).all() else list(limits),
         "signed": signed,
@@ -128,3 +129,24 @@ def of_comparison(found: Comparison) -> list[Grid]:
     )
     apart = grid("divergence of the rows", layers, found.heads, found.divergence.jensen_shannon, unit="nats")
     return [apart, moved, *alike]
+
+
+def of_difference(found: Difference) -> list[Grid]:
+    """How far apart each head of the first run is from its own in the second, beside what rounding may do.
+
+    None where heads are compared with others than their own.
+    """
+    if any(pair[:2] != pair[2:] for pair in found.pairs):
+        return []
+    layers, heads = (sorted({pair[axis] for pair in found.pairs}) for axis in (0, 1))
+    apart, largest, rounding = (np.full((len(layers), len(heads)), np.nan) for _ in range(3))
+    for place, (layer, head, *_) in enumerate(found.pairs):
+        cell = layers.index(layer), heads.index(head)
+        apart[cell], largest[cell] = found.divergences[place], found.largest[place]
+        rounding[cell] = found.rounding[place]
+    unlike = "two neighbouring heads of a layer", np.full(apart.shape, found.unlike)
+    may = "rounding may make", rounding
+    return [
+        grid("divergence of the rows", layers, heads, apart, unit="nats", control=unlike),
+        grid("largest difference of a weight", layers, heads, largest, control=may),
+    ]

@@ -19,7 +19,7 @@ from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
 from attnscope.render.web.document import PAGED, Document, document
 from attnscope.render.web.readings import FINE_TOKENS
-from attnscope.results import HeadAttention, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.results import Comparison, HeadAttention, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens, printable
 from attnscope.version import __version__
 
@@ -108,6 +108,8 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
 
 def _read(result: Result) -> str:
     """The text that was read, both where there are two."""
+    if isinstance(result, Comparison):
+        return "   |   ".join(dict.fromkeys(_read(side.head) for side in result.sides))
     sides = [
         each
         for name in ("query_tokens", "key_tokens", "tokens")
@@ -189,8 +191,8 @@ def _encoding(made: Document) -> str:
     depths = {each["depth"] for each in made.readings}
     if 2 in depths:
         return (
-            "weights are held as their square roots in 16 bits: within 3.1e-5 of the exact numbers, and equal "
-            "to them in all four digits that are shown"
+            "weights are held as their square roots in 16 bits: within 3.1e-5 of the exact numbers, and "
+            "equal to them in all four digits that are shown"
         )
     if 1 in depths:
         exact = sorted({name for each in made.readings for name in each["full"]})

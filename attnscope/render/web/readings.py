@@ -41,6 +41,7 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
         "blocks": None,
         "full": {_name(head): in_full(head, blocks, len(heads) == 1) for head in heads},
         "certificates": blocks.json(_certificates(certificates)),
+        "opens": {"layer": first.layer, "head": first.head},
         "command": _command(first),
     }
 

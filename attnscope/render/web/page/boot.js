@@ -6,4 +6,6 @@
   const script = document.createElement("script");
   script.textContent = await new Response(stream).text();
   document.body.append(script);
-})();
+})().catch((error) => {
+  document.querySelector("footer").textContent = `This browser cannot draw the page (${error}): Chrome 80, Firefox 113, Safari 16.4 or later can.`;
+});

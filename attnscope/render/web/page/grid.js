@@ -20,7 +20,7 @@ export function grid(page, room, largest, small) {
   const numbers = page.grids[state.grid - 1], reading = page.reading;
   const shape = numbers || reading, { cell, width, height } = places(shape, room, largest);
   const name = numbers ? numbers.name : "weights";
-  const drawn = figure(width, height, `${shape.layers.length} layers by ${shape.heads.length} heads, ${name}`), { svg } = drawn;
+  const drawn = figure(Math.max(width, 250), height, `${shape.layers.length} layers by ${shape.heads.length} heads, ${name}`), { svg } = drawn;
   ticks(svg, shape, cell);
   if (numbers) shaded(svg, numbers, cell);
   else page.waiting = thumbnails(drawn, reading, cell);
@@ -77,7 +77,7 @@ function shaded(svg, numbers, cell) {
 /** Every head in small: of several pairs in one dot the largest weight. @param {any} drawn @param {any} reading @param {number} cell */
 async function thumbnails(drawn, reading, cell) {
   const ramp = pixels(shadeColour), queries = reading.queries.names.length, keys = reading.keys.names.length;
-  const most = Math.max(2 * cell, 24), step = Math.max(1, Math.ceil(Math.max(queries, keys) / most));
+  const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), step = Math.max(1, Math.ceil(Math.max(queries, keys) / most));
   const rows = Math.ceil(queries / step), columns = Math.ceil(keys / step);
   for (let i = 0; i < reading.layers.length; i++) {
     const planes = await reading.planes(i);
@@ -124,7 +124,7 @@ function marks(svg, shape, page, cell) {
   for (const [l, h] of state.more) frame(l, h, "beside");
   frame(state.layer, state.head, "here");
   const words = svg.appendChild(draw("g"));
-  page.verdicts?.then((/** @type {string[][]} */ rows) => rows.forEach((row, i) => row.forEach((verdict, j) => {
+  page.verdicts?.then((/** @type {string[][]} */ rows) => rows?.forEach((row, i) => row.forEach((verdict, j) => {
     const mark = /** @type {any} */ (MARKS)[verdict];
     if (mark && shape.layers.length === rows.length) words.append(draw("text", { x: LEFT + (j + 1) * cell - 4, y: TOP + (i + 1) * cell - 4, "text-anchor": "end", class: `mark ${verdict}` }, draw("title", {}, verdict), mark));
   })));

@@ -8,7 +8,7 @@ import { rowOf } from "./reading.js";
 import { weightsTable } from "./sentence.js";
 import { set, state } from "./state.js";
 
-const WITH_VALUES = 30, WITH_NAMES = 10, MOST_VALUES = 1200, LEFT = 112, TOP = 96;
+const WITH_VALUES = 30, WITH_NAMES = 11, MOST_VALUES = 1200, LEFT = 112, TOP = 96;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function matrix(reading, page) {
@@ -40,10 +40,10 @@ function sizeOf(rows, width, [wide, tall]) {
 /** @param {any} svg @param {string[]} queries @param {string[]} keys @param {number} cell */
 function axes(svg, queries, keys, cell) {
   const every = Math.max(1, Math.ceil(WITH_NAMES / cell)), size = Math.min(13, Math.max(cell * 0.95, 9));
-  queries.forEach((name, i) => i % every === 0 && svg.append(draw("text", { x: LEFT - 5, y: TOP + (i + 0.5) * cell + size / 3, "text-anchor": "end", "font-size": size, class: "label" }, cut(name, 14))));
+  queries.forEach((name, i) => i % every === 0 && svg.append(draw("text", { x: LEFT - 5, y: TOP + (i + 0.5) * cell + size / 3, "text-anchor": "end", style: `font-size:${size}px`, class: "label" }, cut(name, size > 11 ? 14 : 17))));
   keys.forEach((name, k) => {
     const x = LEFT + (k + 0.5) * cell + size / 3;
-    if (k % every === 0) svg.append(draw("text", { transform: `translate(${x} ${TOP - 5}) rotate(-90)`, "font-size": size, class: "label" }, cut(name, 12)));
+    if (k % every === 0) svg.append(draw("text", { transform: `translate(${x} ${TOP - 5}) rotate(-90)`, style: `font-size:${size}px`, class: "label" }, cut(name, size > 11 ? 11 : 14)));
   });
   svg.append(draw("text", { x: 2, y: TOP - 8, class: "axis" }, "query ↓"), draw("text", { x: LEFT - 5, y: 12, class: "axis", "text-anchor": "end" }, "key →"));
 }

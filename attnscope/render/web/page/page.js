@@ -68,15 +68,18 @@ function allowed(asked) {
   if (!(found.query < reading.it.queries.names.length)) found.query = null;
   if (!(found.key < reading.it.keys.names.length)) found.key = null;
   if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
-  if (!/^[AB]>[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
+  if (!/^[AB]-[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
   if (!["auto", "1", "max", "row", "log"].includes(found.scale)) found.scale = "auto";
   found.words = found.words && Boolean(reading.it.queries.words || reading.it.keys.words);
   return found;
 }
 
-/** @param {string} label @param {string} name of the state @param {string[][]} choices value and text @param {(v: string) => any} [meant] */
-function choice(label, name, choices, meant = (v) => v) {
-  return el("label", { class: "field" }, `${label} `, el("select", { "data-choice": name, change: (/** @type {any} */ e) => set({ [name]: meant(e.target.value) }) },
+/**
+ * @param {string} label @param {string} name of the state @param {string[][]} choices value and text @param {(v: string) => any} [meant]
+ * @param {(v: any) => any} [more] what else is then looked at
+ */
+function choice(label, name, choices, meant = (v) => v, more = () => ({})) {
+  return el("label", { class: "field" }, `${label} `, el("select", { "data-choice": name, change: (/** @type {any} */ e) => set({ [name]: meant(e.target.value), ...more(meant(e.target.value)) }) },
     choices.map(([value, text]) => el("option", { value, selected: String(state[name]) === value }, text))));
 }
 
@@ -90,10 +93,10 @@ function controls() {
   const reading = page.reading, tokens = reading?.it, weights = ["sentence", "matrix"].includes(state.view);
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
-    readings.length > 1 && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number),
+    readings.length > 1 && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, (i) => readings[i].it.opens),
     weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
     weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
-    weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A>A", "A → A"], ["A>B", "A → B"], ["B>A", "B → A"], ["B>B", "B → B"]]),
+    weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     weights && choice("shades", "scale", [["auto", "as needed"], ["1", "0 to 1"], ["max", "to the largest"], ["row", "row by row"], ["log", "logarithmic"]]),
     state.query !== null && tokens && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
     page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
@@ -168,7 +171,7 @@ function lead() {
   const many = there().includes("heads") && state.view !== "heads", shape = page.grids[state.grid - 1] || page.reading?.it;
   const held = byId("lead").contains(document.activeElement);
   if (!many) return byId("lead").replaceChildren();
-  const across = shape.heads.length, room = innerWidth <= 900 ? innerWidth - 40 : Math.min(34 + across * 30, 400);
+  const across = shape.heads.length, room = innerWidth <= 700 ? innerWidth - 40 : Math.min(34 + across * 30, 400, Math.max(innerWidth * 0.32, 34 + across * 8));
   const drawn = grid(page, room, 34, true);
   byId("lead").replaceChildren(...[page.chooser(), drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
   if (held) drawn.focus();

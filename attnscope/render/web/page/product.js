@@ -66,14 +66,15 @@ const largest = (values) => Array.prototype.reduce.call(values, (a, b) => Math.m
 /** The products of one pair, the largest first, and their sum as it grows. @param {any} reading @param {any} full @param {any} found */
 function pair(reading, full, found) {
   const { own, other, products, sum } = found, order = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a]));
-  const tall = 196, left = 46, step = Math.max(5, Math.min(40, 680 / order.length)), wide = left + order.length * step + 20, middle = 90;
-  const drawn = figure(wide, tall + 26, `Products of ${order.length} dimensions, the largest first, and their running sum`), { svg } = drawn;
+  const left = 46, step = Math.max(5, Math.min(40, 680 / order.length)), wide = left + order.length * step + 20;
   /** @type {number[]} */
   const running = [];
   order.forEach((d) => running.push((running[running.length - 1] || 0) + products[d]));
-  const top = Math.max(largest(running), largest(products)) || 1, y = (/** @type {number} */ v) => middle - (v / top) * 70;
+  const ends = [Math.min(0, ...running, ...products), Math.max(0, ...running, ...products)], unit = 150 / (ends[1] - ends[0] || 1);
+  const middle = 20 + ends[1] * unit, tall = 210, y = (/** @type {number} */ v) => middle - v * unit;
+  const drawn = figure(wide, tall + 16, `Products of ${order.length} dimensions, the largest first, and their running sum`), { svg } = drawn;
   svg.append(draw("line", { x1: left, x2: wide - 16, y1: middle, y2: middle, class: "rule" }));
-  for (const each of [top, 0, -top]) svg.append(draw("text", { x: left - 6, y: y(each) + 4, "text-anchor": "end", class: "small" }, numberText(each, 3)));
+  for (const each of new Set([ends[1], 0, ends[0]])) if (!each || Math.abs(each) * unit > 12) svg.append(draw("text", { x: left - 6, y: y(each) + 4, "text-anchor": "end", class: "small" }, numberText(each, 3)));
   order.forEach((d, i) => svg.append(draw("rect", { x: left + i * step + 0.5, y: Math.min(y(products[d]), middle), width: step - 1, height: Math.max(Math.abs(y(products[d]) - middle), 0.5), fill: css(signedColour(Math.sign(products[d]) * 0.85)) },
     draw("title", {}, `dimension ${d}: ${numberText(own[d])} x ${numberText(other[d])} = ${numberText(products[d])}`))));
   svg.append(draw("polyline", { points: running.map((v, i) => `${left + (i + 0.5) * step},${y(v)}`).join(" "), class: "running" }));

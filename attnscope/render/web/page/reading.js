@@ -75,7 +75,7 @@ export class Reading {
 
   /** Which tokens stand behind rows and columns now. @returns {{rows: number[][], columns: number[][]}} */
   axes() {
-    const [from, to] = state.pairs === "all" ? [null, null] : state.pairs.split(">").map((/** @type {string} */ each) => "AB".indexOf(each));
+    const [from, to] = state.pairs === "all" ? [null, null] : state.pairs.split("-").map((/** @type {string} */ each) => "AB".indexOf(each));
     return {
       rows: groups(this.it.queries, state.words, state.special, from),
       columns: groups(this.it.keys, state.words, state.special, to),

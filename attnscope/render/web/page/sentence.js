@@ -30,10 +30,22 @@ function text(seen, query, reading) {
   const queries = el("p", { class: "text", "aria-label": "Queries: choose one" }, seen.queries.map((/** @type {string} */ name, /** @type {number} */ i) =>
     el("button", { class: i === query ? "token chosen" : "token", "aria-pressed": i === query, "data-query": i, title: seen.rows[i].join(" "), click: () => set({ query: i === query ? null : seen.rows[i][0] }) }, name)));
   if (!row) return queries;
+  const told = (/** @type {number} */ k) => (Number.isNaN(row[k]) ? "may not be looked at" : weightText(row[k], seen.digits));
+  const shade = (/** @type {number} */ k) => {
+    if (Number.isNaN(row[k])) return null;
+    const colour = shadeColour(scale.shade(row[k], query));
+    return `background:${css(colour)};color:${inkOn(colour)}`;
+  };
+  if (reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2])) {
+    [...queries.children].forEach((each, k) => {
+      each.setAttribute("title", told(k)), each.setAttribute("data-key", String(k)), each.setAttribute("aria-label", `${seen.keys[k]}, ${told(k)}`);
+      if (shade(k)) each.setAttribute("style", shade(k));
+      if (Number.isNaN(row[k])) each.classList.add("masked");
+    });
+    return queries;
+  }
   const keys = el("p", { class: "text keys", "aria-label": "Keys, shaded by their weight" }, seen.keys.map((/** @type {string} */ name, /** @type {number} */ k) => {
-    const masked = Number.isNaN(row[k]), colour = shadeColour(masked ? 0 : scale.shade(row[k], query));
-    const words = masked ? "may not be looked at" : weightText(row[k], seen.digits);
-    return el("span", { class: masked ? "token masked" : "token", "data-key": k, title: words, "aria-label": `${name} ${words}`, style: masked ? null : `background:${css(colour)};color:${inkOn(colour)}`, role: "img" }, name);
+    return el("span", { class: Number.isNaN(row[k]) ? "token masked" : "token", "data-key": k, title: told(k), "aria-label": `${name}, ${told(k)}`, style: shade(k), role: "img" }, name);
   }));
   return el("div", { class: "texts" }, el("span", { class: "side" }, "query"), queries, el("span", { class: "side" }, "keys"), keys);
 }

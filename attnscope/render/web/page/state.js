@@ -54,7 +54,7 @@ function parsed(hash) {
     if (head) (found.layer = Number(head[1])), (found.head = Number(head[2]));
     else if (["query", "key", "side", "grid"].includes(name) && /^\d+$/.test(value)) found[name] = Number(value);
     else if (["words", "all"].includes(name)) found[name] = value === "1";
-    else if (["view", "special", "pairs", "scale"].includes(name)) found[name] = /^[\w>-]+$/.test(value) ? value : undefined;
+    else if (["view", "special", "pairs", "scale"].includes(name)) found[name] = /^[\w-]+$/.test(value) ? value : undefined;
     else if (name === "heads") found.more = [...value.matchAll(/L(\d+)H(\d+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
   }
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));

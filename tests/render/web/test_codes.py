@@ -1,0 +1,90 @@
+"""Weights as codes against a decoder of its own: plain loops over the bytes that stand in the file."""
+
+import base64
+import math
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from attnscope.render.web import codes
+from attnscope.render.web.blocks import Blocks, as_json
+
+
+def read_again(packed: str, heads: int, count: int, both: bool) -> list[list[float | None]]:
+    """Bytes to weights, one by one, as the format is described: None where a pair is masked."""
+    content = zlib.decompress(base64.b64decode(packed))
+    found: list[list[float | None]] = []
+    for head in range(heads):
+        weights: list[float | None] = []
+        for i in range(head * count, (head + 1) * count):
+            high, low = content[i], content[heads * count + i] if both else 0
+            code, steps = (high * 256 + low, 65534) if both else (high, 254)
+            weights.append(None if code == 0 else ((code - 1) / steps) ** 2)
+        found.append(weights)
+    return found
+
+
+@pytest.fixture(scope="module")
+def weights() -> np.ndarray:
+    """Two heads, 5 queries, 7 keys; from 1e-9 to 1, a masked triangle, and weights at the edge of a digit."""
+    made = np.random.default_rng(3).dirichlet(np.full(7, 0.2), size=(2, 5))
+    made[0, 0] = [1, 0, 1e-9, 0.00005, 0.00015, 0.99995, 0.99985]
+    made[1, 1] = [0.12345, 0.12355, 0.00004999, 0.00005001, 0.5, 0.49995, 0.50005]
+    made[1][np.triu_indices(5, 3)] = np.nan
+    return made
+
+
+def test_fine_codes_say_every_weight_within_one_step_and_masked_pairs_nothing(weights) -> None:
+    packed = Blocks.pack(codes.planes(codes.fine(weights)))
+    for head, found in zip(weights, read_again(packed, 2, 35, True), strict=True):
+        for exact, read in zip(head.ravel(), found, strict=True):
+            assert (read is None) == math.isnan(exact)
+            assert read is None or abs(read - exact) <= 3.1e-5
+
+
+def test_coarse_codes_are_within_their_stated_error(weights) -> None:
+    packed = Blocks.pack(codes.coarse(weights).astype(np.uint8).tobytes())
+    for head, found in zip(weights, read_again(packed, 2, 35, False), strict=True):
+        for exact, read in zip(head.ravel(), found, strict=True):
+            assert (read is None) == math.isnan(exact)
+            assert read is None or abs(read - exact) <= 0.004
+
+
+def single(value: float) -> float:
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def printed(value: float) -> int:
+    return math.floor(value * 1e4 + 0.5)
+
+
+def test_all_printed_digits_are_those_of_the_exact_number() -> None:
+    """Where the nearest code is printed otherwise its neighbour is taken; else digits would be wrong."""
+    exact = np.random.default_rng(1).random(40_000) ** 3
+    found = read_again(Blocks.pack(codes.planes(codes.fine(exact))), 1, len(exact), True)[0]
+    assert [printed(single(each)) for each in found if each is not None] == [printed(each) for each in exact]
+    nearest = [single((round(math.sqrt(each) * 65534) / 65534) ** 2) for each in exact]
+    assert sum(printed(a) != printed(b) for a, b in zip(nearest, exact, strict=True)) > 100
+
+
+def test_a_fault_in_the_codes_is_seen(weights) -> None:
+    whole = codes.planes(codes.fine(weights))
+    swapped = whole[len(whole) // 2 :] + whole[: len(whole) // 2]
+    found = read_again(Blocks.pack(swapped), 2, 35, True)[0]
+    assert any(
+        each is not None and abs(each - exact) > 0.01
+        for each, exact in zip(found, weights[0].ravel(), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>alert(1)</script>", "<!--<script>", "a & b", "\u2028\u2029", "]]>"]
+)
+def test_json_in_a_page_holds_no_markup(text) -> None:
+    import json
+
+    written = as_json({"text": text, text: [float("nan"), 1.5]})
+    assert not set("<>&\u2028\u2029") & set(written)
+    assert json.loads(written) == {"text": text, text: [None, 1.5]}

@@ -1,0 +1,189 @@
+"""The page as a file: what stands in it, what may run in it, what is refused."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import made_every
+import made_outlines
+import made_pages
+import made_results as made
+import numpy as np
+import pytest
+
+from attnscope.errors import InputError
+from attnscope.render.saving import content, suffixes
+from attnscope.render.web import page as pages
+from attnscope.render.web.document import PAGED
+from attnscope.results import Outline, Verdict
+from attnscope.tokens import Token, Tokens
+from attnscope.version import __version__
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.within = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes) -> None:
+        self.found.append((tag, dict(attributes), ""))
+        self.within = True
+
+    def handle_endtag(self, tag) -> None:
+        self.within = False
+
+    def handle_data(self, data) -> None:
+        if self.within:
+            tag, attributes, text = self.found[-1]
+            self.found[-1] = tag, attributes, text + data
+
+    def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
+        return [(attributes, text) for name, attributes, text in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def head():
+    return made.head()
+
+
+@pytest.fixture(scope="module")
+def text(head) -> str:
+    return content(head, ".html").decode()
+
+
+def document_of(text: str) -> dict:
+    return json.loads(
+        next(words for told, words in Elements(text).of("script") if told.get("id") == "document")
+    )
+
+
+def block(text: str, name: str) -> bytes:
+    packed = next(words for told, words in Elements(text).of("script") if told.get("id") == name)
+    return zlib.decompress(base64.b64decode(packed))
+
+
+def test_the_policy_knows_its_own_scripts_by_their_hashes_and_lets_nothing_else_in(text) -> None:
+    policy = next(told["content"] for told, _ in Elements(text).of("meta") if "http-equiv" in told)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    run = [words for told, words in Elements(text).of("script") if "type" not in told]
+    hashes = [
+        base64.b64encode(hashlib.sha256(each).digest()).decode()
+        for each in (block(text, "code"), run[0].encode())
+    ]
+    assert len(run) == 1
+    assert rules["script-src"] == " ".join(f"'sha256-{each}'" for each in hashes)
+    assert rules["default-src"] == "'none'"
+    assert set(rules) == {"default-src", "style-src", "img-src", "script-src", "base-uri", "form-action"}
+
+
+def test_nothing_in_the_page_stands_elsewhere(text) -> None:
+    whole = text + block(text, "code").decode()
+    assert (
+        re.findall(r"https?://[^\s\"'<]+", whole) == ["http://www.w3.org/2000/svg"] * 2
+    )  # the name of a language
+    for _, told, _ in Elements(text).found:
+        assert not {"src", "href", "action", "srcset"} & set(told)
+
+
+@pytest.mark.parametrize("kind", PAGED)
+def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
+    result = made_pages.KINDS[kind]()
+    first = content(result, ".html")
+    assert first == content(result, ".html")
+    told = document_of(first.decode())
+    assert told["heading"]
+    assert told["verdict"] == ("none" if result.verdict is None else result.verdict.value)
+
+
+def test_results_without_a_page_say_which_files_there_are() -> None:
+    assert ".html" not in suffixes(Outline)
+    with pytest.raises(InputError, match=r"no '.html' of this result: .npz, .csv, .json"):
+        content(made_outlines.outline(), ".html")
+    assert all(".html" in suffixes(kind) for kind in PAGED)
+
+
+def test_a_hostile_text_stands_in_the_page_as_text_alone() -> None:
+    text = content(made_every.hostile(), ".html").decode()
+    assert made_every.HOSTILE not in text
+    assert "onerror=alert" not in html.unescape(text.split('id="document"')[0].replace("&lt;img", ""))
+    assert document_of(text)["readings"][0]["queries"]["names"][0] == made_every.HOSTILE
+    assert {name for name, _, _ in Elements(text).found} <= {
+        "html", "head", "meta", "title", "style", "body", "header", "h1", "p", "b", "span", "noscript", "div",
+        "nav", "main", "section", "footer", "script",
+    }  # fmt: skip
+
+
+def test_what_a_title_holds_is_never_taken_for_a_part_of_the_frame(head) -> None:
+    named = replace(head, provenance=replace(head.provenance, model="{{script}} {{document}}"))
+    assert document_of(content(named, ".html").decode())["heading"].count("{{script}} {{document}}") == 1
+
+
+def test_a_failed_certificate_stands_in_the_page_itself_and_not_only_in_what_its_scripts_draw(head) -> None:
+    failed = replace(head, certificate=replace(head.certificate, verdict=Verdict.FAILED))
+    told = [
+        words
+        for attributes, words in Elements(content(failed, ".html").decode()).of("p")
+        if attributes.get("role") == "alert"
+    ]
+    assert told == ["✗ The certificate FAILED: do not trust these numbers."]
+    assert 'role="alert"' not in content(head, ".html").decode().split("<script")[0]
+
+
+def test_a_head_in_full_is_there_in_single_precision(head, text) -> None:
+    full = document_of(text)["readings"][0]["full"][f"L{head.layer}H{head.head}"]
+    for name, exact in (("q", head.q), ("k", head.k), ("scores", head.scores)):
+        read = np.frombuffer(block(text, full[name]), "<f4").reshape(exact.shape)
+        np.testing.assert_allclose(read, exact, rtol=1e-6)
+
+
+def test_a_page_that_is_too_large_is_refused_with_what_to_leave_out(monkeypatch) -> None:
+    monkeypatch.setattr(pages, "MOST_BYTES", 50_000)
+    with pytest.raises(InputError, match=r"more than 0 MB.*--layer, --head") as refused:
+        content(made.overview(6, 12), ".html")
+    assert refused.value.exit_code == 2
+
+
+def test_masked_pairs_of_an_overview_are_told_from_weights_that_are_small() -> None:
+    found = made.overview(2, 3)
+    size = found.weights[0][0].shape
+    future = np.triu(np.ones(size, dtype=bool), 1)
+    causal = tuple(
+        tuple(np.where(future, 0.0, np.maximum(each, 1e-12)) for each in layer) for layer in found.weights
+    )
+    text = content(replace(found, weights=causal), ".html").decode()
+    planes = block(text, document_of(text)["readings"][0]["blocks"][0])
+    high, low = np.frombuffer(planes, np.uint8).reshape(2, 3, *size).astype(int)
+    assert (((high * 256 + low) == 0) == future).all()
+
+
+def test_words_of_a_page_are_those_of_the_words_option() -> None:
+    items = (
+        Token(1, "un", "un", (0, 2), 0),
+        Token(2, "##told", "told", (2, 6), 0),
+        Token(3, "tale", "tale", (7, 11), 1),
+    )
+    from attnscope.render.web.tokens import tokens_of
+
+    told = tokens_of(Tokens(("untold tale",), items))
+    assert told["words"] == ((0, 1), (2,))
+    assert told["joined"] == {0: "untold"}
+
+
+def test_the_frame_of_a_page_is_as_it_was(text) -> None:
+    """The whole file but for its data, its script and its style."""
+    bare = re.sub(r'(<script type="application/[\w-]+" id="\w+">)[^<]*', r"\1", text)
+    bare = re.sub(r"<style>.*?</style>", "<style></style>", bare, flags=re.DOTALL)
+    bare = re.sub(r"'sha256-[^']+'", "'sha256-'", bare)
+    bare = bare.replace(__version__, "VERSION")
+    golden = Path(__file__).parent / "frame.html"
+    assert bare == golden.read_text(encoding="utf-8")

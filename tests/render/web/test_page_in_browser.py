@@ -1,0 +1,332 @@
+"""The page as somebody uses it: in a browser without a network, with the mouse, the keys and the address.
+
+Every test fails on any request, any error and any line in the browser's console (see conftest).
+"""
+
+import base64
+from dataclasses import replace
+from urllib.parse import unquote
+
+import made_every
+import made_pages
+import made_results as made
+import numpy as np
+import pytest
+
+from attnscope.analysis.views.view import viewed
+from attnscope.render.focus import Focus
+from attnscope.render.saving import content
+from attnscope.render.web.beside import Beside
+from attnscope.render.web.page import as_page
+from attnscope.results import HeadAttention, Overview, Special, Verdict
+from attnscope.tokens import Token, Tokens
+
+WEIGHTS = (
+    """() => [...document.querySelectorAll('#view text[data-key].number')].map(each => each.textContent)"""
+)
+
+
+def told(weight: float) -> str:
+    """As a page prints it."""
+    return f"{int(weight * 1e4 + 0.5) / 1e4:.4f}".removeprefix("0") if weight < 1 else "1.0000"
+
+
+@pytest.fixture(scope="module")
+def overview() -> Overview:
+    return made.overview(3, 4)
+
+
+@pytest.fixture(scope="module")
+def head() -> HeadAttention:
+    return made.head()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", made_pages.KINDS)
+def test_every_view_of_every_kind_of_result_is_drawn(opened, kind, scheme) -> None:
+    result = made_pages.KINDS[kind]()
+    with opened(result, color_scheme=scheme) as view:
+        names = view.locator("#tabs button").all_inner_texts()
+        assert "Proof" in names
+        for name in names:
+            view.get_by_role("tab", name=name, exact=True).click()
+            view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
+            view.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+
+
+def test_the_weights_of_all_heads_are_printed_as_they_are(opened, overview) -> None:
+    with opened(overview, "#L0H0&query=3&view=sentence") as view:
+        for i, layer in enumerate(overview.layers):
+            for j, head in enumerate(overview.heads):
+                view.evaluate(f"location.hash = '#L{layer}H{head}&query=3&view=sentence'")
+                view.wait_for_selector(f'body[data-ready^="#L{layer}H{head}&"]')
+                assert view.evaluate(WEIGHTS) == [told(each) for each in overview.weights[i][j][3]]
+
+
+def test_masked_cells_are_blank_and_say_that_they_are_masked(opened) -> None:
+    with opened(made.head(causal=True), "#L3H11&view=matrix&query=2&key=5") as view:
+        assert "masked" in view.inner_text("output")
+        values = view.locator("#view svg text.value").count()
+        size = made.head(causal=True).weights.shape[0]
+        assert values == size * (size + 1) // 2
+        canvas = "c => [...c.getContext('2d').getImageData(5, 2, 1, 1).data]"
+        assert view.locator("#view canvas").first.evaluate(canvas) == [0, 0, 0, 0]
+
+
+def test_pointing_at_a_cell_tells_its_weight_and_a_click_keeps_it(opened, head) -> None:
+    rows, columns = head.weights.shape
+    with opened(head, "#L3H11&view=matrix") as view:
+        box = view.locator("#view rect.frame").bounding_box()
+        x, y = box["x"] + box["width"] * (4 + 0.5) / columns, box["y"] + box["height"] * (7 + 0.5) / rows
+        view.mouse.move(x, y)
+        assert view.inner_text("output").endswith(told(head.weights[7, 4]))
+        assert head.query_tokens.names[7] in view.inner_text("output")
+        view.mouse.click(x, y)
+        view.wait_for_function("() => location.hash.includes('query=7') && location.hash.includes('key=4')")
+
+
+def test_a_click_in_the_grid_opens_that_head_and_keys_go_on_from_there(opened, overview) -> None:
+    with opened(overview, f"#L{overview.layers[0]}H{overview.heads[0]}&view=matrix") as view:
+        grid = view.locator("#lead .figure")
+        box, count = grid.bounding_box(), len(overview.heads)
+        cell = (box["width"] - 34) / count
+        view.mouse.click(box["x"] + 30 + 2.5 * cell, box["y"] + 18 + 1.5 * cell)
+        view.wait_for_function(
+            f"() => location.hash.startsWith('#L{overview.layers[1]}H{overview.heads[2]}')"
+        )
+        view.keyboard.press("]")
+        view.wait_for_function(
+            f"() => location.hash.startsWith('#L{overview.layers[2]}H{overview.heads[2]}')"
+        )
+        view.keyboard.press(",")
+        view.wait_for_function(
+            f"() => location.hash.startsWith('#L{overview.layers[2]}H{overview.heads[1]}')"
+        )
+        view.wait_for_selector(f'body[data-ready^="#L{overview.layers[2]}H{overview.heads[1]}"]')
+        view.locator("#view").focus()
+        view.keyboard.press("ArrowDown")
+        view.wait_for_function("() => location.hash.includes('query=0')")
+
+
+def test_a_head_that_is_chosen_with_shift_is_laid_beside_the_other_in_a_colour_of_its_own(
+    opened, overview
+) -> None:
+    layers, h = overview.layers, overview.heads
+    with opened(overview, f"#L{layers[0]}H{h[0]}&query=3&heads=L{layers[1]}H{h[1]}") as view:
+        colours = view.locator("#view svg path").evaluate_all(
+            "all => [...new Set(all.map(p => p.getAttribute('stroke')))]"
+        )
+        assert len(colours) == 2
+        assert view.locator(".legend .chip").all_inner_texts() == [
+            f"L{layers[0]} H{h[0]}",
+            f"L{layers[1]} H{h[1]}",
+        ]
+
+
+def test_an_address_opens_the_view_again(opened, overview) -> None:
+    asked = f"#L{overview.layers[2]}H{overview.heads[3]}&query=2&view=matrix&special=renormalise&scale=row"
+    with opened(overview, asked) as view:
+        assert view.locator('#tabs [aria-selected="true"]').inner_text() == "Matrix"
+        assert view.locator('[data-choice="special"]').input_value() == "renormalise"
+        assert f"L{overview.layers[2]} H{overview.heads[3]}" in view.inner_text("#of-head")
+        assert set(view.evaluate("location.hash").split("&")) == set(asked.split("&"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["#L99H99&query=999", "#query=-1&view=nothing", "#%E0%A4%A&view=%", "#L1H1&special=<b>&pairs=A-C"],
+)
+def test_an_address_that_means_nothing_here_opens_what_there_is(opened, overview, asked) -> None:
+    with opened(overview, asked) as view:
+        assert view.locator("#view svg").count() > 0
+
+
+@pytest.mark.parametrize("special", list(Special))
+@pytest.mark.parametrize("words", [False, True])
+def test_words_and_special_tokens_are_those_of_the_session(opened, words, special) -> None:
+    head = pieces()
+    exact = viewed(head, words=words, special=special)
+    with opened(head, f"#L3H11&view=sentence&words={int(words)}&special={special.value}&query=2") as view:
+        row = exact.query_row(2)
+        assert view.evaluate(WEIGHTS) == [told(each) for each in exact.weights[row]]
+        names = view.locator("#view svg text[data-query]").evaluate_all(
+            "all => all.map(t => t.firstChild.textContent)"
+        )
+        assert names == list(exact.query_tokens.names)
+
+
+def pieces() -> HeadAttention:
+    """A head over two texts, with words of several pieces and special tokens."""
+    names = ["[CLS]", "un", "##told", "tale", "[SEP]", "re", "##told", "[SEP]"]
+    spans = [None, (0, 2), (2, 6), (7, 11), None, (0, 2), (2, 6), None]
+    words, parts = [None, 0, 0, 1, None, 0, 0, None], [0, 0, 0, 0, 0, 1, 1, 1]
+    texts = ("untold tale", "retold")
+    items = tuple(
+        Token(
+            i, name, "" if span is None else texts[part][slice(*span)], span, word, part, special=span is None
+        )
+        for i, (name, span, word, part) in enumerate(zip(names, spans, words, parts, strict=True))
+    )
+    tokens = Tokens(texts, items)
+    return replace(made.head(names), query_tokens=tokens, key_tokens=tokens)
+
+
+def test_one_text_of_a_pair_looks_at_the_other(opened) -> None:
+    head = pieces()
+    with opened(head, "#L3H11&view=sentence&pairs=A-B&query=3") as view:
+        assert view.evaluate(WEIGHTS) == [told(each) for each in head.weights[3, 5:]]
+        assert view.locator("#view svg text[data-query]").count() == 5
+
+
+def test_the_products_of_query_and_key_add_up_to_the_score_that_the_result_holds(opened, head) -> None:
+    with opened(head, "#L3H11&view=product&query=6&key=2") as view:
+        sums = view.locator(".sum").evaluate("p => [Number(p.dataset.sum), Number(p.dataset.score)]")
+        assert sums == pytest.approx([head.scores[6, 2]] * 2, rel=1e-6)
+        view.locator("#view summary").click()
+        rows = view.locator("#view details tbody tr").all_inner_texts()
+        products = [float(row.split("\t")[-1]) for row in rows]
+        assert products == pytest.approx(list(head.q[6] * head.k[2]), abs=6e-4)
+        assert len(products) == head.q.shape[1]
+
+
+def test_heads_without_queries_and_keys_say_which_command_writes_them(opened, overview, head) -> None:
+    inside = replace(
+        head,
+        layer=overview.layers[0],
+        head=overview.heads[0],
+        query_tokens=overview.query_tokens,
+        key_tokens=overview.key_tokens,
+    )
+    page = as_page(overview, beside=Beside((inside,)))
+    with opened(page, f"#L{overview.layers[1]}H{overview.heads[1]}&view=product") as view:
+        assert f"--layer {overview.layers[1]} --head {overview.heads[1]}" in view.inner_text("#view code")
+
+
+@pytest.mark.parametrize("view_name", ["sentence", "matrix", "product", "parts", "proof"])
+def test_hostile_texts_run_nothing_and_are_shown_as_they_are(opened, view_name) -> None:
+    with opened(made_every.hostile(), f"#L3H11&view={view_name}&query=0") as view:
+        assert view.locator("img[src=x]").count() == 0
+        assert view.evaluate("document.scripts.length") == len(view.locator("script").all())
+        assert "<script>alert(1)</script>" in view.inner_text("body")
+
+
+ATTACKS = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    "'-alert(1)-'",
+    '"onmouseover="alert(1)',
+    "{{constructor.constructor('alert(1)')()}}",
+    "<!--",
+    "]]><script>alert(1)",
+    "&lt;script&gt;",
+    "<a href=javascript:alert(1)>x</a>",
+    "<style>*{background:url(//evil)}</style>",
+    "\u2028alert(1)\u2029",
+    "<iframe srcdoc='<script>parent.alert(1)</script>'>",
+    "<base href=//evil>",
+    "<meta http-equiv=refresh content=0;url=//evil>",
+]
+
+
+def test_a_list_of_attacks_in_tokens_titles_and_model_names_runs_nothing(opened) -> None:
+    tokens = made_every.tokens_called(ATTACKS, " ".join(ATTACKS))
+    plain = made.head([f"t{i}" for i in range(len(ATTACKS))])
+    model = replace(plain.provenance, model="".join(ATTACKS), requested="".join(ATTACKS))
+    bad = replace(
+        plain,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        provenance=model,
+        module=ATTACKS[0],
+        notes=tuple(ATTACKS),
+    )
+    with opened(as_page(bad, Focus(), Beside(command=" ".join(ATTACKS)))) as view:
+        for name in view.locator("#tabs button").all_inner_texts():
+            view.get_by_role("tab", name=name, exact=True).click()
+            view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
+        view.mouse.move(500, 400)
+        assert view.locator("iframe, a[href], base, style").count() == 1  # the page's own style
+        assert view.title().startswith("L3 H11")
+
+
+def test_the_policy_of_the_file_refuses_a_script_and_a_request_of_anybody_else(
+    browser, tmp_path, head
+) -> None:
+    """The check of the check: a page that was tampered with is stopped by its own policy."""
+    file = tmp_path / "page.html"
+    bad = b"<script>document.title = 'owned'</script><img src='http://127.0.0.1:9/x.png'></body>"
+    file.write_bytes(content(head, ".html").replace(b"</body>", bad))
+    context = browser.new_context()
+    view, refused = context.new_page(), []
+    view.on("console", lambda line: refused.append(line.text))
+    view.goto(file.as_uri())
+    view.wait_for_selector("body[data-thumbnails]")
+    title = view.title()
+    context.close()
+    assert title != "owned"
+    assert sum("Content Security Policy" in each for each in refused) == 2
+
+
+def test_a_failed_certificate_cannot_be_overlooked(opened, head) -> None:
+    certificate = replace(head.certificate, verdict=Verdict.FAILED, reason="weights differ")
+    failed = replace(head, certificate=certificate)
+    with opened(failed, "#L3H11&view=matrix") as view:
+        assert view.get_by_role("alert").is_visible()
+        assert "FAILED" in view.inner_text("#verdict")
+        view.emulate_media(media="print")
+        assert view.get_by_role("alert").is_visible()
+        view.emulate_media(media="screen")
+        assert "FAILED" in saved(view, "svg").decode()
+
+
+def test_one_failed_head_of_many_is_marked_in_the_grid_and_named_when_it_is_open(opened, overview) -> None:
+    rows = [list(row) for row in overview.certificates]
+    rows[1][2] = replace(rows[1][2], verdict=Verdict.FAILED)
+    found = replace(overview, certificates=tuple(map(tuple, rows)))
+    with opened(found, f"#L{overview.layers[1]}H{overview.heads[2]}") as view:
+        assert view.locator("#lead text.mark.failed").count() == 1
+        assert "FAILED" in view.inner_text("#of-head")
+
+
+def saved(view, kind: str) -> bytes:
+    """What the page hands out as a file."""
+    with view.expect_download() as waiting:
+        view.locator(f'[data-save="{kind}"]').click()
+    return waiting.value.path().read_bytes()
+
+
+def test_the_view_is_saved_as_svg_and_as_png(opened, head) -> None:
+    with opened(head, "#L3H11&view=matrix") as view:
+        svg = saved(view, "svg").decode()
+        png = saved(view, "png")
+    assert svg.startswith("<svg")
+    assert "L3 H11" in svg
+    assert not {"var(--", 'class="'} & {each for each in ("var(--", 'class="') if each in svg}
+    pixels = unquote(svg.split("data:image/png;base64,")[1].split('"')[0])
+    assert base64.b64decode(pixels).startswith(b"\x89PNG")
+    assert told(head.weights[0, 0])[:3] in svg
+    assert png.startswith(b"\x89PNG")
+    assert len(png) > 5_000
+
+
+def test_the_colours_of_a_matrix_grow_darker_with_the_weight(opened, head) -> None:
+    with opened(head, "#L3H11&view=matrix&scale=1", color_scheme="light") as view:
+        data = view.locator("#view canvas").first.evaluate(
+            "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
+        )
+    light = np.array(data).reshape(-1, 4)[:, :3].sum(axis=1)
+    order = np.argsort(head.weights.ravel(), kind="stable")
+    assert (np.diff(light[order].astype(int)) <= 3).all()
+    assert light[order[0]] - light[order[-1]] > 100
+
+
+def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head) -> None:
+    with opened(head, "#L3H11&view=matrix") as view:
+        assert view.get_by_role("tablist").count() == 1
+        assert view.locator("#view svg[role=img][aria-label]").count() == 1
+        view.locator("#view summary").click()
+        cells = view.locator("#view table tbody tr").first.locator("td").all_inner_texts()
+        assert len(cells) == head.weights.shape[1]
+        assert cells[0] == f"{head.weights[0, 0]:.3f}".removeprefix("0")

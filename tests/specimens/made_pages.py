@@ -1,0 +1,56 @@
+"""One result of every kind that has a page, each made when it is asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import made_ablation
+import made_comparison
+import made_difference
+import made_every
+import made_finding
+import made_media
+import made_reports
+import made_results as made
+import made_thumbnails
+
+from attnscope.analysis.views.view import viewed
+from attnscope.results import (
+    Ablation,
+    Comparison,
+    Difference,
+    Finding,
+    HeadAttention,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Prediction,
+    Projection,
+    Report,
+    SoundAttention,
+    SoundHeads,
+    Special,
+    Thumbnails,
+)
+
+KINDS: dict[type, Callable[[], Any]] = {
+    HeadWeights: made_every.returned,
+    HeadAttention: made.head,
+    HeadView: lambda: viewed(made.head(), words=True, special=Special.HIDE),
+    HeadTerms: made_every.terms,
+    Overview: lambda: made.overview(3, 4),
+    Thumbnails: made_thumbnails.thumbnails,
+    Projection: made.projection,
+    Report: made_reports.report,
+    Prediction: lambda: made_reports.masked(made.head(), [4]),
+    PictureAttention: made_media.picture_head,
+    PictureHeads: made_media.picture_grid,
+    SoundAttention: made_media.sound_head,
+    SoundHeads: made_media.sound_grid,
+    Finding: made_finding.finding,
+    Ablation: made_ablation.ablation,
+    Comparison: made_comparison.texts,
+    Difference: made_difference.between,
+}
