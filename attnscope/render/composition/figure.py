@@ -3,11 +3,13 @@
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attnscope.render.composition.words import (
     INPUTS,
+    beating_words,
     certified_words,
     draws_words,
     head_words,
@@ -17,8 +19,10 @@ from attnscope.render.composition.words import (
     reasons_words,
     setting,
     signed_text,
+    strongest_words,
     subject,
     through_words,
+    title_words,
 )
 from attnscope.render.finding.plot import draw_bar
 from attnscope.render.kit.figure.page import INK, Frame, Words, ink_on, sheet
@@ -110,24 +114,26 @@ def _grids(result: Composition) -> Figure:
     """Layers by heads for each input on one scale around chance; the head itself marked."""
     there, heads = _there(result), max(result.counts)
     wide, high = (0.34, 0.24) if heads <= _MOST_NUMBERS else (max(4.6 / heads, 0.04),) * 2
+    title = max(text_width(title_words(each), _TITLE, bold=True) for each in there)
+    wide = max(wide, title / heads)
     label = text_width(f"L{max(result.layers)}", _TICK) + 0.12
-    over = max(text_width(through_words(result, each), _TITLE, bold=True) for each in there) + 0.15
-    size = wide * heads, high * len(result.layers)
+    size, gap = (wide * heads, high * len(result.layers)), label + 0.25
     first = Frame(*size, left=label, top=0.45, bottom=0.42)
-    gap = max(0.25, over - size[0])
-    frames = [first, *(Frame(*size, left=label + gap, top=0.45, bottom=0.42) for _ in there[1:])]
+    frames = [first, *(Frame(*size, left=gap, top=0.45, bottom=0.42) for _ in there[1:])]
     figure, panels = sheet(frames, _words(result))
     grids = [result.grid(each) for each in there]
     extent = max(float(np.nanmax(np.abs(grid))) for grid in grids) or 1.0
     for through, grid, axes in zip(there, grids, panels, strict=True):
         mesh = _draw_grid(result, grid, extent, axes)
-        _title(axes, through_words(result, through), 15)
+        _title(axes, title_words(through), 15)
         if axes is panels[0]:
             draw_bar(mesh, figure, axes, (signed_text(-extent), signed_text(extent)))
     return figure
 
 
-def _draw_grid(result: Composition, values: Float[np.ndarray, "layer head"], extent: float, axes: Axes):  # type: ignore[no-untyped-def]
+def _draw_grid(
+    result: Composition, values: Float[np.ndarray, "layer head"], extent: float, axes: Axes
+) -> QuadMesh:
     heads = values.shape[1]
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(values), cmap="RdBu_r", vmin=-extent, vmax=extent, edgecolors="white",
@@ -135,27 +141,34 @@ def _draw_grid(result: Composition, values: Float[np.ndarray, "layer head"], ext
     )  # fmt: skip
     axes.set_xlim(0, heads)
     axes.set_ylim(len(values), 0)
-    step = 1 if heads <= _MOST_NUMBERS else -(-heads // 12)
-    axes.set_xticks(
-        [j + 0.5 for j in range(0, heads, step)], [f"H{j}" for j in range(0, heads, step)], size=_TICK
-    )
-    down = 1 if len(values) <= 24 else -(-len(values) // 24)
-    rows = range(0, len(values), down)
-    axes.set_yticks([i + 0.5 for i in rows], [f"L{result.layers[i]}" for i in rows], size=_TICK)
-    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
-    only_spines(axes)
+    _name_cells(result, heads, axes)
     if heads <= _MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(values):
             if value == value:
-                text = f"{'-' if value < 0 else ''}{weight_text(abs(float(value)))}"
                 colour = ink_on(mesh, float(value))
+                text = _cell_text(float(value))
                 axes.text(j + 0.5, i + 0.52, text, ha="center", va="center", size=_NUMBER, color=colour)
     assert result.shown is not None, "grids are of one head"
-    layer, head = result.shown
-    row = result.layers.index(layer)
+    row, head = result.layers.index(result.shown[0]), result.shown[1]
     axes.add_patch(Rectangle((head, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
     axes.axhspan(row + 0.02, row + 0.98, facecolor="#eeeeee", zorder=0)
     return mesh
+
+
+def _name_cells(result: Composition, heads: int, axes: Axes) -> None:
+    """Layers and heads by number, as many as have room."""
+    across = range(0, heads, 1 if heads <= _MOST_NUMBERS else -(-heads // 12))
+    down = range(0, len(result.layers), -(-len(result.layers) // 24))
+    axes.set_xticks([j + 0.5 for j in across], [f"H{j}" for j in across], size=_TICK)
+    axes.set_yticks([i + 0.5 for i in down], [f"L{result.layers[i]}" for i in down], size=_TICK)
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
+    only_spines(axes)
+
+
+def _cell_text(value: float) -> str:
+    """`.28`, `-.03`; what rounds to nothing has no sign."""
+    text = weight_text(abs(value))
+    return f"-{text}" if value < 0 and text.strip(".0") else text
 
 
 def _title(axes: Axes, text: str, pad: float) -> None:
@@ -181,8 +194,15 @@ def _words(result: Composition) -> Words:
         if each not in _there(result)
     ]
     certified = " · ".join(f"{GLYPHS[verdict]} {words}" for verdict, words in certified_words(result))
+    beating = ", ".join(f"{title_words(each)} {beating_words(result, each)}" for each in _there(result))
     foot = (
-        told, draws_words(result), f"{inside_words(result)}; {outside_words(result)}", "; ".join(lacking),
-        " · ".join(reasons_words(result)), certified, source_words(result.provenance),
-    )  # fmt: skip
-    return Words(heading, "", tuple(each for each in foot if each))
+        told,
+        f"above every draw of their own: {beating}",
+        draws_words(result),
+        f"{inside_words(result)}; {outside_words(result)}",
+        "; ".join(lacking),
+        " · ".join(reasons_words(result)),
+        certified,
+        source_words(result.provenance),
+    )
+    return Words(heading, strongest_words(result), tuple(each for each in foot if each))

@@ -36,13 +36,37 @@ def setting(result: Composition) -> str:
 def through_words(result: Composition, through: Through) -> str:
     """`through keys (K): 864 pairs`."""
     count = result.looked_at(through)
-    return f"through {INPUTS[through]} ({_LETTERS[through]}): {counted(count, 'pair')} looked at"
+    return f"{title_words(through)}: {counted(count, 'pair')} looked at"
+
+
+def title_words(through: Through) -> str:
+    """`through keys (K)`."""
+    return f"through {INPUTS[through]} ({_LETTERS[through]})"
+
+
+def strongest_words(result: Composition) -> str:
+    """The strongest pair of all, beside chance."""
+    best = [ranked[0] for each in result.through if (ranked := result.ranked(each))]
+    if not best:
+        return ""
+    pair = max(best, key=lambda each: each.difference)
+    return (
+        f"strongest: {pair_words(pair)} through {INPUTS[pair.through]}, {score_text(pair.score)} where "
+        f"chance is {score_text(pair.chance)}"
+    )
+
+
+def beating_words(result: Composition, through: Through) -> str:
+    """How many pairs lie above all their draws: where these are many, that alone marks none."""
+    beat = int((result.percentile[result.through.index(through)] == 100).sum())
+    return f"{beat} of {counted(result.looked_at(through), 'pair')}"
 
 
 def chance_words(result: Composition, through: Through) -> str:
-    """What chance comes to at most."""
+    """What chance comes to at most, and how many pairs lie above what it comes to for them."""
     largest = result.largest[result.through.index(through)]
-    return f"the largest of {result.draws} random draws of any pair: {score_text(largest)}"
+    told = f"the largest of {result.draws} random draws of any pair is {score_text(largest)}"
+    return f"{told}; {beating_words(result, through)} lie above every draw of their own"
 
 
 def score_text(value: float) -> str:

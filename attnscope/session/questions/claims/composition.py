@@ -69,6 +69,8 @@ def compose_in(
     """The same of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
+    if chosen.block:
+        raise InputError("only layers that attend once are composed: leave --block out")
     head, name = _one(opened, chosen, asked), opened.model.name
     if len(chosen.layers) < 2:
         raise InputError(f"{name} has one layer of {chosen.kind} attention: no head comes before another")
