@@ -146,7 +146,7 @@ def test_a_long_text_has_no_flow_and_says_so(masked: at.Reading, monkeypatch: py
     found = masked.flow("[MASK]")
     assert found.flow is None
     assert "flow" not in found.methods
-    assert "no flow: the text has more than 5 tokens" in " ".join(found.text(width=200).split())
+    assert "no flow: there are more than 5 tokens" in " ".join(found.text(width=200).split())
 
 
 def test_what_has_no_way_back_to_the_input_is_refused(masked: at.Reading, translated: at.Reading) -> None:

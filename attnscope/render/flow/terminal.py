@@ -80,7 +80,7 @@ def _table(result: Flow, width: int) -> list[Text]:
             cells.append((right(f"{effect_text(result, key)} ", _CELL), palette.diverging(effect, extent)))
         lines.append(line((left(heads.text(key), heads.cells), HEADING), *cells))
     if len(shown) < count:
-        told = f"the {len(shown)} of {count} tokens with the largest rollout (-o FILE.csv has all)"
+        told = f"the {len(shown)} of {count} positions with the largest rollout (-o FILE.csv has all)"
         lines.append(Text(told, style=DIM))
     return lines
 
@@ -91,7 +91,7 @@ def _trust(result: Flow) -> list[Text]:
         return [Text(trust_words(result))]
     lines = [line((f"{'':<{_NAME}}{'spearman':>9}{'shuffled':>14}{'beats':>9}", HEADING))]
     for each in result.ablated.trust:
-        shuffled = f"{signed_text(each.low)} to {signed_text(each.high)}"
+        shuffled = f"{signed_text(each.low)} to {signed_text(each.high)}" if not np.isnan(each.low) else "-"
         beats = "-" if np.isnan(each.beats) else f"{each.beats:.0f} %"
         cells = f"{right(shuffled, 14)}{right(beats, 9)}"
         style = palette.diverging(each.correlation, 1.0)

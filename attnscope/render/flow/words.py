@@ -84,6 +84,20 @@ def trust_words(result: Flow) -> str:
     )
 
 
+def special_words(result: Flow) -> str:
+    """What a map of patches leaves out: the shares of the query itself and of positions that are no patch."""
+    patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
+    beside = [place for place in range(len(result.tokens)) if place not in patched or place == result.query]
+    if not beside:
+        return ""
+    told = [
+        f"{settled(result.tokens.names[place])} "
+        + ", ".join(f"{name} {share_text(float(each[place]))}" for name, each in result.methods.items())
+        for place in beside[:4]
+    ]
+    return f"each map on its own scale, the query framed and not in it; shares of {'; '.join(told)}"
+
+
 def unit(result: Flow) -> str:
     """What a position stands for."""
     stretch = next(iter(result.tokens.stretches), None)
@@ -142,7 +156,7 @@ def method_words(result: Flow) -> str:
     if result.flow is not None:
         told.append("flow: share of the largest flow to each token, the same weights as capacities")
     else:
-        told.append(f"no flow: the text has more than {result.most} tokens")
+        told.append(f"no flow: there are more than {result.most} {_several(result)}")
     if result.zeroed is not None:
         told.append(
             "zeroing: how far a layer turns a token's vector without the values of another, as shares, "

@@ -27,6 +27,7 @@ from attnscope.verify import certify
 from attnscope.vocabulary import Kind, Route
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
+MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
 Layers = Sequence[Float[np.ndarray, "query key"]]
 
 
@@ -138,8 +139,8 @@ def _with_zeroing(reading: Reading, chosen: Chosen, found: Flow) -> Flow:
         return replace(found, no_zeroing="weights that a model returns say nothing of its values")
     if chosen.block:
         return replace(found, no_zeroing="values are zeroed in all blocks of a layer")
-    if len(found.tokens) > MOST_FLOW:
-        return replace(found, no_zeroing=f"values are zeroed of up to {MOST_FLOW} tokens")
+    if len(found.tokens) > MOST_ZEROED:
+        return replace(found, no_zeroing=f"values are zeroed of up to {MOST_ZEROED} positions")
     selection = Selection(
         kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=found.layers
     )
