@@ -61,7 +61,7 @@ def attributed(
         each.append(scores_of(names, tiles, tuple(layers), tuple(heads), 1, absent))
     scores = {}
     for name, first in each[0].items():
-        others = np.array([one[name].values for one in each[2:]])
+        others = np.array([one[name].values for one in each[2:]]).reshape(-1, *first.values.shape)
         control = np.median(np.abs(others), axis=0) if len(others) and not first.absent else None
         told = "" if first.absent or len(each) < 2 else _told(first, each[1][name].values, others, found)
         described = replace(first.description, apart=told or first.description.apart)

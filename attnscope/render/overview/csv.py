@@ -1,4 +1,4 @@
-"""Several heads as CSV: a row per head with its measures, its strongest link and its verdict."""
+"""Several heads as CSV: a row per head with its measures, their controls, its strongest link, its verdict."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -10,14 +10,17 @@ from attnscope.results import HeadScores, Overview
 @rows.register
 def _(result: Overview) -> Iterator[Row]:
     link_names = "query", "query_token", "key", "key_token", "weight"
-    yield "layer", "head", *result.scores, *link_names, "verdict"
+    held = [(f"{name}_others", each.control) for name, each in result.scores.items()]
+    controls = [(name, control) for name, control in held if control is not None]
+    yield "layer", "head", *result.scores, *(name for name, _ in controls), *link_names, "verdict"
     for (i, layer), (j, head) in product(enumerate(result.layers), enumerate(result.heads)):
         query, key = (int(position) for position in result.strongest[i, j])
         link = (*place(result.query_tokens, query), *place(result.key_tokens, key))
         weight = exact(result.strongest_weight[i, j])
         verdict = result.certificates[i][j].verdict.value
         values = (_value(each, i, j) for each in result.scores.values())
-        yield layer, head, *values, *link, weight, verdict
+        others = (exact(control[i, j]) for _, control in controls)
+        yield layer, head, *values, *others, *link, weight, verdict
 
 
 def _value(scores: HeadScores, i: int, j: int) -> str:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render.kit.figure.page import FAINT, INK, Words, lines_of
 from attnscope.render.kit.figure.sheet import SUBTITLE, TITLE, Sheet, sheet
+from attnscope.render.kit.numbers import short
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.overview.plot import cell_size, draw_overview, name_classes
 from attnscope.render.overview.words import shades_words, shown
@@ -82,5 +83,9 @@ def _bar(page: Sheet, drawn: ScalarMappable, axes: Axes) -> None:
     bar = page.figure.colorbar(drawn, cax=axes, orientation="horizontal")
     bar.outline.set_visible(False)  # type: ignore[operator]
     low, high = axes.get_xlim()
-    bar.set_ticks([low, high], labels=[f"{bound:.2f}".removesuffix(".00") for bound in (low, high)])
+    bar.set_ticks([low, high], labels=[_bound(each) for each in (low, high)])
     axes.tick_params(labelsize=6.5, length=2, pad=1.5, colors=INK, labelcolor=FAINT)
+
+
+def _bound(value: float) -> str:
+    return short(value) if 0 < abs(value) < 0.1 else f"{value:.2f}".removesuffix(".00")

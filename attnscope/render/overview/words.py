@@ -3,6 +3,7 @@
 import math
 
 from attnscope.render.kit import palette
+from attnscope.render.kit.numbers import short
 from attnscope.results import HeadScores, Overview
 
 
@@ -21,9 +22,22 @@ def told(scores: HeadScores, value: float, cells: int = 4) -> str:
         return "-"
     if described.classes:
         return described.classes[int(value)]
+    if tiny(scores):
+        return _with_exponent(value)
     if described.signed and described.unit in ("tokens", "words"):
         return f"{value:+.0f}" if value else "0"
     return number(value, max(cells, 5) if described.signed else cells)
+
+
+def tiny(scores: HeadScores) -> bool:
+    """Whether two decimals show nothing of a measure that has no largest value."""
+    return "any" in scores.description.most and abs(scores.limits[1]) < 0.1
+
+
+def _with_exponent(value: float) -> str:
+    """`4e-4`, `-3e-2`, `0`."""
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if value else "0"
 
 
 def style(scores: HeadScores, value: float) -> str:
@@ -92,5 +106,6 @@ def range_words(scores: HeadScores, keys: int) -> str:
     if described.signed:
         first, last = ends(scores)
     formula = described.most.replace("keys", str(keys)).replace("any", "largest")
-    most = f"{formula} = {high:.2f}" if any(map(str.isalpha, formula)) else f"{high:.2f}"
-    return f"{low:.2f} {described.low} ({first}), {most} {described.high} ({last})"
+    shown_low, shown_high = (short(each) if tiny(scores) and each else f"{each:.2f}" for each in (low, high))
+    most = f"{formula} = {shown_high}" if any(map(str.isalpha, formula)) else shown_high
+    return f"{shown_low} {described.low} ({first}), {most} {described.high} ({last})"

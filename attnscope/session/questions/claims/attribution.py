@@ -23,6 +23,8 @@ from attnscope.session.request import Looking
 from attnscope.tokens import printable
 from attnscope.vocabulary import Route
 
+_SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
+
 
 def of_answers(measures: Sequence[str]) -> tuple[str, ...]:
     """Those of `measures` that are about the model's answer."""
@@ -86,7 +88,9 @@ def _attributed(
         second = runner_up(chances, answer.ids)
         others = _others(reading, experiments, question, answer.ids, asked)
         found = attributed(experiments, (answer.ids, second, *others), names, chosen.layers, chosen.heads)
-    told = f"{_named(reading, question, answer.text)}, probability {probability(chances, answer.ids):.3g}"
+    likely = probability(chances, answer.ids)
+    told = f"{_named(reading, question, answer.text)}, probability {likely:.3g}"
+    told += ", so near 1 that gradients of it say little" if likely > _SURE else ""
     named = (
         f" “{printable(question.name(second[0]))}”"
         if len(second) == 1
