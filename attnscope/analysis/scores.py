@@ -57,8 +57,9 @@ def apply_measures(
 
 def _absent(measure: Measure, unplaced: str, known: Known) -> str:
     """Why a measure has no meaning here; empty where it has one."""
+    named = known.absent.get(measure.name.removesuffix("-norm"), "")
     return (unplaced if measure.positional else "") or next(
-        (known.missing[need] for need in Need if need in measure.needs and need in known.missing), ""
+        (known.missing[need] for need in Need if need in measure.needs and need in known.missing), named
     )
 
 

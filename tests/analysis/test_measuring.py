@@ -11,11 +11,12 @@ from families import HEADS, KEY_HEADS, ids, sharp
 import attnscope as at
 from attnscope.analysis import measure_heads
 from attnscope.analysis.measuring import sorts
+from attnscope.analysis.measuring.known import of_tokens
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.tokens import Patches, Token, Tokens
+from attnscope.tokens import Frames, Patches, Token, Tokens
 
 
 def spelled(*texts: str, special: tuple[int, ...] = (), parts: tuple[int, ...] = ()) -> Tokens:
@@ -104,7 +105,7 @@ def test_near_is_the_correlation_that_stands_beside_a_map() -> None:
 def test_by_words_positions_and_sorts_are_those_of_words() -> None:
     reading = at.load("demo").read("the door, the door.")
     words = reading.overview(0, [3, 4], measure="same,punctuation,near", words=True)
-    assert words.scores["near"].absent == "it belongs to single tokens, all of them"
+    assert words.scores["near"].absent == "scores are of single tokens"
     weights = words.dense_weights[0][1]
     names = [token.piece for token in words.key_tokens.items]
     expected = [
@@ -112,6 +113,33 @@ def test_by_words_positions_and_sorts_are_those_of_words() -> None:
         for i in range(len(names))
     ]
     assert words.scores["same"].values[0, 1] == pytest.approx(np.mean(expected))
+
+
+def test_evenness_by_words_is_over_the_words_that_may_be_seen() -> None:
+    found = (
+        at.load("demo-causal")
+        .read("gulping doors, zebra doors.")
+        .overview(1, [2, 6], measure="evenness,pattern,moved", words=True)
+    )
+    assert len(found.key_tokens) < len(found.tokens.key_tokens)  # some words have several pieces
+    for j, weights in enumerate(found.dense_weights[0]):
+        each = [
+            sum(-w * np.log(w) for w in weights[i, : i + 1] if w > 0) / np.log(i + 1)
+            for i in range(1, len(weights))
+        ]
+        assert found.scores["evenness"].values[0, j] == pytest.approx(np.mean(each))
+    assert found.scores["pattern"].absent == "it is held against even weights of single tokens"
+    assert "may cancel: their lengths do not add up" in found.scores["moved"].absent
+
+
+def test_of_a_picture_what_counts_positions_in_a_line_means_nothing() -> None:
+    token = Token(-1, "r0c0", "r0c0", None, None)
+    patches = Tokens((), (token,) * 6, (Patches(0, 2, 3),))
+    known = of_tokens(patches, patches, "")
+    assert {"distance", "offset", "previous"} <= {*known.absent}
+    assert {"self", "entropy", "sink"}.isdisjoint(known.absent)
+    assert not of_tokens(replace(patches, texts=("a text with a picture in it",)), patches, "").absent
+    assert not of_tokens(replace(patches, stretches=(Frames(0, 6, 0.1),)), patches, "").absent
 
 
 def test_where_special_tokens_are_looked_for_no_head_is_passed_over() -> None:

@@ -93,3 +93,26 @@ def test_cross_attention_has_rows_of_one_text_and_columns_of_the_other() -> None
     assert found.weights.shape[2:] == (len(found.query_tokens), len(found.key_tokens))
     assert len(found.query_tokens) != len(found.key_tokens)
     assert replace(found, notes=()).tower == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "special"), [(True, "show"), (False, "renormalise"), (False, "hide"), (True, "hide")]
+)
+def test_thumbnails_are_looked_at_as_a_head_is(words: bool, special: str) -> None:
+    """Of a text so short that a cell is one pair."""
+    reading = at.load("demo").read("I was gulping at the door.")
+    found = reading.grid([1, 3], [0, 7], words=words, special=special)
+    one = reading.head(3, 7, words=words, special=special)
+    np.testing.assert_allclose(found.weights[1, 1], one.weights, atol=1e-12)
+    assert found.key_tokens == one.key_tokens
+    assert (found.words, found.special, found.step) == (words, special, 1)
+    plain = reading.grid([3], [7]).weights[0, 0]
+    assert plain.shape != found.weights.shape[2:]
+
+
+def test_what_is_masked_stays_masked_by_words() -> None:
+    reading = at.load("demo-causal").read("gulping doors opened.")
+    found = reading.grid([0], [1], words=True)
+    count = len(found.query_tokens)
+    assert count < len(reading.tokens)
+    assert (np.isnan(found.weights[0, 0]) == ~np.tril(np.ones((count, count), bool))).all()

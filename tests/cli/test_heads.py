@@ -229,7 +229,7 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
 
 @pytest.mark.parametrize(
     "other",
-    [("--query", "it"), ("--measure", "all"), ("--terms",), ("--words",), ("--show", "q"), ("--rows", "3")],
+    [("--query", "it"), ("--measure", "all"), ("--terms",), ("--show", "q"), ("--rows", "3")],
 )
 def test_a_grid_is_of_whole_heads_alone(attnscope, other: tuple[str, ...]) -> None:
     refused = attnscope("heads", TEXT, "-m", "demo", "--grid", *other)

@@ -152,6 +152,67 @@ def test_what_is_said_over_the_time_of_the_sound(attnscope: Any, saved: Any, ton
     assert np.array(encoder["weights"]).shape == (50, 50)
 
 
+def test_a_grid_of_a_picture_is_its_heads_in_small(
+    attnscope: Any, saved: Any, square: str, tmp_path: Path
+) -> None:
+    files = [str(tmp_path / name) for name in ("grid.npz", "grid.png")]
+    given = ("heads", "--image", square, "-m", saved("dinov2"), "--grid")
+    shown = attnscope(*given, "-o", files[0], "-o", files[1])
+    assert shown.exit_code == 0, shown.stderr
+    assert "patches row by row · over square.png, read as 40 x 60 pixels" in shown.stdout
+    assert "Open one: attnscope heads --image ... -m " in shown.stdout
+    told = document(
+        attnscope("heads", "--image", square, "-m", saved("dinov2"), "-l", "1", "--head", "2", "--json")
+    )
+    whole = np.load(files[0])["weights"]
+    assert whole.shape == (2, 3, 28, 28)
+    np.testing.assert_allclose(whole[1, 2], told["weights"])
+    patches = document(attnscope(*given, "--special", "hide", "--json"))
+    np.testing.assert_allclose(np.array(patches["weights"])[1, 2], np.array(told["weights"])[4:, 4:])
+    assert attnscope("show", files[0]).stdout.splitlines()[2] == shown.stdout.splitlines()[2]
+
+
+def test_measures_over_a_picture_and_a_sound(attnscope: Any, saved: Any, square: str, tone: str) -> None:
+    told = document(
+        attnscope("heads", "--image", square, "-m", saved("vit"), "--measure", "self,distance", "--json")
+    )
+    absent = {each["name"]: each["absent"] for each in told["measures"]}
+    assert told["notes"] == ["over square.png, read as 40 x 60 pixels"]
+    assert not absent["self"]
+    assert "patches lie in rows and columns" in absent["distance"]
+    heard = ("heads", "--audio", tone, "-m", saved("hubert"), "--measure", "distance,evenness", "--json")
+    measured = document(attnscope(*heard))["measures"]
+    assert [each["name"] for each in measured if not each["absent"]] == ["distance", "evenness"]
+
+
+def test_a_find_over_a_picture_is_shown_and_stored(
+    attnscope: Any, saved: Any, square: str, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "found.npz")
+    given = (
+        "find",
+        "--image",
+        square,
+        "-m",
+        saved("vit"),
+        "--from",
+        "r0c1",
+        "--to",
+        "r2c4",
+        "--controls",
+        "3",
+    )
+    shown = attnscope(*given, "-o", file)
+    assert shown.exit_code == 0, shown.stderr
+    said = " ".join(shown.stdout.split())
+    assert "the same in 3 pictures of the same shape, seed 0: patches of the picture change places" in said
+    assert "Open it: attnscope heads --image ... -m " in said
+    assert "--query r0c1 --key" not in said  # over a picture every key is shown
+    told = document(attnscope(*given, "--json"))
+    assert (told["controls_of"], told["words"], told["special"]) == ("picture", False, "show")
+    assert document(attnscope("show", file, "--json")) == told
+
+
 @pytest.mark.parametrize(
     ("model", "given", "said"),
     [

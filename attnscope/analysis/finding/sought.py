@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnscope.analysis.comparison.distances import jensen_shannon
 from attnscope.analysis.controls import is_punctuation
-from attnscope.analysis.measuring.sorts import alike
+from attnscope.analysis.measuring.sorts import alike, is_picture
 from attnscope.results import Pattern
 from attnscope.tokens import Patches, Tokens
 
@@ -114,11 +114,6 @@ def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
             row[place], column[place] = divmod(number, patches.columns)
     together = (row[:, None] == row) & (row >= 0)
     return np.where(together, column[None, :] - column[:, None], far)
-
-
-def is_picture(tokens: Tokens) -> bool:
-    """Whether the positions are patches of a picture, and tokens that the model has learned."""
-    return not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches)
 
 
 def _punctuation(tokens: Tokens) -> Bool[np.ndarray, " key"]:

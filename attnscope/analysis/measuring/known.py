@@ -1,7 +1,7 @@
 """What is known of heads beside their weights, as far as measures need it, and why the rest is not."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.measuring import sorts
+from attnscope.analysis.measuring.sorts import is_picture
 from attnscope.attention import AttentionCall
 from attnscope.measures import Need
 from attnscope.measures.moved import moved_norms
@@ -29,16 +30,29 @@ _APART = {
     Need.GRADIENT: "it is taken of the model's answer",
     Need.DIRECT: "it is taken of the model's answer",
 }
+_IN_LINE = ("distance", "previous", "next", "fixed", "offset", "pattern")
+_IN_ROWS = "patches lie in rows and columns, not in a line (`find --pattern previous` has those to the left)"
+_OF_WORDS = {
+    Need.NORMS: "what the pieces of a word move may cancel: their lengths do not add up",
+    Need.SCORES: "scores are of single tokens",
+}
+_EVEN = "it is held against even weights of single tokens"
+_ALL_TOKENS = "it is of all tokens, special ones too"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 Fields = dict[str, Any]
+Seen = Callable[[int, int], Tensor]  # by layer and head, where which queries may look
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The fields of a head's tile, by the place of its layer and its head; `missing` are those without."""
+    """The fields of a head's tile, by the place of its layer and its head; `missing` are those without.
+
+    `absent` are measures that have no meaning here whatever is known, by name.
+    """
 
     missing: Mapping[Need, str]
     fields: Callable[[int, int, Tensor, Collection[Need]], Fields]
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
@@ -56,7 +70,31 @@ def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
     def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
         return {need.value: values for need, values in found.items() if need in needs}
 
-    return Known({**others, **_APART, **missing}, fields)
+    in_rows = is_picture(queries) and is_picture(keys)
+    return Known(
+        {**others, **_APART, **missing}, fields, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
+    )
+
+
+def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) -> Known:
+    """What is known of weights between `words`, or between the tokens that are left.
+
+    `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
+    is not known.
+    """
+    by_tokens = of_tokens(queries, keys, "")
+    lacking = _OF_WORDS if words else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)
+    missing = {need: reason for need, reason in by_tokens.missing.items() if reason} | lacking
+    missing |= {} if allowed else {Need.ALLOWED: "where queries may look is not known"}
+
+    def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
+        found = by_tokens.fields(layer, head, weights, needs)
+        if Need.ALLOWED in needs and allowed is not None:
+            seen = allowed(layer, head)
+            found |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
+        return found
+
+    return Known(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
 
 
 def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Known:
@@ -89,7 +127,7 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
             found |= {"scaled": attend(operands).masked[0], "distances": distances}
         return found
 
-    return Known(missing, fields)
+    return Known(missing, fields, by_tokens.absent)
 
 
 def without_norms(calls: Sequence[AttentionCall], known: Known) -> tuple[str, ...]:

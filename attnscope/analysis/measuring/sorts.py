@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from attnscope.tokens import Token, Tokens
+from attnscope.tokens import Patches, Token, Tokens
 
 
 def special(tokens: Tokens) -> Bool[Tensor, " token"]:
@@ -40,6 +40,11 @@ def _names(tokens: Tokens) -> list[object]:
         ("position", i) if i in elsewhere else ("word", token.text.casefold()) if token.id < 0 else token.id
         for i, token in enumerate(tokens.items)
     ]
+
+
+def is_picture(tokens: Tokens) -> bool:
+    """Whether the positions are patches of a picture, and tokens that the model has learned."""
+    return not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches)
 
 
 def together(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"] | None:

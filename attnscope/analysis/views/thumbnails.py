@@ -70,7 +70,7 @@ class View:
 
     def seen(
         self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
-    ) -> tuple[Weights, Allowed]:
+    ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
         """The same by words, or without special tokens; as they are where nothing is changed."""
         if not self.words and self.special is Special.SHOW:
             return weights, allowed

@@ -9,16 +9,15 @@ from dataclasses import replace
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from torch import Tensor
 
 from attnscope.analysis.links import links
-from attnscope.analysis.measuring.known import of_tokens
+from attnscope.analysis.measuring.known import Seen, of_groups
 from attnscope.analysis.scores import apply_measures, unplaced
 from attnscope.errors import InputError
 from attnscope.results import HeadView, HeadWeights, Overview, Special
 from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.tokens import Tokens
-
-_TOKENS = "it belongs to single tokens, all of them"
 
 
 def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
@@ -60,10 +59,17 @@ def regrouped(
     return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
 
 
-def viewed_overview(overview: Overview, *, words: bool = False, special: Special = Special.SHOW) -> Overview:
+def viewed_overview(
+    overview: Overview,
+    *,
+    words: bool = False,
+    special: Special = Special.SHOW,
+    allowed: Seen | None = None,
+) -> Overview:
     """The overview by words, or without special tokens; measures and links are those of the new rows.
 
-    Positions count the words, or the tokens, that are left.
+    Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
+    head where which tokens may look.
 
     `InputError` for rows that special tokens were only hidden in, which have no entropy.
     """
@@ -80,6 +86,12 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
         for row in overview.dense_weights
     )
     asked, given = joined(overview.query_tokens, queries), joined(overview.key_tokens, keys)
+    rows, columns = members(queries, len(overview.query_tokens)), members(keys, len(overview.key_tokens))
+
+    def seen(layer: int, head: int) -> Tensor:
+        assert allowed is not None, "asked where it is known"
+        return torch.from_numpy(rows @ allowed(layer, head).numpy() @ columns.T)
+
     measured = apply_measures(
         [[torch.from_numpy(each) for each in row] for row in weights],
         tuple(overview.scores),
@@ -87,7 +99,7 @@ def viewed_overview(overview: Overview, *, words: bool = False, special: Special
         heads=overview.heads,
         unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
         words=words,
-        known=of_tokens(asked, given, _TOKENS),
+        known=of_groups(asked, given, None if allowed is None else seen, words),
     )
     return replace(
         overview,

@@ -6,15 +6,19 @@ from dataclasses import replace
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.dimensions import head_dimensions
 from attnscope.analysis.links import aimed, among_all
+from attnscope.analysis.measuring.known import Seen
+from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.view import viewed, viewed_overview
+from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.apart import with_apart
+from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
@@ -66,11 +70,19 @@ def _of_text(reading: Reading, chosen: Chosen, measures: Sequence[str], looking:
             found = returned_overview(attention, chosen.heads, measures)
         else:
             found = measure_heads(attention, chosen.heads, chosen.block, measures)
+    found = replace(found, notes=(*found.notes, *reading.notes))
     if looking.links_among_all:
         found = among_all(found)
     if not looking.changes:
         return found
-    return viewed_overview(found, words=looking.words, special=looking.treatment)
+    allowed = None if isinstance(attention, Returned) else _allowed(attention, chosen, found.layers)
+    return viewed_overview(found, words=looking.words, special=looking.treatment, allowed=allowed)
+
+
+def _allowed(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> Seen:
+    """Where queries may look, by the place of a layer and of a head."""
+    calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in layers]
+    return lambda layer, head: calls[layer].allowed_matrix(chosen.heads[head])
 
 
 def needs_norms(measures: Sequence[str]) -> bool:
@@ -91,8 +103,8 @@ def read_aimed(
     `measures` of the heads stand beside it.
     """
     found = read_overview(reading, chosen, measures or ENTROPY, looking)
-    row = found.query_tokens.position(str(query))
-    column = None if key is None else found.key_tokens.position(str(key))
+    row = position_of(found.query_tokens, str(query))
+    column = None if key is None else position_of(found.key_tokens, str(key))
     return aimed(found, row, column, beside=measures)
 
 

@@ -133,7 +133,10 @@ class Parts:
             kept=kept,
             moved=moved,
         )
-        return replace(made, how=f"{made.how}; {self.beside} stays") if self.beside else made
+        stay = f"; {self.beside} stays" if self.beside else ""
+        if asked.key and not self.pieces.at_positions(asked.key):
+            stay += f"; what is looked at is no {made.of.part} of it and stays"
+        return replace(made, how=f"{made.how}{stay}")
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]:
         """Where the pieces of `key` stand in each control; what is no piece stays."""
