@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers as hf
+from small_tokenizers import BUILD
 
 import attnscope as at
 from attnscope.analysis.relations.treebank import Sentence, read_treebank
@@ -250,3 +252,20 @@ def test_every_form_holds_the_same(found: Dependencies, tmp_path: Path) -> None:
     ]
     place = [each.name for each in found.relations].index("det")
     assert mine.accuracy.tolist() == found.accuracies[2, 3, :, place].tolist()
+
+
+def test_a_tokenizer_that_does_not_say_where_its_tokens_are_is_refused_in_one_line(
+    treebank: Path, tmp_path: Path
+) -> None:
+    tokenizer = BUILD["byt5"]()  # letters by their bytes, without the tokenizers library
+    assert not tokenizer.is_fast
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"d_model": 24, "d_kv": 6, "d_ff": 30, "num_layers": 2, "num_heads": 4}
+    hf.T5EncoderModel(hf.T5Config(vocab_size=384, **sizes)).save_pretrained(tmp_path)
+    model = at.load(str(tmp_path))
+    assert len(model.read("the dog barks").tokens) == 14, "it reads text all the same"
+    with pytest.raises(
+        InputError, match="its tokenizer does not say where in the text its tokens are"
+    ) as told:
+        model.dependencies(treebank)
+    assert "\n" not in str(told.value)
