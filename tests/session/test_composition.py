@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from families import sharp
 
 import attnscope as at
@@ -101,3 +102,30 @@ def test_where_it_has_no_meaning_or_is_asked_wrongly_that_is_one_line(causal: at
 def test_a_model_without_a_tokenizer_is_read_by_token_numbers() -> None:
     found = at.wrap(sharp("llama")).composition(draws=5)
     assert found.looked_at(Through.KEY) == 3 * 6 * 6
+
+
+def test_induction_goes_with_the_two_heads_that_compose_most_and_not_with_the_third(
+    every: Composition,
+) -> None:
+    model = at.load("demo-causal")
+    reading, output = model.read("the door was closed."), model.module.model.layers[0].self_attn.o_proj.weight
+    dim, whole = output.shape[1] // 12, output.detach().clone()
+
+    def induction(without: int | None) -> float:
+        with torch.no_grad():
+            output.copy_(whole)
+            if without is not None:
+                output[:, without * dim : (without + 1) * dim] = 0
+        return float(reading.overview(1, measure="induction").main.values.mean())
+
+    by_key, by_query = (
+        [pair.early for pair in every.ranked(through) if pair.late == (1, 8)][:2]
+        for through in (Through.KEY, Through.QUERY)
+    )
+    assert by_key == [(0, 0), (0, 4)]
+    assert by_query[0] == (0, 2)
+    kept = induction(None)
+    assert kept > 0.75
+    assert induction(0) < kept - 0.5  # the previous token
+    assert induction(2) < kept - 0.5
+    assert abs(induction(4) - kept) < 0.02  # above chance all the same: a score alone proves no use
