@@ -20,9 +20,8 @@ from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview,
 from attnscope.tokens import Token, Tokens
 
 FINE_TOKENS = 200
-_WITH_SCORES = (
-    200  # tokens up to which the scores of a head in full are there too, and not only made from q and k
-)
+ROOM = 18_000_000  # bytes that codes may take in a page
+_WITH_SCORES = 200  # tokens up to which a head alone has its scores too, and not only q and k
 Reading = dict[str, Any]
 
 
@@ -116,14 +115,26 @@ def _layers(weights: Sequence[Sequence[np.ndarray]], fine: bool, blocks: Blocks)
 
 
 def _packed(layers: Sequence[Float[np.ndarray, "head query key"]], fine: bool, blocks: Blocks) -> list[str]:
-    """Layers as blocks, several at a time: deflating takes longest, and needs no lock."""
+    """Layers as blocks, several at a time: deflating takes longest, and needs no lock.
+
+    Codes of 8 bits that have no room are made sparing.
+    """
 
     def made(layer: Float[np.ndarray, "head query key"]) -> str:
-        content = codes.planes(codes.fine(layer)) if fine else codes.coarse(layer).astype(np.uint8).tobytes()
-        return Blocks.pack(content)
+        return Blocks.pack_runs(codes.planes(codes.fine(layer)) if fine else _bytes(codes.coarse(layer)))
+
+    def spared(layer: Float[np.ndarray, "head query key"]) -> str:
+        return Blocks.pack_runs(_bytes(codes.sparing(layer)))
 
     with ThreadPoolExecutor(max_workers=2) as workers:
-        return [blocks.keep(each) for each in workers.map(made, layers)]
+        packed = list(workers.map(made, layers))
+        if not fine and sum(map(len, packed)) > ROOM:
+            packed = list(workers.map(spared, layers))
+    return [blocks.keep(each) for each in packed]
+
+
+def _bytes(found: codes.Codes) -> bytes:
+    return found.astype(np.uint8).tobytes()
 
 
 def _certificates(rows: Sequence[Sequence[Certificate | None]]) -> dict[str, Any]:

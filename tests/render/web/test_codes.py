@@ -44,12 +44,21 @@ def test_fine_codes_say_every_weight_within_one_step_and_masked_pairs_nothing(we
             assert read is None or abs(read - exact) <= 3.1e-5
 
 
-def test_coarse_codes_are_within_their_stated_error(weights) -> None:
-    packed = Blocks.pack(codes.coarse(weights).astype(np.uint8).tobytes())
+@pytest.mark.parametrize("made", [codes.coarse, codes.sparing])
+def test_codes_of_8_bits_are_within_their_stated_error(weights, made) -> None:
+    packed = Blocks.pack_runs(made(weights).astype(np.uint8).tobytes())
     for head, found in zip(weights, read_again(packed, 2, 35, False), strict=True):
         for exact, read in zip(head.ravel(), found, strict=True):
             assert (read is None) == math.isnan(exact)
             assert read is None or abs(read - exact) <= 0.004
+
+
+def test_sparing_codes_of_a_long_text_take_fewer_bytes_for_the_same_largest_error() -> None:
+    weights = np.random.default_rng(5).dirichlet(np.full(400, 0.3), size=(2, 400))
+    coarse, spared = (made(weights).astype(np.uint8) for made in (codes.coarse, codes.sparing))
+    assert len(Blocks.pack_runs(spared.tobytes())) < 0.75 * len(Blocks.pack_runs(coarse.tobytes()))
+    assert np.abs(codes.decoded(spared, 254) - weights).max() <= 0.004
+    assert len(np.unique(spared[spared <= 31])) == 11
 
 
 def single(value: float) -> float:
