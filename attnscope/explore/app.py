@@ -4,6 +4,7 @@ Nothing is computed here, and nothing slow runs on this thread: the model is ope
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,20 +17,19 @@ from textual.binding import Binding
 from textual.containers import Container
 from textual.message import Message
 
-from attnscope.errors import AttnscopeError, InputError
+from attnscope.errors import InputError
 from attnscope.explore import commands, keycard, showing
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Answering, Desk, Failed, attempt
 from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix
-from attnscope.explore.drawing.shown import cursor, key_at, query_at, row_of
+from attnscope.explore.drawing.shown import cursor, key_at, prepared, query_at, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.keys import KEYS
 from attnscope.explore.state import Scene, State, View, start
 from attnscope.explore.widgets.dialogs import Card, Choice, Line
 from attnscope.explore.widgets.pane import Pane
 from attnscope.measures import MEASURES
-from attnscope.render.kit.stage import panel
 from attnscope.results import Finding, Verdict
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import printable
@@ -37,6 +37,7 @@ from attnscope.tokens import printable
 LEAST = (60, 16)  # cells
 _WIDE, _TALL = 120, 34
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PATIENCE = 0.25  # seconds that the head before is left standing
 INTERRUPTED = "interrupted"
 
 
@@ -115,6 +116,7 @@ class Explorer(App[str]):
         self.message, self.bad = "", False
         self.full_proof = False
         self._reading, self._turn, self._opened = 0, 0, -1
+        self._gone = 0.0
 
     def compose(self) -> ComposeResult:
         yield Pane(self.surface, id="small")
@@ -195,7 +197,7 @@ class Explorer(App[str]):
 
     def go(self, state: State) -> None:
         """The next state: what it needs is asked, what is known of it drawn at once."""
-        self.state = state
+        self.state, self._gone = state, time.monotonic()
         self.desk.want(ask.needed(state))
         self.draw()
 
@@ -234,19 +236,27 @@ class Explorer(App[str]):
             return
         state, find = self.state, self.desk.find
         self._lay(state)
+        grid = {
+            "grid": showing.of_grid(state, find, self.surface),
+            "ranking": showing.of_ranking(state, find),
+        }
+        self._show(grid)
+        if find(ask.head_of(state)) is None and time.monotonic() - self._gone < _PATIENCE:
+            return  # the head before stays, whole and under its own name, for the moment that this one takes
         parts = {
             "head": showing.of_header(state, find),
             "looks": showing.of_sentence(state, find, self.surface, False),
             "looked": showing.of_sentence(state, find, self.surface, True),
-            "grid": showing.of_grid(state, find, self.surface),
-            "ranking": showing.of_ranking(state, find),
             "main": showing.of_main(state, find, self.surface),
             "bars": showing.of_bars(state, find),
             "predicts": showing.of_prediction(state, find),
         }
+        self._show(parts)
+        self._draw_proof(state)
+
+    def _show(self, parts: dict[str, showing.Part]) -> None:
         for name, part in parts.items():
             self.pane(name).show(part.key, part.drawing, part.title, part.subtitle)
-        self._draw_proof(state)
 
     def _lay(self, state: State) -> None:
         """The grid is as wide and high as it needs to be, where there is room."""
@@ -298,6 +308,8 @@ class Explorer(App[str]):
     def _tick(self) -> None:
         self._turn += 1
         self._draw_status()
+        if self.state is not None and self.desk.find(ask.head_of(self.state)) is None:
+            self.draw()  # it takes longer: say so
 
     # keys
 
@@ -440,11 +452,11 @@ class Explorer(App[str]):
         self.tell(f"writing {name} …")
 
         def run() -> None:
-            try:
-                written = commands.save(found, Path(name), focus, self._notices.notice)
+            written = attempt(lambda: commands.save(found, Path(name), focus, self._notices.notice))
+            if isinstance(written, Failed):
+                self.post_message(Told(written.why, bad=True))
+            else:
                 self.post_message(Told(f"wrote {', '.join(map(str, written))}"))
-            except AttnscopeError as error:
-                self.post_message(Told(str(error), bad=True))
 
         threading.Thread(target=run, daemon=True).start()
 
@@ -522,7 +534,7 @@ class Explorer(App[str]):
         elif name == "main" and state.view is View.MATRIX and not state.scene.medium:
             row, column = cursor(shown, state)
             tight = not self.surface.shades
-            laid = matrix.lay(panel(shown, "weights"), row or 0, column or 0, width, height, tight)
+            laid = matrix.lay(prepared(shown), row or 0, column or 0, width, height, tight)
             pair = laid.at(event.x, event.y)
             if pair is not None:
                 self.step(lambda now: now.to_pair(query_at(shown, pair[0]), key_at(shown, pair[1])))

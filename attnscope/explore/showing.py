@@ -4,7 +4,7 @@ The key tells when nothing has changed. What is not known yet says so; what went
 answer would.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ from attnscope.explore.asking import Failed
 from attnscope.explore.beside import Beside
 from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix, sentence
+from attnscope.explore.drawing.cells import Cells, Line
 from attnscope.explore.drawing.header import header, proof
 from attnscope.explore.drawing.scatter import scatter
-from attnscope.explore.drawing.shown import Shown, column_of, cursor, row_of
+from attnscope.explore.drawing.shown import Shown, column_of, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.state import Head, State, View
 from attnscope.render.ablation.terminal import ablation
@@ -28,14 +29,12 @@ from attnscope.render.finding.terminal import finding
 from attnscope.render.head.bars import query_bars
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.stage import panel
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of, weights_words
 from attnscope.render.media.picture_terminal import picture_patches
 from attnscope.render.media.sound_terminal import sound_frames
 from attnscope.render.prediction.terminal import prediction
 from attnscope.render.screen import screen
-from attnscope.render.terminal.shading import shading
 from attnscope.render.terms.terminal import query_terms
 from attnscope.results import Finding, Overview, PictureAttention, Prediction, Special
 
@@ -49,7 +48,7 @@ BAD = "bold red"
 class Part:
     """What a pane shows."""
 
-    key: Hashable
+    key: Any
     drawing: Callable[[int, int], RenderableType]
     title: str = ""
     subtitle: str | Callable[[int, int], str] = ""
@@ -77,14 +76,14 @@ def of_header(state: State, find: Find) -> Part:
             lambda w, h: Text(f"{state.name}{why}", BAD if isinstance(found, Failed) else ""),
         )
     row, column = cursor(shown, state)
-    return Part((id(shown), state.query, column), lambda w, h: header(state, shown, row, column))
+    return Part((shown, state.query, column), lambda w, h: header(state, shown, row, column))
 
 
 def of_proof(state: State, find: Find, full: bool) -> Part | None:
     """The certificate where it is more than a word, in all its lines; None where there is nothing to say."""
     shown = head(state, find)
     told = None if shown is None else proof(head_of(shown).certificate, full)
-    return None if told is None else Part((id(shown), full), lambda w, h: told)
+    return None if told is None else Part((shown, full), lambda w, h: told)
 
 
 def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> Part:
@@ -98,9 +97,9 @@ def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> 
             laid = sentence.set_sentence(tokens, at, _SIDE, width, height, False)
             return sentence.sentence("", laid, None, at, None, surface)
 
-        return Part((id(state.scene), state.query), plain)
+        return Part((state.scene, state.query), plain)
     row, column = cursor(shown, state)
-    key = (id(shown), state.query, state.key, backwards)
+    key = (shown, state.query, state.key, backwards)
     return Part(key, lambda w, h: _sentence(state, shown, row, column, surface, backwards, marks, w, h))
 
 
@@ -140,22 +139,22 @@ def _sentence(
     height: int,
 ) -> RenderableType:
     laid = set_text(state, shown, backwards, marks, width, height)
-    shares = shading(panel(shown, "weights")).shares
+    shares = prepared(shown).shares
     if backwards:
         asked = _asked(state, shown)
         own = row if state.scene.one_side else None
-        drawn = None if asked is None else shares[:, asked].tolist()
+        drawn = None if asked is None else [row[asked] for row in shares]
         return sentence.sentence(
             "is looked at by", laid, drawn, own, None if own is not None else row, surface
         )
-    drawn = None if row is None else shares[row].tolist()
+    drawn = None if row is None else shares[row]
     own = _asked(state, shown) if state.scene.one_side else None
     return sentence.sentence("looks at", laid, drawn, own, column, surface)
 
 
 def of_grid(state: State, find: Find, surface: Surface) -> Part:
     known = layers(state, find)
-    key = (state.place, state.removed, state.measure, tuple(map(id, known.values())))
+    key = (state.place, state.removed, state.measure, tuple(known.values()))
     title = f"heads · {heads.value_words(state, known)}"
     failed = find(ask.layer_of(state, state.layer))
     if isinstance(failed, Failed) and not known:
@@ -165,7 +164,7 @@ def of_grid(state: State, find: Find, surface: Surface) -> Part:
 
 def of_ranking(state: State, find: Find) -> Part:
     known = layers(state, find)
-    key = (state.place, state.measure, tuple(map(id, known.values())))
+    key = (state.place, state.measure, tuple(known.values()))
     return Part(key, lambda w, h: heads.ranking(state, known, w, h - 5), state.measure)
 
 
@@ -177,9 +176,9 @@ def of_bars(state: State, find: Find) -> Part:
     row = row_of(shown, state.query)
     if row is None:
         told = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
-        return Part((id(shown), None), lambda w, h: told, "strongest keys")
+        return Part((shown, None), lambda w, h: told, "strongest keys")
     key = None if state.key is None else column_of(shown, state.key)
-    return Part((id(shown), row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
+    return Part((shown, row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
 
 
 def of_prediction(state: State, find: Find) -> Part:
@@ -199,7 +198,7 @@ def of_prediction(state: State, find: Find) -> Part:
         told = prediction(found, width) if isinstance(found, Prediction) else Text(found.why, DIM)
         return Group(*first, told)
 
-    return Part((id(found), id(gone), state.removed), drawn, title)
+    return Part((found, gone, state.removed), drawn, title)
 
 
 def _absence(state: State, gone: Any) -> list[Text]:
@@ -241,43 +240,40 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
         case View.TERMS:
             key = None if state.key is None else state.key
             query = state.query
-            return Part((id(found), query, key), lambda w, h: query_terms(found, query, key, w), title)
+            return Part((found, query, key), lambda w, h: query_terms(found, query, key, w), title)
         case View.MAP:
             row = row_of(found.shown, state.query)
-            return Part(
-                (id(found), row), lambda w, h: scatter(found, -1 if row is None else row, w, h), title
-            )
+            return Part((found, row), lambda w, h: scatter(found, -1 if row is None else row, w, h), title)
         case View.FOUND:
             return Part(
-                id(found),
+                found,
                 lambda w, h: finding(found, w),
                 str(state.view),
                 "Enter: the farthest above its controls",
             )
         case View.WITHOUT:
-            return Part(id(found), lambda w, h: ablation(found, w), str(state.view), "x puts a head back")
+            return Part(found, lambda w, h: ablation(found, w), str(state.view), "x puts a head back")
     return _beside(state, found, surface)
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
-    of = panel(shown, "weights")
-    shades = shading(of)
+    of = prepared(shown)
     row, column = cursor(shown, state)
 
+    def laid(width: int, height: int) -> matrix.Laid:
+        return matrix.lay(of, row or 0, column or 0, width, height, not surface.shades)
+
     def drawn(width: int, height: int) -> RenderableType:
-        laid = matrix.lay(of, row or 0, column or 0, width, height, not surface.shades)
-        drawn = matrix.matrix(of, shades, -1 if row is None else row, column, laid, surface)
+        there = laid(width, height)
+        cells = matrix.matrix(of, row, column, there, surface)
         told = [Text(each, DIM) for each in weights_words(shown)]
-        room = height - laid.above - len(laid.rows)
-        return (
-            Group(drawn, Text(), *told)
-            if room > sum(1 + each.cell_len // max(width, 1) for each in told)
-            else drawn
-        )
+        room = height - there.above - len(there.rows)
+        fits = room > sum(1 + each.cell_len // max(width, 1) for each in told)
+        return Cells([*cells.lines, Line(), *(Line((each.plain, DIM)) for each in told)]) if fits else cells
 
     def part(width: int, height: int) -> str:
-        laid = matrix.lay(of, row or 0, column or 0, width, height, not surface.shades)
-        return " · ".join(each for each in (matrix.window_words(of, laid), shades.told) if each)
+        parts = matrix.window_words(of.panel, laid(width, height)), of.shades.told
+        return " · ".join(each for each in parts if each)
 
     looking = ["by words"] if state.words else []
     looking += [] if state.special is Special.SHOW else [f"special tokens: {state.special}"]
@@ -285,13 +281,13 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
     verdict = head_of(shown).certificate.verdict
     if verdict != "certified":
         title += f" · {verdict_words(verdict)}"
-    return Part((id(shown), row, column), drawn, title, part)
+    return Part((shown, row, column), drawn, title, part)
 
 
 def _medium(state: State, found: Any, title: str) -> Part:
     drawn = picture_patches if isinstance(found, PictureAttention) else sound_frames
     named = settled(state.scene.queries.named(state.query))
-    return Part(id(found), lambda w, h: drawn(found, w), f"{title} · query {named}", state.scene.medium)
+    return Part(found, lambda w, h: drawn(found, w), f"{title} · query {named}", state.scene.medium)
 
 
 def above_controls(found: Finding) -> list[Head]:
@@ -309,8 +305,8 @@ def _beside(state: State, found: Beside, surface: Surface) -> Part:
     def drawn(width: int, height: int) -> RenderableType:
         tokens = found.other.key_tokens
         laid = sentence.set_sentence(tokens, row or 0, 3, width, 3, marks)
-        shares = shading(panel(found.other, "weights")).shares
-        row_shares = None if row is None else shares[row].tolist()
+        shares = prepared(found.other).shares
+        row_shares = None if row is None else shares[row]
         other = head_of(found.other)
         told = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
         second = sentence.sentence("B", laid, row_shares, row, None, surface)
@@ -320,7 +316,7 @@ def _beside(state: State, found: Beside, surface: Surface) -> Part:
             second, told, Text(f"no difference: {found.why}", BAD), Text(), *screen(found.other, width)[3:]
         )
 
-    return Part((id(found), row), drawn, f"{state.view} · {state.name}")
+    return Part((found, row), drawn, f"{state.view} · {state.name}")
 
 
 def _waiting(state: State) -> str:

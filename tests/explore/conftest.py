@@ -33,6 +33,12 @@ class Screen:
             await self.pilot.press(key)
             await self.settled()
 
+    async def write(self, key: str, text: str) -> None:
+        """The key that opens a line, the text in it, Enter."""
+        await self.pilot.press(key)
+        self.app.screen.query_one("#line").value = text
+        await self.press("enter")
+
     def pane(self, name: str) -> str:
         return self.app.pane(name).text
 

@@ -166,9 +166,7 @@ def test_a_head_that_is_not_there_is_refused_with_what_there_is(explored: Explor
 
 def test_a_file_of_no_known_kind_is_refused_and_nothing_is_written(explored: Explored, tmp_path) -> None:
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("s")
-        app.screen.query_one("#line").value = str(tmp_path / "x.docx")
-        await screen.press("enter")
+        await screen.write("s", str(tmp_path / "x.docx"))
         for _ in range(500):
             if "must end in" in app.message:
                 break

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,12 +10,20 @@ from rich.cells import cell_len
 from textual.geometry import Offset
 
 import attnscope
+from attnscope.explore import questions
 from attnscope.explore.app import Explorer
 from attnscope.explore.source import Source
 from attnscope.explore.state import View
 from attnscope.results import HeadAttention
 
+JUMP = ("slash", "3", ".", "1", "1", "enter")  # typed, as a person does
 Explored = Callable[..., Explorer]
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    """The same model by another way in, which keeps nothing."""
+    return attnscope.load("demo")
 
 
 def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explored) -> None:
@@ -39,15 +48,15 @@ def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explore
 
 
 def test_the_head_that_is_shown_is_the_one_that_the_library_computes(
-    explored: Explored, demo: Source
+    explored: Explored, library: Any
 ) -> None:
     """The oracle is a capture of that head alone, by another way in."""
-    alone = attnscope.load("demo").read("I was watching the door when [MASK] opened.").head(2, 7)
+    alone = library.read("I was watching the door when [MASK] opened.").head(2, 7)
 
     async def keys(app: Explorer, screen) -> None:
         await screen.press("right_square_bracket", "right_square_bracket", *["full_stop"] * 7)
         assert app.state.name == "L2 H7"
-        shown = app.desk.find(__import__("attnscope.explore.questions", fromlist=["x"]).head_of(app.state))
+        shown = app.desk.find(questions.head_of(app.state))
         assert isinstance(shown, HeadAttention)
         np.testing.assert_allclose(shown.weights, alone.weights, atol=1e-6)
         weight = f"{alone.weights[7].max():.3f}".removeprefix("0")
@@ -95,8 +104,8 @@ def test_a_changed_sentence_is_read_without_opening_the_model_again(explored: Ex
     opened = demo._opened
 
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("slash", "3", ".", "1", "1", "enter")
-        await screen.press("e", *["backspace"] * 7, "f", "e", "l", "l", ".", "enter")
+        await screen.press(*JUMP)
+        await screen.write("e", "I was watching the door when [MASK] fell.")
         assert app.state.scene.text == "I was watching the door when [MASK] fell."
         assert app.state.place == (3, 11)
         assert "fell" in screen.pane("looks")
@@ -132,12 +141,14 @@ def shade(app: Explorer, pane: str, place: int) -> object:
     raise AssertionError(f"no cell {place}")
 
 
-def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(explored: Explored) -> None:
+def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(
+    explored: Explored, library: Any
+) -> None:
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("slash", "3", ".", "1", "1", "enter", "x")
+        await screen.press(*JUMP, "x")
         assert app.state.removed == ((3, 11),)
         first = screen.pane("predicts").splitlines()[0]
-        alone = attnscope.load("demo").read(app.state.scene.text).ablate(3, 11)
+        alone = library.read(app.state.scene.text).ablate(3, 11)
         effect = alone.heads[0]
         assert "“it”" in first
         assert f"{effect.before:.3f}".removeprefix("0") in first
@@ -155,12 +166,12 @@ def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(ex
 
 def test_a_second_sentence_stands_beside_the_first_with_what_differs(explored: Explored) -> None:
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("b", *["backspace"] * 7, "f", "e", "l", "l", ".", "enter")
+        await screen.write("b", "I was watching the door when [MASK] fell.")
         assert app.state.view is View.BESIDE
         shown = screen.pane("main")
         assert "fell" in shown
         assert "other tokens at 1 position: 8 opened / fell" in " ".join(shown.split())
-        await screen.press("b", *["backspace"] * 60, "I", "slept", "enter".strip())
+        await screen.write("b", "I slept.")
         shown = " ".join(screen.pane("main").split())
         assert "no difference" in shown, "texts of other lengths are not held against each other"
 
@@ -204,9 +215,8 @@ def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suff
     target = tmp_path / f"x{suffix}"
 
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("slash", "2", ".", "4", "enter", "s")
-        app.screen.query_one("#line").value = str(target)
-        await screen.press("enter")
+        await screen.write("slash", "2.4")
+        await screen.write("s", str(target))
         for _ in range(1000):
             if app.message.startswith("wrote"):
                 break
@@ -221,7 +231,7 @@ def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suff
 
 def test_the_command_of_a_view_makes_it_again(explored: Explored, capsys: pytest.CaptureFixture[str]) -> None:
     async def keys(app: Explorer, screen) -> None:
-        await screen.press("slash", "3", ".", "1", "1", "enter", "y", "q")
+        await screen.press(*JUMP, "y", "q")
 
     app = explored(keys)
     (line,) = app.commands

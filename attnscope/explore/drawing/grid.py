@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from rich.style import Style
+from rich.style import Style, StyleType
 from rich.text import Text
 
+from attnscope.explore.drawing.cells import Cells, Line, Part
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.drawing.window import window
 from attnscope.explore.state import Head, State
@@ -18,6 +19,7 @@ from attnscope.render.terminal.raster import SHADES
 from attnscope.results import HeadScores, Overview, Verdict
 
 CURSOR = Style(bold=True, reverse=True)
+REMOVED = Style(bold=True, color="red")
 _UNKNOWN = "…"
 _TICK = 4
 Layers = Mapping[int, Overview]
@@ -57,18 +59,17 @@ def places(state: State, width: int, height: int) -> Places:
     return Places(tuple(tower.layers[i] for i in layers), tuple(heads), margin, cells)
 
 
-def grid(state: State, found: Layers, width: int, height: int, surface: Surface) -> Text:
+def grid(state: State, found: Layers, width: int, height: int, surface: Surface) -> Cells:
     """The heads by what is known of their layers so far, the chosen one marked, a bad verdict in its cell."""
     laid = places(state, width, height)
-    lines = [Text.assemble((" " * laid.margin), (_heading(laid), DIM), no_wrap=True)]
+    lines = [Line((" " * laid.margin + _heading(laid), DIM))]
     for layer in laid.layers:
-        here = layer == state.layer
-        line = Text(no_wrap=True)
-        line.append(left(f"L{layer}", laid.margin), HEADING if here else DIM)
+        line = Line((left(f"L{layer}", laid.margin), HEADING if layer == state.layer else DIM))
         for head in laid.heads:
-            line.append_text(_cell(state, found.get(layer), layer, head, laid.cells, surface))
+            for part in _cell(state, found.get(layer), layer, head, laid.cells, surface):
+                line.append(*part)
         lines.append(line)
-    return Text("\n").join(lines)
+    return Cells(lines)
 
 
 def _heading(laid: Places) -> str:
@@ -81,39 +82,38 @@ def _heading(laid: Places) -> str:
     return "".join(marks)[: len(laid.heads)]
 
 
-def _cell(state: State, layer: Overview | None, number: int, head: int, cells: int, surface: Surface) -> Text:
+def _cell(
+    state: State, layer: Overview | None, number: int, head: int, cells: int, surface: Surface
+) -> list[Part]:
     chosen = (number, head) == state.place
     if (number, head) in state.removed:
-        return Text(
-            "×" * min(cells, 2) + " " * (cells - 2), CURSOR if chosen else Style(bold=True, color="red")
-        )
+        return [(left("×" * min(cells, 2), cells), CURSOR if chosen else REMOVED)]
     if layer is None or head not in layer.heads:
-        return _marked(right(_UNKNOWN, cells), chosen, DIM)
+        return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
     scores, place = layer.main, layer.heads.index(head)
     value = float(scores.values[0, place])
     verdict = layer.certificates[0][place].verdict
-    shade = style(scores, value)
+    shade: StyleType = style(scores, value)
     if cells > 2:
-        text = right(told(scores, value), cells - 1)
+        text = right(told(scores, value), cells - 1) + " "
     else:
         text = " " * cells if not surface.shades else _shade(scores, value) * cells
         shade = shade if not surface.shades else ""
-    if verdict is not Verdict.CERTIFIED:
-        drawn = Text(text[:-1], shade).append(GLYPHS[verdict], STYLES[verdict])
-        return drawn if not chosen else _marked(drawn.plain, True, STYLES[verdict])
-    if cells > 2:
-        return _marked(text + " ", chosen, shade)
-    return _marked(text, chosen, shade)
+    if verdict is Verdict.CERTIFIED:
+        return [_marked(text, chosen, shade)]
+    if chosen:
+        return [_marked(text[:-1] + GLYPHS[verdict], True, shade)]
+    return [(text[:-1], shade), (GLYPHS[verdict], STYLES[verdict])]
 
 
-def _marked(text: str, chosen: bool, shade: str | Style) -> Text:
-    """The cell; of the chosen head in brackets, which every terminal shows."""
+def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
+    """The cell; of the chosen head in brackets, which every terminal shows, with a bad verdict in them."""
     if not chosen:
-        return Text(text, shade)
+        return text, shade
     if len(text) > 2:
-        return Text(text, CURSOR)
-    mark = "◆" if len(text) == 1 else "[]" if text.strip(SHADES + " ·") == "" else f"[{text[-1]}"
-    return Text(mark, CURSOR)
+        return text, CURSOR
+    last = text[-1] if text[-1] in GLYPHS.values() else ""
+    return (last or "◆" if len(text) == 1 else f"[{last or ']'}"), CURSOR
 
 
 def _shade(scores: HeadScores, value: float) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isnan
 
 from rich.cells import cell_len
-from rich.style import Style
-from rich.text import Text
+from rich.style import Style, StyleType
 
+from attnscope.explore.drawing.cells import Cells, Line, Part
 from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.surface import Surface
 from attnscope.render.kit.cells import DIM
@@ -16,6 +17,7 @@ from attnscope.render.kit.palette import sequential
 from attnscope.render.terminal.raster import SHADES
 from attnscope.tokens import Tokens
 
+UNDERLINED = Style(underline=True, bold=True)
 _LONGEST = 24
 
 
@@ -49,21 +51,27 @@ class Set:
 
 def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: int, marks: bool) -> Set:
     """The tokens in lines of `width` cells, `lines` of them so that the cursor's is among them."""
-    room = max(width - margin, 8)
+    runs = _runs(tokens.names, max(width - margin, 8), marks)
+    last = runs[-1].line if runs else 0
+    at = runs[cursor].line if cursor < len(runs) else 0
+    first = min(max(at - lines // 2, 0), max(last + 1 - lines, 0))
+    shown = tuple(run for run in runs if first <= run.line < first + lines)
+    return Set(shown, first, min(lines, last + 1), margin)
+
+
+@lru_cache(maxsize=32)
+def _runs(names: tuple[str, ...], room: int, marks: bool) -> tuple[Run, ...]:
+    """Every token in its line; pieces that go on a word stand right behind it."""
     runs: list[Run] = []
     line = start = 0
-    for number, item in enumerate(tokens.items):
-        text = fit(settled(item.name), min(_LONGEST, room - marks)) + (" " if marks else "")
-        glued = item.name.startswith("##")
-        gap = 0 if not start or glued else 1
+    for number, name in enumerate(names):
+        text = fit(settled(name), min(_LONGEST, room - marks)) + (" " if marks else "")
+        gap = 0 if not start or name.startswith("##") else 1
         if start + gap + cell_len(text) > room:
             line, start, gap = line + 1, 0, 0
         runs.append(Run(number, line, start + gap, text))
         start += gap + cell_len(text)
-    at = next((run.line for run in runs if run.token == cursor), 0)
-    first = min(max(at - lines // 2, 0), max(line + 1 - lines, 0))
-    shown = tuple(run for run in runs if first <= run.line < first + lines)
-    return Set(shown, first, min(lines, line + 1), margin)
+    return tuple(runs)
 
 
 def sentence(
@@ -73,40 +81,41 @@ def sentence(
     cursor: int | None,
     other: int | None,
     surface: Surface,
-) -> Text:
+) -> Cells:
     """The set text; a share of NaN is masked and dim, the cursor stands out, `other` is underlined."""
     lines = []
     for number in range(laid.first, laid.first + laid.lines):
-        line = Text(no_wrap=True).append(left(title if number == laid.first else "", laid.margin), DIM)
-        used = 0
+        line, used = Line((left(title if number == laid.first else "", laid.margin), DIM)), 0
         for run in laid.runs:
-            if run.line != number:
-                continue
-            line.append(" " * (run.start - used), Style(dim=False))
-            used = run.start + cell_len(run.text)
-            line.append_text(_run(run, shares, cursor, other, surface))
+            if run.line == number:
+                line.append(" " * (run.start - used))
+                used = run.start + cell_len(run.text)
+                for text, style in _run(run, shares, cursor, other, surface):
+                    line.append(text, style)
         lines.append(line)
-    return Text("\n").join(lines)
+    return Cells(lines)
 
 
 def _run(
     run: Run, shares: Sequence[float] | None, cursor: int | None, other: int | None, surface: Surface
-) -> Text:
-    share = 0.0 if shares is None else shares[run.token]
-    blank = Style(dim=False)
+) -> list[Part]:
+    share = None if shares is None else shares[run.token]
+    masked = share is not None and isnan(share)
+    word = run.text.rstrip()
+    room = len(run.text) - len(word)
+    style: StyleType = DIM if masked else ""
+    mark = ""
+    if share is not None and not masked:
+        if surface.shades:
+            mark = SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)]
+        else:
+            style = sequential(share)
     if run.token == cursor:
-        return Text.assemble((run.text.rstrip(), CURSOR), (run.text[len(run.text.rstrip()) :], blank))
-    if not surface.shades:
-        style: str | Style = DIM if isnan(share) else sequential(share) if shares is not None else blank
-        drawn = Text(run.text, style)
-    else:
-        mark = (
-            "" if shares is None or isnan(share) else SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)]
-        )
-        word = run.text.rstrip()
-        drawn = Text(word, DIM if isnan(share) else blank)
-        if run.text != word:
-            drawn.append(left(mark, len(run.text) - len(word)), blank)
-    if run.token == other:
-        drawn.stylize(Style(underline=True, bold=True))
-    return drawn
+        style = CURSOR
+    elif run.token == other:
+        style = UNDERLINED if not style or isinstance(style, Style) else _underlined(style, surface)
+    return [(word, style), (left(mark, room), "")]
+
+
+def _underlined(name: str, surface: Surface) -> Style:
+    return surface.console.get_style(name) + UNDERLINED

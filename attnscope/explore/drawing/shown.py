@@ -1,10 +1,51 @@
 """Where the cursor stands in what is shown: rows and columns of a head, or of its view by words."""
 
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
 from attnscope.explore.state import State
 from attnscope.render.head.strongest import descending
+from attnscope.render.kit.cells import cell_texts
+from attnscope.render.kit.palette import sequential
+from attnscope.render.kit.stage import Panel, panel
+from attnscope.render.terminal.shading import Shading, shading
 from attnscope.results import HeadView, HeadWeights
 
 Shown = HeadWeights | HeadView
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What every drawing of a head needs: its panel, how strong each weight is drawn, its number as text."""
+
+    panel: Panel
+    shades: Shading
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        return cell_texts(self.panel)
+
+    @cached_property
+    def shares(self) -> list[list[float]]:
+        """By row and column, NaN where a pair is masked."""
+        listed: list[list[float]] = self.shades.shares.tolist()
+        return listed
+
+    def style(self, share: float) -> str:
+        return sequential(share)
+
+
+_PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()
+
+
+def prepared(shown: Shown) -> Prepared:
+    """The same as long as the head is kept."""
+    found = _PREPARED.get(shown)
+    if found is None:
+        of = panel(shown, "weights")
+        found = _PREPARED[shown] = Prepared(of, shading(of))
+    return found
 
 
 def row_of(shown: Shown, query: int) -> int | None:

@@ -7,6 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme
 
+from attnscope.explore.drawing.cells import Cells
 from attnscope.render.terminal import ramps
 from attnscope.render.terminal.ramps import Background
 
@@ -47,6 +48,8 @@ class Surface:
 
     def lines(self, drawn: RenderableType, width: int) -> Lines:
         """The lines of `drawn` in `width` cells; every cell has a style, as Textual's filters want it."""
+        if isinstance(drawn, Cells):
+            return drawn.segments(self.console)
         self.console.width = width
         options = self.console.options.update(width=width, height=None, highlight=False, markup=False)
         plain = Style.null()

@@ -1,6 +1,7 @@
 """A pane: shows a drawing in the cells that it has, drawn anew when these change or when it shows another."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from typing import Any
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -40,13 +41,14 @@ class Pane(Widget):
         self.can_focus = focusable
         self._surface = surface
         self._drawing: Drawing = lambda width, height: Text()
-        self._key: Hashable = None
+        self._key: Any = None
+        self._room: Any = None
         self._subtitle: Subtitle = ""
         self._title = self._told = ""
         self._drawn: Lines = []
         self._first = 0
 
-    def show(self, key: Hashable, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
+    def show(self, key: Any, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
         """The drawing, unless that of the same key stands there in the same size.
 
         A subtitle may say which part of all there is has room here.
@@ -56,17 +58,17 @@ class Pane(Widget):
         if title != self._title:
             self._title, self.border_title = title, Text(title)  # never markup
         self._under()
-        if self._key == (key, size):
+        if self._room == size and self._key == key:
             return
-        if self._key is None or self._key[0] != key:  # type: ignore[index]
+        if self._key != key:
             self._first = 0
-        self._drawing, self._key = drawing, (key, size)
+        self._drawing, self._key, self._room = drawing, key, size
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        if self._key is not None:
+        if self._room is not None:
             self._under()
-            self._key = (self._key[0], self.content_size)  # type: ignore[index]
+            self._room = self.content_size
             self._draw()
 
     def _under(self) -> None:
