@@ -122,6 +122,8 @@ class Asked:
             raise InputError(f"--scale is about weights: {self.show} stand around 0, leave --scale out")
         if read.image is None and read.audio is None:
             return
+        if self.measure is not None:  # of whole heads, by all tokens or by those that are left
+            others = [each for each in others if each != "--words and --special"]
         others += ["--terms"] if self.terms else []
         others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []

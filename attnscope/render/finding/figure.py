@@ -116,7 +116,7 @@ def _words(result: Finding) -> Words:
             f"{each[:1].upper()}{each[1:]}" for each in (best_words(result), above_words(result)) if each
         ),
         controls_words(result),
-        " · ".join(remarks(result)[1:]),
+        " · ".join([*remarks(result)[1:], *result.notes]),
         f"{counted(result.weights.size, 'head')} looked at · {verdicts}",
         source_words(result.provenance),
     )

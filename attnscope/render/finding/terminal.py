@@ -27,7 +27,7 @@ from attnscope.render.kit.numbers import counted, largest_magnitude
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, looked_at, opening_head
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words, quoted, reading, written_words
-from attnscope.results import Finding, Kind
+from attnscope.results import Contents, Finding, Kind
 
 _RANKED = 12
 Place = tuple[int, int]
@@ -94,7 +94,8 @@ def _columns(result: Finding) -> list[Column[Place]]:
     columns.append(Column("diff ", 7, difference))
     columns.append(Column("beats", 8, lambda place: f"{controls.percentile[place]:.0f} %"))
     if not result.smaller_is_better:
-        columns.append(Column("by", 9, lambda place: account_name(result, place)))
+        widest = 9 if controls.of is Contents.PICTURE else 7
+        columns.append(Column("by", widest, lambda place: account_name(result, place)))
     if result.followed is not None:
         columns.insert(len(columns) - 1, Column("follows", 9, plain(result.followed), 4))
     return columns

@@ -64,6 +64,7 @@ def read_overview(
 
 
 def _of_text(reading: Reading, chosen: Chosen, measures: Sequence[str], looking: Looking) -> Overview:
+    check_has_words(reading, chosen, looking)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=needs_norms(measures))
         if isinstance(attention, Returned):
@@ -77,6 +78,12 @@ def _of_text(reading: Reading, chosen: Chosen, measures: Sequence[str], looking:
         return found
     allowed = None if isinstance(attention, Returned) else _allowed(attention, chosen, found.layers)
     return viewed_overview(found, words=looking.words, special=looking.treatment, allowed=allowed)
+
+
+def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
+    """Raises `InputError` for words where nothing but a picture or a sound is read."""
+    if looking.words and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
+        raise InputError("--words joins the pieces of words: a picture or a sound has none")
 
 
 def _allowed(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> Seen:

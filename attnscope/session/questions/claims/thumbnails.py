@@ -6,9 +6,9 @@ from dataclasses import replace
 from attnscope.analysis.views.thumbnails import View, thumbnails
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
-from attnscope.errors import InputError
 from attnscope.results import Thumbnails
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.heads import check_has_words
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
@@ -20,8 +20,7 @@ _OF_A_PAIR = 16  # bytes of a weight as it is recorded and recomputed
 
 def read_thumbnails(reading: Reading, chosen: Chosen, looking: Looking = TOKENS) -> Thumbnails:
     """The weights of the chosen heads in all chosen layers, in few cells each."""
-    if looking.words and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
-        raise InputError("--words joins the pieces of words: a picture or a sound has none")
+    check_has_words(reading, chosen, looking)
     view = View(looking.words, looking.treatment)
     with reading.listener.working("reading the attention"):
         found = thumbnails(_parts(reading, chosen), chosen.heads, chosen.block, view)
