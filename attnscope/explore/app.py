@@ -260,6 +260,7 @@ class Explorer(App[str]):
 
     def _lay(self, state: State) -> None:
         """The grid is as wide and high as it needs to be, where there is room."""
+        self.screen_stack[0].set_class(state.view is not View.MATRIX, "viewing")
         width, height = self.size
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))
         self.screen_stack[0].query_one("#left", Container).styles.width = (

@@ -19,6 +19,7 @@ from attnscope.tokens import Tokens
 
 UNDERLINED = Style(underline=True, bold=True)
 _LONGEST = 24
+_MARKS = " " + SHADES[1:]  # behind a word nothing is enough for next to nothing
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _run(
     mark = ""
     if share is not None and not masked:
         if surface.shades:
-            mark = SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)]
+            mark = _MARKS[min(int(share * len(_MARKS)), len(_MARKS) - 1)]
         else:
             style = sequential(share)
     if run.token == cursor:

@@ -57,8 +57,8 @@ class Pane(Widget):
         self._subtitle = subtitle
         if title != self._title:
             self._title, self.border_title = title, Text(title)  # never markup
-        self._under()
         if self._room == size and self._key == key:
+            self._under()
             return
         if self._key != key:
             self._first = 0
@@ -67,12 +67,13 @@ class Pane(Widget):
 
     def on_resize(self, event: events.Resize) -> None:
         if self._room is not None:
-            self._under()
             self._room = self.content_size
             self._draw()
 
     def _under(self) -> None:
         told = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
+        if self.id == "main" and self.more:
+            told = f"{told} · PgDn: more" if told else "PgDn: more"
         if told != self._told:
             self._told, self.border_subtitle = told, Text(told)
 
@@ -81,6 +82,7 @@ class Pane(Widget):
         if width > 0 and height > 0:
             self._drawn = self._surface.lines(self._drawing(width, height), width)
             self.refresh()
+        self._under()
 
     @property
     def text(self) -> str:
@@ -92,6 +94,7 @@ class Pane(Widget):
         height = self.content_size.height
         last = max(len(self._drawn) - height, 0)
         self._first = min(max(self._first + step * max(height - 2, 1), 0), last)
+        self._under()
         self.refresh()
 
     @property
