@@ -42,7 +42,7 @@ def flow(result: Flow, width: int) -> RenderableType:
         "",
         Text(subject(result), style="bold"),
         *_table(result, width),
-        Text(method_words(result), style=DIM),
+        *(Text(told, style=DIM) for told in method_words(result).split("; ")),
         Text(effect_words(result), style=DIM),
         "",
         *_trust(result),
