@@ -39,8 +39,10 @@ def cosines(ranks: tuple[int, int], hidden: int, draws: int, seed: int) -> Float
     random = torch.Generator().manual_seed(seed)
     drawn = torch.empty(draws, first, second, dtype=torch.float64)
     for draw in drawn:
-        frame, triangle = torch.linalg.qr(torch.randn(hidden, second, generator=random, dtype=torch.float64))
-        draw[:] = (frame * triangle.diagonal().sign())[:first].square()
+        normal = torch.randn(hidden, second, generator=random, dtype=torch.float64)
+        triangle = torch.linalg.cholesky(normal.T @ normal)  # its frame is normal / triangle', drawn evenly
+        frame = torch.linalg.solve_triangular(triangle, normal[:first].T, upper=False).T
+        draw[:] = frame.square()
     return drawn
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnscope.analysis.composition.chance import beside_chance, cosines, spectrum
-from attnscope.analysis.composition.scores import Written, reads, scores, written
+from attnscope.analysis.composition.scores import Reads, Written, reads, scores, written
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.paths import NO_PATH, SIDES
@@ -53,6 +53,7 @@ class Composing:
         self.by_layer = {each.layer: each for each in self.circuits.layers}
         self.reasons: dict[str, list[str]] = {}
         self._written: dict[tuple[object, ...], tuple[Written, Tensor]] = {}
+        self._read: dict[tuple[int, Through], tuple[Reads, Tensor]] = {}
         self._cosines: dict[tuple[int, int], Tensor] = {}
         self.largest = dict.fromkeys(self.through, np.nan)
         self.hidden = max(
@@ -102,11 +103,10 @@ class Composing:
             return np.full((4, len(first), len(second)), np.nan)
         way = self.circuits.paths.way[early.layer, late.layer, through.value]
         writes, written_by = self._early(early, way, first)
-        readers = {side: self.circuits.paths.reader.get((late.layer, side)) for side in SIDES}
-        enters = reads(late, through, readers, second).to(self.device)
+        enters, read_by = self._late(late, through, second)
         real = scores(writes, enters).cpu()
         squares = self._random((writes.shape[1], enters.shape[2]))
-        found = beside_chance(real, written_by, spectrum(enters).cpu(), squares)
+        found = beside_chance(real, written_by, read_by, squares)
         self.largest[through] = np.fmax(self.largest[through], found.largest)
         return torch.stack([real, found.mean, found.spread, found.percentile]).numpy()
 
@@ -143,6 +143,18 @@ class Composing:
                 self._written.clear()  # of paths that are all different none comes again
             self._written[key] = made, spectrum(made).cpu()
         return self._written[key]
+
+    def _late(
+        self, layer: Factors, through: Through, heads: Sequence[int]
+    ) -> tuple[Reads, Float[Tensor, "head rank"]]:
+        """The same of a later layer; it is kept until the next one comes."""
+        if any(kept != layer.layer for kept, _ in self._read):
+            self._read.clear()
+        if (layer.layer, through) not in self._read:
+            readers = {side: self.circuits.paths.reader.get((layer.layer, side)) for side in SIDES}
+            made = reads(layer, through, readers, heads).to(self.device)
+            self._read[layer.layer, through] = made, spectrum(made).cpu()
+        return self._read[layer.layer, through]
 
     def _random(self, ranks: tuple[int, int]) -> Float[Tensor, "draw early late"]:
         if ranks not in self._cosines:
