@@ -34,8 +34,9 @@ def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
 
     The largest error is the same, and a third fewer bytes are left once it is deflated.
     """
-    steps = _steps(np.nan_to_num(weights), COARSE)
-    return _marked(np.where(steps < _SMALL, np.rint(steps / 3).astype(np.int64) * 3, steps), weights)
+    spared = np.arange(COARSE + 1)
+    spared[:_SMALL] = np.rint(spared[:_SMALL] / 3) * 3
+    return _marked(spared[_steps(np.nan_to_num(weights), COARSE)], weights)
 
 
 def decoded(codes: np.ndarray, steps: int) -> Float[np.ndarray, "..."]:

@@ -110,14 +110,17 @@ def _layers(weights: Sequence[Sequence[np.ndarray]], fine: bool, blocks: Blocks)
 
     A softmax in double precision gives 0 to nothing else; rows without a key are no numbers already.
     """
-    stacked = [np.stack(layer) for layer in weights]
-    return _packed([np.where((layer == 0).all(axis=0), np.nan, layer) for layer in stacked], fine, blocks)
+    kind = np.float64 if fine else np.float32
+    stacked = [np.stack(layer).astype(kind) for layer in weights]
+    for layer, exact in zip(stacked, weights, strict=True):
+        layer[:, np.logical_and.reduce([head == 0 for head in exact])] = np.nan
+    return _packed(stacked, fine, blocks)
 
 
 def _packed(layers: Sequence[Float[np.ndarray, "head query key"]], fine: bool, blocks: Blocks) -> list[str]:
     """Layers as blocks, several at a time: deflating takes longest, and needs no lock.
 
-    Codes of 8 bits that have no room are made sparing.
+    Codes of 8 bits that have no room are made sparing; the first layer tells.
     """
 
     def made(layer: Float[np.ndarray, "head query key"]) -> str:
@@ -127,9 +130,8 @@ def _packed(layers: Sequence[Float[np.ndarray, "head query key"]], fine: bool, b
         return Blocks.pack_runs(_bytes(codes.sparing(layer)))
 
     with ThreadPoolExecutor(max_workers=2) as workers:
-        packed = list(workers.map(made, layers))
-        if not fine and sum(map(len, packed)) > ROOM:
-            packed = list(workers.map(spared, layers))
+        cramped = not fine and len(made(layers[0])) * len(layers) > ROOM
+        packed = list(workers.map(spared if cramped else made, layers))
     return [blocks.keep(each) for each in packed]
 
 
