@@ -65,11 +65,11 @@ async def _timed(app: Explorer, pilot, name: str, keys: list[str], times: int = 
         before = app.pane("head").text, app.pane("main").text
         wall, cpu = time.perf_counter(), time.process_time()
         app.simulate_key(key)
-        while (app.pane("head").text, app.pane("main").text) == before and time.perf_counter() - wall < 1:
+        while (app.pane("head").text, app.pane("main").text) == before and time.perf_counter() - wall < 20:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         app.screen._compositor.render_update(full=False)
-        if time.perf_counter() - wall < 1:
+        if time.perf_counter() - wall < 20:
             walls.append(1000 * (time.perf_counter() - wall))
             cpus.append(1000 * (time.process_time() - cpu))
     walls.sort()

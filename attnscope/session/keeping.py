@@ -7,7 +7,7 @@ layers is larger, that of the layers asked for last stays, and the others are re
 
 from collections import OrderedDict
 from dataclasses import replace
-from threading import RLock
+from threading import Lock, RLock
 
 from attnscope.attention import Capture
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
@@ -29,6 +29,7 @@ class Kept:
 
     def __init__(self, reading: Reading, chosen: Chosen, running: RLock, held: int = HELD) -> None:
         self.reading, self.chosen, self.running = reading, chosen, running
+        self._moving = Lock()
         self._parts: OrderedDict[int, Capture | None] = OrderedDict()
         pairs = len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens)
         each = max(_OF_A_PAIR * pairs * max(chosen.tower.heads.values(), default=1), 1)
@@ -64,24 +65,35 @@ class Kept:
         chosen = replace(self.chosen, layers=(layer,))
         if self.reading.captured is not None:
             return self._cut(self.reading.captured, layer), chosen
-        if layer not in self._parts:
+        known, found = self._find(layer)
+        if not known:
             with self.running:
-                if layer not in self._parts:
-                    self._read((layer,) if not self._together else self.chosen.layers)
-        found = self._parts.get(layer)
+                known, found = self._find(layer)
+                if not known:
+                    found = self._read((layer,) if not self._together else self.chosen.layers)
         return (self.reading if found is None else self._cut(found, layer)), chosen
+
+    def _find(self, layer: int) -> tuple[bool, Capture | None]:
+        """Whether the layer was read, and what of it is kept; it now counts as asked for last."""
+        with self._moving:
+            if layer not in self._parts:
+                return False, None
+            self._parts.move_to_end(layer)
+            return True, self._parts[layer]
 
     def _cut(self, captured: Capture, layer: int) -> Reading:
         calls = tuple(call for call in captured.calls if call.layer == layer)
         return replace(self.reading, captured=replace(captured, calls=calls))
 
-    def _read(self, layers: tuple[int, ...]) -> None:
+    def _read(self, layers: tuple[int, ...]) -> Capture | None:
         """Run the model once for these layers, and forget those that were asked for longest ago."""
         chosen = replace(self.chosen, layers=layers)
         with self.reading.listener.working("reading the attention"):
             found = self.reading.attention(chosen, projections=True)
         kept = found if isinstance(found, Capture) else None
-        for layer in layers:
-            self._parts[layer] = kept
-        while len(self._parts) > max(self._most, len(layers)):
-            self._parts.popitem(last=False)
+        with self._moving:
+            for layer in layers:
+                self._parts[layer] = kept
+            while len(self._parts) > max(self._most, len(layers)):
+                self._parts.popitem(last=False)
+        return kept

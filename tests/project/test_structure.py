@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "numpy", "scipy", "huggingface_hub")
+HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "numpy", "scipy", "huggingface_hub", "textual")
 
 
 def loaded_by(code: str) -> set[str]:
@@ -27,7 +27,15 @@ def test_imports_point_one_way_and_each_heavy_library_has_its_door() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["heads", "--help"], ["verify", "--help"], ["sdpa", "--help"], ["--version"]]
+    "arguments",
+    [
+        ["--help"],
+        ["heads", "--help"],
+        ["explore", "--help"],
+        ["verify", "--help"],
+        ["sdpa", "--help"],
+        ["--version"],
+    ],
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
