@@ -18,6 +18,7 @@ from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix, sentence
 from attnscope.explore.drawing.cells import Cells, Line
 from attnscope.explore.drawing.header import header, proof
+from attnscope.explore.drawing.picture import picture
 from attnscope.explore.drawing.scatter import scatter
 from attnscope.explore.drawing.shown import Shown, column_of, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
@@ -236,7 +237,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
         case View.MATRIX if not state.scene.medium:
             return of_matrix(state, found, surface)
         case View.MATRIX:
-            return _medium(state, found, title)
+            return _medium(state, found, title, surface)
         case View.TERMS:
             key = None if state.key is None else state.key
             query = state.query
@@ -284,10 +285,20 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
     return Part((shown, row, column), drawn, title, part)
 
 
-def _medium(state: State, found: Any, title: str) -> Part:
-    drawn = picture_patches if isinstance(found, PictureAttention) else sound_frames
+def _medium(state: State, found: Any, title: str, surface: Surface) -> Part:
+    """The picture where there are colours for it, then its patches by weight; or the frames of a sound."""
     named = settled(state.scene.queries.named(state.query))
-    return Part(found, lambda w, h: drawn(found, w), f"{title} · query {named}", state.scene.medium)
+
+    def drawn(width: int, height: int) -> RenderableType:
+        if not isinstance(found, PictureAttention):
+            return sound_frames(found, width)
+        patches = picture_patches(found, width)
+        if surface.shades or found.picture.pixels is None:
+            return patches
+        seen = picture(found.picture, found.weights, width, max(height // 2, 4))
+        return Group(seen, patches)
+
+    return Part(found, drawn, f"{title} · query {named}", state.scene.medium)
 
 
 def above_controls(found: Finding) -> list[Head]:
