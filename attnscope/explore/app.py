@@ -263,9 +263,8 @@ class Explorer(App[str]):
         self.screen_stack[0].set_class(state.view is not View.MATRIX, "viewing")
         width, height = self.size
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))
-        self.screen_stack[0].query_one("#left", Container).styles.width = (
-            max(wide, 26 if width >= _WIDE else 0) + 2
-        )
+        left = self.screen_stack[0].query_one("#left", Container)
+        left.styles.width = max(wide, min(26, width // 3)) + 2
         for name in ("looks", "looked"):
             self.pane(name).styles.height = showing.lines_of(
                 state, self.desk.find, self.surface, width, height
@@ -433,7 +432,7 @@ class Explorer(App[str]):
             return
         patterns = [each.pattern for each in scene.towers]
         following = scene.towers[(patterns.index(scene.tower.pattern) + 1) % len(patterns)]
-        self.read(None if scene.medium else scene.text, tower=following.pattern)
+        self.read(scene.text or None, tower=following.pattern)
 
     def action_save(self) -> None:
         if self.state is not None:

@@ -112,8 +112,8 @@ class Source:
         found = self._kept.get(key)
         if found is None:
             with self._running:
-                given = self.inputs.sensed or self.inputs.ids is not None
-                inputs = self.inputs if given else self._inputs(question.text)
+                as_given = question.text == self._called(self.inputs)
+                inputs = self.inputs if as_given else self._inputs(question.text)
                 found = self._read(inputs, question.tower)
         return found
 
@@ -179,7 +179,7 @@ class Source:
             other = self._read(self._inputs(question.other), question.tower)
         first, second = self._of(question).head(*place), other.head(*place)
         try:
-            return Beside(second, compare_results(first, second, ("A", "B")), "")
+            return Beside(second, compare_results(first, second, ("the first", "the second")), "")
         except InputError as error:
             return Beside(second, None, str(error))
 
