@@ -46,11 +46,13 @@ STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "pro
 class Document:
     """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
 
-    `claims` are numbers that are not shown without all that is said of them.
+    `claims` are numbers that are not shown without all that is said of them; `opener` is the command that
+    opens one of their heads, with `{layer}` and `{head}` in it.
     """
 
     blocks: Blocks
     heading: str = ""
+    opener: str = ""
     claims: bool = False
     readings: list[sides.Reading] = field(default_factory=list)
     grids: list[numbers.Grid] = field(default_factory=list)
@@ -181,6 +183,7 @@ def _laid_over(made: Document, found: Any, beside: Beside) -> None:
 def _finding(made: Document, found: Finding, beside: Beside) -> None:
     _beside(made, beside)
     made.heading, made.claims = _told(finding.subject(found), model_words(found.provenance)), True
+    made.opener = sides.opener(found)
     made.grids = numbers.of_finding(found)
     told = (
         finding.subject(found),
@@ -199,6 +202,7 @@ def _ablation(made: Document, found: Ablation, beside: Beside) -> None:
     _beside(made, beside)
     answer = f"answer {ablation.answer_words(found)}"
     made.heading, made.claims = _told(answer, ablation.done_words(found), model_words(found.provenance)), True
+    made.opener = sides.opener(found)
     made.grids = numbers.of_ablation(found)
     words = ablation
     told = (

@@ -101,6 +101,7 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "picture": made.picture,
         "sound": made.sound,
         "claims": made.claims,
+        "opener": made.opener,
         "says": [printable(each) for each in made.says],
         "rows": made.blocks.json(rows) if rows else None,
     }

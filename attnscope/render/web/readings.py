@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.command import opening_head
+from attnscope.render.kit.words.command import Heads, opening_head
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.tokens import sides
@@ -41,7 +41,7 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
         "full": {_name(head): in_full(head, blocks, len(heads) == 1) for head in heads},
         "certificates": blocks.json(_certificates(certificates)),
         "opens": {"layer": first.layer, "head": first.head},
-        "command": _command(first),
+        "command": opener(first),
     }
 
 
@@ -58,7 +58,7 @@ def of_overview(overview: Overview, blocks: Blocks, full: Sequence[HeadAttention
         "blocks": _layers(found.dense_weights, fine, blocks),
         "full": {_name(head): in_full(head, blocks, False) for head in full},
         "certificates": blocks.json(_certificates(found.certificates)),
-        "command": _command(found),
+        "command": opener(found),
     }
 
 
@@ -76,7 +76,7 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
         "blocks": _packed([np.stack(layer) for layer in weights], fine, blocks),
         "full": {},
         "certificates": blocks.json(_table([list(row) for row in small.verdicts], verdicts)),
-        "command": _command(small),
+        "command": opener(small),
     }
 
 
@@ -172,7 +172,8 @@ def _cells(tokens: Tokens, step: int) -> Tokens:
     return Tokens(tokens.texts, items)
 
 
-def _command(heads: HeadWeights | Overview | Thumbnails) -> str:
+def opener(heads: Heads) -> str:
+    """The command that writes a page of one head, `{layer}` and `{head}`."""
     return f"{opening_head(heads, '{layer}', '{head}')} -o page.html"
 
 

@@ -7,11 +7,18 @@ import { byId } from "./elements.js";
 async function bytesOf(id) {
   const block = document.getElementById(id);
   if (!block) throw new Error(`the page has no block ${id}`);
-  const letters = atob((block.textContent || "").trim());
-  const packed = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
+  const packed = fromBase64((block.textContent || "").trim());
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @param {string} text @returns {Uint8Array} */
+function fromBase64(text) {
+  const own = /** @type {any} */ (Uint8Array).fromBase64; // browsers since 2025
+  if (own) return own.call(Uint8Array, text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
 }
 
 /** @type {Map<string, Promise<any>>} */

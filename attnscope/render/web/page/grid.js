@@ -3,6 +3,7 @@
 
 import { amongText, behind, draw, el, numberText, table } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
+import { command } from "./proof.js";
 import { css, inkOn, pixels, shadeColour, signedColour } from "./shades.js";
 import { set, state } from "./state.js";
 
@@ -70,7 +71,7 @@ function shaded(svg, numbers, cell) {
     if (value === null) return;
     const colour = colourOf(numbers, value), x = LEFT + j * cell, y = TOP + i * cell;
     svg.append(draw("rect", { x, y, width: cell - 1, height: cell - 1, fill: css(colour) }));
-    if (cell >= 38) svg.append(draw("text", { x: x + cell / 2, y: y + cell / 2 + 4, "text-anchor": "middle", fill: inkOn(colour), class: "value" }, numbers.classes ? numbers.classes[value] : numberText(value, 3)));
+    if (cell >= 38) svg.append(draw("text", { x: x + cell / 2, y: y + cell / 2 + 4, "text-anchor": "middle", fill: inkOn(colour), class: "value" }, numbers.classes ? numbers.classes[value] : amongText(value, extent)));
   }));
 }
 
@@ -79,6 +80,7 @@ async function thumbnails(drawn, reading, cell) {
   const ramp = pixels(shadeColour), queries = reading.queries.names.length, keys = reading.keys.names.length;
   const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), step = Math.max(1, Math.ceil(Math.max(queries, keys) / most));
   const rows = Math.ceil(queries / step), columns = Math.ceil(keys / step);
+  reading.layers.forEach((/** @type {number} */ _, /** @type {number} */ i) => reading.planes(i)); // inflated beside one another
   for (let i = 0; i < reading.layers.length; i++) {
     const planes = await reading.planes(i);
     for (let j = 0; j < reading.heads.length; j++) {
@@ -185,7 +187,9 @@ export async function heads(reading, page) {
   page.figure(drawn, "heads");
   await page.waiting;
   const claims = page.given.claims && page.given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each));
-  return [claims, page.chooser(), el("p", { class: "hint" }, "A click opens a head; with Shift or Ctrl it is laid beside the one that is open."), el("div", { class: "wide" }, drawn),
+  const hint = reading ? "A click opens a head; with Shift or Ctrl it is laid beside the one that is open." : "Point at a head for its number beside its control; a click chooses it.";
+  const opener = page.given.opener && [el("p", { class: "hint" }, `This opens L${state.layer} H${state.head}:`), command(page.given.opener.replace("{layer}", state.layer).replace("{head}", state.head))];
+  return [page.chooser(), el("p", { class: "hint" }, hint), el("div", { class: "wide" }, drawn), !reading && el("p", { class: "pointed", id: "pointed", "aria-live": "polite" }), claims, opener,
     numbers && behind("These numbers as a table", () => table(numbers.name, ["layer", ...numbers.heads.map((/** @type {number} */ h) => `H${h}`)],
       numbers.layers.map((/** @type {number} */ l, /** @type {number} */ i) => [`L${l}`, ...numbers.values[i].map((/** @type {any} */ v) => (numbers.classes && v !== null ? numbers.classes[v] : numberText(v)))]))),
     numbers && numbers.says && el("p", { class: "hint" }, numbers.says)];

@@ -7,7 +7,7 @@ import { css, HEAD_COLOURS, inkOn, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
 import { set, state } from "./state.js";
 
-const STEP = 19, SIDE = 150, GAP = 300, MOST_LINES = 4000, LETTERS = 20;
+const STEP = 19, BARS = 130, MOST_LINES = 4000, LETTERS = 20;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function sentence(reading, page) {
@@ -15,7 +15,7 @@ export async function sentence(reading, page) {
   const seen = await Promise.all(heads.map(([layer, head]) => reading.seen(layer, head)));
   const first = seen[0], query = rowOf(first.rows, state.query), key = rowOf(first.columns, state.key);
   const paragraph = text(first, query, reading);
-  const lines = columns(heads, seen, query, key);
+  const lines = columns(heads, seen, query, key, page.room()[0] - 8);
   page.figure(lines, "sentence");
   const told = el("p", { class: "hint" }, query < 0 ? "All queries. Choose a token on the left for what it looks at, on the right for who looks at it."
     : `What ${first.queries[query]} looks at. A token on the right shows who looks at it; a second click shows all.`);
@@ -50,10 +50,11 @@ function text(seen, query, reading) {
   return el("div", { class: "texts" }, el("span", { class: "side" }, "query"), queries, el("span", { class: "side" }, "keys"), keys);
 }
 
-/** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key */
-function columns(heads, seen, query, key) {
-  const { queries, keys } = seen[0], width = keys.length, bars = 130;
-  const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + bars;
+/** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key @param {number} room */
+function columns(heads, seen, query, key, room) {
+  const { queries, keys } = seen[0], width = keys.length, SIDE = room > 560 ? 150 : 104;
+  const GAP = Math.min(Math.max(room - 2 * SIDE - BARS, 90), 300);
+  const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + BARS;
   const drawn = figure(across, tall, `Weights from ${queries.length} queries to ${width} keys as lines`), { svg } = drawn;
   const y = (/** @type {number} */ i) => 34 + i * STEP;
   svg.append(draw("text", { x: SIDE - 8, y: 14, class: "axis", "text-anchor": "end" }, "query"), draw("text", { x: SIDE + GAP + 8, y: 14, class: "axis" }, "key"));
@@ -65,19 +66,19 @@ function columns(heads, seen, query, key) {
   }
   side(svg, queries, SIDE - 8, "end", y, query, (i) => set({ query: i === query ? null : seen[0].rows[i][0], key: null }), "query");
   side(svg, keys, SIDE + GAP + 8, "start", y, key, (i) => set(query < 0 ? { key: i === key ? null : seen[0].columns[i][0] } : { query: null, key: seen[0].columns[i][0] }), "key");
-  if (heads.length === 1) numbers(svg, seen[0], query, key, y, bars);
+  if (heads.length === 1) numbers(svg, seen[0], query, key, y, SIDE * 2 + GAP);
   return drawn;
 }
 
-/** A weight beside every token that the chosen one looks at, or is looked at by. @param {any} svg @param {any} seen @param {number} query @param {number} key @param {(i: number) => number} y @param {number} bars */
-function numbers(svg, seen, query, key, y, bars) {
+/** A weight beside every token that the chosen one looks at, or is looked at by. @param {any} svg @param {any} seen @param {number} query @param {number} key @param {(i: number) => number} y @param {number} from */
+function numbers(svg, seen, query, key, y, from) {
   const width = seen.keys.length;
   if (query < 0) return;
-  const row = seen.weights.subarray(query * width, (query + 1) * width), from = SIDE * 2 + GAP;
+  const row = seen.weights.subarray(query * width, (query + 1) * width);
   row.forEach((/** @type {number} */ w, /** @type {number} */ k) => {
     if (Number.isNaN(w)) return;
-    svg.append(draw("rect", { x: from, y: y(k) - 12, width: Math.max(w * (bars - 46), 0.5), height: 11, class: k === key ? "bar chosen" : "bar" }),
-      draw("text", { x: from + w * (bars - 46) + 4, y: y(k) - 2, class: "small number", "data-key": k }, weightText(w, seen.digits)));
+    svg.append(draw("rect", { x: from, y: y(k) - 12, width: Math.max(w * (BARS - 46), 0.5), height: 11, class: k === key ? "bar chosen" : "bar" }),
+      draw("text", { x: from + w * (BARS - 46) + 4, y: y(k) - 2, class: "small number", "data-key": k }, weightText(w, seen.digits)));
   });
 }
 
