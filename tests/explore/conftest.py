@@ -7,6 +7,7 @@ import pytest
 
 from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.questions import Question
 from attnscope.explore.source import Source
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
@@ -43,10 +44,23 @@ class Screen:
         return self.app.pane(name).text
 
 
+class Once(Source):
+    """A source that is asked each question once, by whichever test comes first."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)
+        self._told: dict[Question, object] = {}
+
+    def answer(self, question: Question) -> object:
+        if question not in self._told:
+            self._told[question] = super().answer(question)
+        return self._told[question]
+
+
 @pytest.fixture(scope="session")
 def demo() -> Source:
     """The bundled encoder, opened once."""
-    source = Source(ModelRequest("demo"), Inputs(TEXT), Wanted(), Notices())
+    source = Once(ModelRequest("demo"), Inputs(TEXT), Wanted(), Notices())
     source.scene()
     return source
 
