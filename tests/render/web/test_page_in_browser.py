@@ -18,7 +18,7 @@ from attnscope.render.focus import Focus
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
-from attnscope.results import HeadAttention, Overview, Special, Verdict
+from attnscope.results import Comparison, HeadAttention, Overview, Special, Verdict
 from attnscope.tokens import Token, Tokens
 
 WEIGHTS = (
@@ -181,6 +181,7 @@ def test_the_products_of_query_and_key_add_up_to_the_score_that_the_result_holds
         sums = view.locator(".sum").evaluate("p => [Number(p.dataset.sum), Number(p.dataset.score)]")
         assert sums == pytest.approx([head.scores[6, 2]] * 2, rel=1e-6)
         view.locator("#view summary").click()
+        view.locator("#view details td").first.wait_for()
         rows = view.locator("#view details tbody tr").all_inner_texts()
         products = [float(row.split("\t")[-1]) for row in rows]
         assert products == pytest.approx(list(head.q[6] * head.k[2]), abs=6e-4)
@@ -325,6 +326,16 @@ def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head)
         assert view.get_by_role("tablist").count() == 1
         assert view.locator("#view svg[role=img][aria-label]").count() == 1
         view.locator("#view summary").click()
+        view.locator("#view details td").first.wait_for()
         cells = view.locator("#view table tbody tr").first.locator("td").all_inner_texts()
         assert len(cells) == head.weights.shape[1]
         assert cells[0] == f"{head.weights[0, 0]:.3f}".removeprefix("0")
+
+
+def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_that_opens_it(opened) -> None:
+    with opened(made_pages.KINDS[Comparison](), "#view=heads") as view:
+        view.locator("#view svg rect").first.click(position={"x": 5, "y": 5})
+        view.wait_for_function("() => location.hash.startsWith('#L0H0')")
+        view.get_by_role("tab", name="Matrix").click()
+        view.wait_for_selector("#view code")
+        assert "--layer 0 --head 0" in view.inner_text("#view code")

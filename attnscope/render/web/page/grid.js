@@ -148,7 +148,7 @@ function pointer(drawn, shape, numbers, cell, page) {
     if (!at) return;
     const layer = shape.layers[at[0]], head = shape.heads[at[1]];
     if (event.ctrlKey || event.metaKey || event.shiftKey) beside(layer, head);
-    else set({ layer, head, view: state.view === "heads" && page.reading ? "sentence" : state.view });
+    else set({ layer, head, view: state.view === "heads" && page.reading?.has(layer, head) ? "sentence" : state.view });
   });
 }
 

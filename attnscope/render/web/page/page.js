@@ -129,7 +129,8 @@ async function redraw() {
   if (!document.documentElement.dataset.theme) document.documentElement.dataset.theme = theme();
   tabs();
   await verdict();
-  const parts = await DRAWN[view](page.reading, page);
+  const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["heads", "prediction", "numbers", "proof"].includes(view);
+  const parts = lacking ? [page.missing("The weights of this head")] : await DRAWN[view](page.reading, page);
   if (mine !== turn) return;
   const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
   byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
@@ -160,7 +161,9 @@ async function verdict() {
   const reading = page.reading;
   page.verdicts = reading ? reading.verdicts() : Promise.resolve(given.verdicts);
   if (!reading) return;
-  const own = await reading.certificate(state.layer, state.head), told = byId("of-head");
+  const told = byId("of-head");
+  if (!reading.has(state.layer, state.head)) return void (told.textContent = "");
+  const own = await reading.certificate(state.layer, state.head);
   told.className = own.verdict === "certified" ? "" : own.verdict;
   told.textContent = `${readings.length > 1 ? reading.it.name + " · " : ""}L${state.layer} H${state.head}: ${own.words}`;
   byId("said").textContent = `L${state.layer} H${state.head}, ${own.verdict}`;

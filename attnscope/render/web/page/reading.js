@@ -31,7 +31,7 @@ export class Reading {
 
   /** @param {number} layer @param {number} head */
   has(layer, head) {
-    return !this.place(layer, head).includes(-1);
+    return !this.place(layer, head).includes(-1) && Boolean(this.it.blocks || this.full(layer, head));
   }
 
   /** What the page has of a head beside its weights: queries, keys, terms. @param {number} layer @param {number} head @returns {any} */
