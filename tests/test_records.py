@@ -9,10 +9,10 @@ import pytest
 import attnscope.capture
 
 BY_VALUE = {  # numbers, names and tokens
-    *("Selection", "Sides", "Layout", "DryCall", "Shapes", "Zero", "Cut", "Rounded"),
+    *("Selection", "Sides", "Layout", "DryCall", "Shapes", "Zero", "Cut", "Rounded", "_Shape"),
 }
 KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: noted as it happens
-    *("Trail", "_Seen", "Tally", "Experiments", "_Expected", "ReadBack"),
+    *("Trail", "_Seen", "Tally", "Experiments", "_Expected", "ReadBack", "Walked", "ValueZeroing"),
 }
 
 

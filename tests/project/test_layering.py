@@ -26,7 +26,7 @@ BROKEN = {
         "from attnscope.model.loading import load",
         "attnscope.model.source.find -> attnscope.model.loading.load",
     ),
-    "commands reach model, capture and analysis only through the session": (
+    "commands and the explorer reach model, capture and analysis only through the session": (
         "cli/app",
         "from attnscope.analysis import head",
         "attnscope.cli.app -> attnscope.analysis.head",
@@ -73,10 +73,15 @@ BROKEN = {
         "attnscope.cli.output -> PIL",
     ),
     "typer is used in cli only": ("session/request", "import typer", "attnscope.session.request -> typer"),
-    "rich is used in cli and render, and by the programs that train": (
+    "rich is used in cli, explore and render, and by the programs that train": (
         "worked/roles",
         "import rich",
         "attnscope.worked.roles -> rich",
+    ),
+    "textual is used in explore only": (
+        "session/ablating",
+        "import textual",
+        "attnscope.session.ablating -> textual",
     ),
 }
 

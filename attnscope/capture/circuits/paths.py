@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.circuits.factors import Factor, Factors
 from attnscope.capture.circuits.gains import Gain
-from attnscope.capture.circuits.skeleton import Passed, Seen, Skeleton, Turn
+from attnscope.capture.circuits.skeleton import Passed, Skeleton, Turn, Walked
 from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
 
 _TOLERANCE = 1e-6  # of the largest number: in float64, with room for what a model does in float32
@@ -83,14 +83,14 @@ def _turn(factor: Factor | None) -> Turn:
     return factor.part, factor.turn
 
 
-def _reader(seen: Seen, turn: Turn) -> Passed | None:
+def _reader(seen: Walked, turn: Turn) -> Passed | None:
     """The norm whose result is read there and goes nowhere else, so that it belongs to the reading alone."""
     order, read = seen.read[turn]
     made = [each for each in seen.passed if each.order < order and _equal(each.made, read)]
     return made[-1] if made and not _goes_on(seen, made[-1]) else None
 
 
-def _goes_on(seen: Seen, passed: Passed) -> bool:
+def _goes_on(seen: Walked, passed: Passed) -> bool:
     """Whether anything that comes later is made of what the norm made, beside what is read there."""
     later = [each.given for each in seen.passed if each.order > passed.order]
     later += [read for order, read in seen.read.values() if order > passed.order]
@@ -112,7 +112,7 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one is other or (one.numel() == other.numel() and torch.equal(one.flatten(), other.flatten()))
 
 
-def _way(seen: Seen, start: Turn, read: Tensor, reader: Passed | None) -> tuple[Gain, ...] | str:
+def _way(seen: Walked, start: Turn, read: Tensor, reader: Passed | None) -> tuple[Gain, ...] | str:
     """The norms on the way, the reader left out; or why these are not all that is there."""
     put = seen.put[start]
     if not read.requires_grad:

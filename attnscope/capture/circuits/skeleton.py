@@ -31,7 +31,7 @@ class Passed:
 
 
 @dataclass(eq=False)
-class Seen:
+class Walked:
     """What a pass through the skeleton left: what was put in, what was read, which norms were passed."""
 
     put: dict[Turn, Any] = field(default_factory=dict)
@@ -68,9 +68,9 @@ class Skeleton:
                 stack.callback(each.register_forward_hook(hook).remove)
             self.model(**self.inputs)
 
-    def run(self, seed: int = 0) -> Seen:
+    def run(self, seed: int = 0) -> Walked:
         """One pass; what is drawn by lot can be derived by."""
-        seen, random = Seen(), torch.Generator().manual_seed(seed)
+        seen, random = Walked(), torch.Generator().manual_seed(seed)
         turns: Counter[nn.Module] = Counter()
         clock = iter(range(10**9))
 
