@@ -44,7 +44,8 @@ def every() -> dict[str, Result]:
     head = made.head()
     made_ones: list[Result] = [
         head, returned(), viewed(head, words=True, special=Special.HIDE), terms(), made.overview(3, 4),
-        made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]), made_reports.report(),
+        made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
+        made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
         made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
