@@ -136,7 +136,7 @@ def _draw_grid(
 ) -> QuadMesh:
     heads = values.shape[1]
     mesh = axes.pcolormesh(
-        np.ma.masked_invalid(values), cmap="RdBu_r", vmin=-extent, vmax=extent, edgecolors="white",
+        np.ma.masked_invalid(values), cmap="RdBu", vmin=-extent, vmax=extent, edgecolors="white",
         linewidth=0.6 if heads <= _MOST_NUMBERS else 0.1,
     )  # fmt: skip
     axes.set_xlim(0, heads)
