@@ -17,11 +17,34 @@ TYPED = (
 enforce(f"attnscope.{name}" for name in TYPED)
 
 from collections.abc import Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+SLOW = tuple((Path(__file__).parent / "slow.txt").read_text().split())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="of the slow tests every N-th, from the K-th: K/N")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what stands in slow.txt, of which `--part` keeps some; a line that names no test is a mistake."""
+    named = {item.nodeid.partition("[")[0] for item in items}
+    files = {name.partition("::")[0] for name in named}
+    lost = [each for each in SLOW if each.partition("::")[0] in files and each not in named]
+    whole = not any("::" in argument for argument in config.args)
+    assert not (lost and whole), f"slow.txt names tests that are not there: {', '.join(lost)}"
+    first, _, every = config.getoption("--part").partition("/")
+    kept = set(SLOW[int(first) - 1 :: int(every)])
+    for item in items:
+        if (name := item.nodeid.partition("[")[0]) in SLOW:
+            item.add_marker("slow" if name in kept else "slow_elsewhere")
 
 
 @pytest.fixture

@@ -241,12 +241,13 @@ def spoiled(command: str) -> list[tuple[list[str], list[str]]]:
     required = [each for each in parameters if each.required]
     needed = [word for each in required if each.param_type_name == "option" for word in (each.opts[0], "a")]
     needed += ["--word", "a"] if command == "compare" else []
+    flag = "--json" if any("--json" in each.opts for each in parameters) else "--quiet"
     ways = [
         (["--nonsense"], ["no such option: --nonsense", *told]),
         (["--nonsense=3"], ["no such option: --nonsense"]),
         (["-Z"], ["no such option: -Z"]),
-        (["--jsom"], ["no such option: --jsom", "--json"]),
-        (["--json=3"], ["option '--json' does not take a value"]),
+        ([flag[:-1] + "m"], [f"no such option: {flag[:-1]}m", flag]),
+        ([f"{flag}=3"], [f"option '{flag}' does not take a value"]),
         (["a", "b", "c", *needed], ["got unexpected extra argument"]),
         (["--\u202e\x9b31m\U000e0041\n"], [r"no such option: --\u202e\x9b31m\U000e0041"]),
     ]
