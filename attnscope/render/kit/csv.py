@@ -13,6 +13,8 @@ from attnscope.results.stored.codec.registry import document
 from attnscope.tokens import Tokens, printable
 
 Row = tuple[object, ...]
+# ends of columns that are names, even where they look like numbers or are empty
+CALLED = ("token", "tokens", "label", "name", "tower", "side")
 
 
 def as_csv(result: Result) -> str:

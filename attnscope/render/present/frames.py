@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import InputError
 from attnscope.render import files
 from attnscope.render.focus import focus_on
-from attnscope.render.kit.csv import rows
+from attnscope.render.kit.csv import CALLED, rows
 from attnscope.render.kit.stage import panel
 from attnscope.results import HeadScores, HeadView, HeadWeights, Overview, PictureAttention, Result
 from attnscope.tokens import Tokens
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 REGISTERED = files.ROWS  # importing these is what makes `rows` know every result
-# ends of columns that are names, even where they look like numbers or are empty
-_CALLED = ("token", "tokens", "label", "name", "tower", "side")
 
 
 def to_pandas(result: Result, show: str | None = None) -> "DataFrame":
@@ -70,7 +68,7 @@ def _frame(result: Any) -> "DataFrame":
     heading, *lines = rows(result)
     columns = dict(zip(map(str, heading), map(list, zip(*lines, strict=True)), strict=True))
     return pandas.DataFrame(
-        {name: each if name.endswith(_CALLED) else _numbers(each) for name, each in columns.items()}
+        {name: each if name.endswith(CALLED) else _numbers(each) for name, each in columns.items()}
     )
 
 

@@ -4,8 +4,8 @@ The policy that the file itself holds lets no request out and runs no script but
 their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
 """
 
-from collections.abc import Iterator
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from attnscope.errors import InputError
@@ -71,7 +71,7 @@ def _alarm(verdict: Verdict | None) -> str:
 
 def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
     """The document: everything that is no block of numbers."""
-    rows = _rows(result)
+    rows, every = _rows(result)
     where = origins(result)
     opening = {"view": "numbers" if rows else "proof", **made.opening}
     return {
@@ -104,6 +104,7 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "opener": made.opener,
         "says": [printable(each) for each in made.says],
         "rows": made.blocks.json(rows) if rows else None,
+        "every_row": every,
     }
 
 
@@ -155,25 +156,23 @@ def _verdicts(result: Any) -> list[list[str]] | None:
     return None if rows is None else [[each.value for each in row] for row in rows]
 
 
-def _rows(result: Result) -> list[list[object]]:
-    """The rows of its CSV file, numbers as numbers; none of what is a matrix, which has tables of its own."""
+def _rows(result: Result) -> tuple[list[list[object]], int]:
+    """The rows of its CSV file that a page has room for, numbers as numbers, and how many it has in all.
+
+    None of what is a matrix, which has tables of its own. What is the name of something stays a text.
+    """
     if isinstance(result, HeadWeights | HeadView):
-        return []
+        return [], 0
     try:
-        rows = [[_cell(cell) for cell in row] for row in _some(csv.rows(result))]
+        heading, *rows = csv.rows(result)
     except NotImplementedError:
-        return []
-    return rows
-
-
-def _some(rows: Iterator[csv.Row]) -> Iterator[csv.Row]:
-    """As many rows as a page has room for."""
-    cells = 0
-    for row in rows:
-        cells += len(row)
-        if cells > _MOST_CELLS:
-            return
-        yield row
+        return [], 0
+    named = [str(each).endswith(csv.CALLED) for each in heading]
+    kept = rows[: _MOST_CELLS // len(heading)]
+    cells = (
+        [printable(str(one)) if name else _cell(one) for one, name in zip_longest(row, named)] for row in kept
+    )
+    return [[printable(str(each)) for each in heading], *cells], len(rows)
 
 
 def _cell(cell: object) -> object:

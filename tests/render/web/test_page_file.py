@@ -187,3 +187,29 @@ def test_the_frame_of_a_page_is_as_it_was(text) -> None:
     bare = bare.replace(__version__, "VERSION")
     golden = Path(__file__).parent / "frame.html"
     assert bare == golden.read_text(encoding="utf-8")
+
+
+def numbers_of(result: object) -> tuple[list[list[object]], int]:
+    """The table of numbers of a page, unpacked here, and of how many rows it says it is."""
+    page = content(result, ".html").decode()
+    told = json.loads(re.search(r'<script[^>]*id="document"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    packed = re.search(rf'<script[^>]*id="{told["rows"]}"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed))), told["every_row"]
+
+
+def test_a_token_that_looks_like_a_number_stays_what_it_is() -> None:
+    plain = made.overview(2, 3, ["007", "1e5", ".", "-"])
+    (heading, *rows), every = numbers_of(plain)
+    assert every == len(rows) == 6
+    at = [i for i, name in enumerate(heading) if name.endswith("token")]
+    assert at
+    assert all(row[i] in ("007", "1e5", ".", "-") for row in rows for i in at)
+
+
+def test_rows_that_a_page_has_no_room_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    (heading, *rows), every = numbers_of(made.overview(3, 4))
+    assert len(rows) == every == 12
+    monkeypatch.setattr(pages, "_MOST_CELLS", 5 * len(heading))
+    (_, *fewer), every = numbers_of(made.overview(3, 4))
+    assert (len(fewer), every) == (5, 12)
+    assert fewer == rows[:5]

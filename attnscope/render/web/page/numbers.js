@@ -15,7 +15,7 @@ export async function numbers(_reading, page) {
   const fill = () => {
     const sorted = by < 0 ? rows : [...rows].sort((a, b) => (down ? -1 : 1) * compared(a[by], b[by]));
     const shown = all ? sorted : sorted.slice(0, SHOWN);
-    holder.replaceChildren(el("table", { class: "numbers" }, el("caption", {}, `${rows.length} rows, as in the CSV file`),
+    holder.replaceChildren(el("table", { class: "numbers" }, el("caption", {}, counted(rows.length, page.given.every_row)),
       el("thead", {}, el("tr", {}, heads.map((/** @type {string} */ name, /** @type {number} */ i) => el("th", { scope: "col", "aria-sort": i === by ? (down ? "descending" : "ascending") : "none" }, el("button", { click: () => ((down = i === by && !down), (by = i), fill()) }, name, i === by ? (down ? " ▾" : " ▴") : ""))))),
       el("tbody", {}, shown.map((row) => el("tr", { class: opens(heads, row) ? "opens" : null, click: () => open(heads, row) }, row.map((/** @type {any} */ cell) => el("td", { title: String(cell), class: typeof cell === "number" ? null : "text" }, typeof cell === "number" && !Number.isInteger(cell) ? numberText(cell) : String(cell))))))),
       rows.length > SHOWN && !all && el("button", { click: () => ((all = true), fill()) }, `show all ${rows.length} rows`));
@@ -24,6 +24,11 @@ export async function numbers(_reading, page) {
   fill();
   page.figure(null, "numbers");
   return [holder];
+}
+
+/** How many rows these are of how many. @param {number} here @param {number} every */
+function counted(here, every) {
+  return here === every ? `${here} rows, as in the CSV file` : `the first ${here} of ${every} rows: the CSV file (-o FILE.csv) has all`;
 }
 
 /** @param {any} a @param {any} b */
