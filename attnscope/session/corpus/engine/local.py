@@ -1,0 +1,187 @@
+"""The engine of one machine: processes of its own, each with a thread here that feeds it.
+
+A worker that dies (killed, out of memory, a fault in a library) is started again and its chunk measured
+again: bits are the same, so nothing shows. Where the same chunk ends two, its texts are read one by one, and
+a text that ends its worker twice is named `deadly`; the chunk is then measured without it.
+"""
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from attnscope.ending import undone_by_a_signal
+from attnscope.errors import InputError
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.worker import THREADS, Refused
+from attnscope.session.listener import Listener
+
+_TRIES = 2
+_MODULE = "attnscope.session.corpus.engine.worker"
+
+
+def local(workers: int) -> Engine:
+    """So many processes of this machine; `InputError` for less than one."""
+    if workers < 1:
+        raise InputError(f"--workers is {workers}: it takes at least 1")
+    return partial(_run, workers)
+
+
+def _run(workers: int, recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
+    waiting: queue.Queue[Chunk | None] = queue.Queue(maxsize=workers)
+    done: queue.Queue[Finished | BaseException] = queue.Queue()
+    served = [_Worker(recipe) for _ in range(workers)]
+    threads = [threading.Thread(target=_feed, args=(each, waiting, done), daemon=True) for each in served]
+    with ExitStack() as stack:
+        for each in served:
+            stack.callback(each.stop)
+            stack.enter_context(undone_by_a_signal(each.stop))
+        for thread in threads:
+            thread.start()
+        yield from _handed(chunks, waiting, done, workers)
+
+
+def _handed(
+    chunks: Iterable[Chunk],
+    waiting: "queue.Queue[Chunk | None]",
+    done: "queue.Queue[Finished | BaseException]",
+    workers: int,
+) -> Iterator[Finished]:
+    """Hands out chunks as fast as they are taken, and what is finished as it comes."""
+    coming, open_ = iter(chunks), 0
+    more = True
+    while more or open_:
+        while more and open_ < 2 * workers:
+            if (chunk := next(coming, None)) is None:
+                more = False
+                break
+            waiting.put(chunk)
+            open_ += 1
+        if not open_:
+            break
+        found = done.get()
+        if isinstance(found, BaseException):
+            raise found
+        open_ -= 1
+        yield found
+    for _ in range(workers):
+        waiting.put(None)
+
+
+def _feed(
+    worker: "_Worker",
+    waiting: "queue.Queue[Chunk | None]",
+    done: "queue.Queue[Finished | BaseException]",
+) -> None:
+    try:
+        while (chunk := waiting.get()) is not None:
+            done.put(Finished(chunk.number, len(chunk.texts), worker.measure(chunk)))
+        worker.leave()
+    except BaseException as error:  # whoever waits for an answer gets it, whatever it is
+        done.put(error)
+
+
+class _DiedError(Exception):
+    """The worker has ended without an answer."""
+
+
+class _StoppedError(Exception):
+    """Nobody waits for an answer any more."""
+
+
+@dataclass
+class _Worker:
+    """One process after the other that measures chunks, for as long as they die."""
+
+    recipe: Recipe
+    process: "subprocess.Popen[bytes] | None" = None
+    stopped: bool = False
+
+    def measure(self, chunk: Chunk) -> bytes:
+        """The chunk's file, also where a worker dies of it; `AttnscopeError` as the worker has it."""
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                return self._asked(chunk)
+        deadly = frozenset(text.number for text in chunk.texts if self._is_deadly(chunk.only(text.number)))
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                return self._asked(replace(chunk, deadly=deadly))
+        at = chunk.texts[0].place if chunk.texts else "the start"
+        raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
+
+    def _is_deadly(self, one: Chunk) -> bool:
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                self._asked(one)
+                return False
+        return True
+
+    def _asked(self, chunk: Chunk) -> bytes:
+        for _ in range(_TRIES):
+            if self.process is not None:
+                return bytes(self._answer(chunk))
+            with suppress(_DiedError):
+                self.process = _started()
+                self._answer(self.recipe)
+        raise InputError("workers end before the model is open: what is wrong stands above")
+
+    def _answer(self, asked: Any) -> Any:
+        process = self.process
+        if self.stopped or process is None:
+            raise _StoppedError
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump(asked, process.stdin)
+            process.stdin.flush()
+            answer = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            self._end()
+            raise _DiedError from error
+        if isinstance(answer, Refused):
+            raise answer.error
+        return answer
+
+    def leave(self) -> None:
+        """Ends the process in peace."""
+        if (process := self.process) is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+            process.wait()
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+
+    def stop(self) -> None:
+        """Ends the process now, and for good."""
+        self.stopped = True
+        if (process := self.process) is not None:
+            process.kill()
+
+
+def _started() -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, **THREADS, "PYTHONUNBUFFERED": "1"}
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", _MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for whoever started it
+        )
+    except OSError as error:
+        raise InputError(f"cannot start a worker: {error.strerror}") from error

@@ -1,0 +1,66 @@
+"""The process of a worker: a recipe and chunks come in by its standard input, answers go out by its output.
+
+    python -m attnscope.session.corpus.engine.worker
+
+Its own standard output is put out of reach first, so that nothing that a library prints can get between. It
+ends when its input does, so that it never outlives whoever started it by more than a chunk.
+"""
+
+import os
+import pickle
+import signal
+import sys
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
+from attnscope.session.corpus.engine.interface import Measurer
+
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that the user can mend: nothing that another worker would do better."""
+
+    error: AttnscopeError
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer every chunk with the bytes of its file, or with why not."""
+    measurer: Measurer | None = None
+    while True:
+        try:
+            asked = pickle.load(source)
+            answer: bytes | Refused = b""
+        except EOFError:
+            return
+        try:
+            if measurer is None:
+                measurer = asked.open()
+            else:
+                answer = measurer.measure(asked)
+        except AttnscopeError as error:
+            answer = Refused(error)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            answer = Refused(DoesNotFitError(f"this does not fit in memory: {one_line(error)}"))
+        pickle.dump(answer, sink)
+        sink.flush()
+
+
+def main() -> None:
+    for name in ("SIGINT", "SIGHUP"):  # whoever started it answers those, and then ends its input
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        serve(sys.stdin.buffer, sink)
+    except BrokenPipeError:
+        os._exit(0)  # nobody is left to hear of it
+
+
+if __name__ == "__main__":
+    main()
