@@ -1,6 +1,6 @@
 """The central objects: what one attention layer was given and returned, and a run's collection of these."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -96,38 +96,56 @@ class AttentionCall:
 
         Raises `InputError` when there is no such head.
         """
-        if not 0 <= head < self.heads:
-            raise InputError(f"no head {head} in layer {self.layer}: heads are 0-{self.heads - 1}")
-        mine, shared = slice(head, head + 1), slice(self.key_head(head), self.key_head(head) + 1)
-        added = list(self.added(head).values())
+        return self.operands_of((head,))
+
+    def operands_of(self, heads: Sequence[int]) -> Operands:
+        """What `heads` are computed from, in float64, each with keys and values of its own.
+
+        What is one for all heads stays one. Raises `InputError` when there is no such head.
+        """
+        for head in heads:
+            if not 0 <= head < self.heads:
+                raise InputError(f"no head {head} in layer {self.layer}: heads are 0-{self.heads - 1}")
+        shared = [self.key_head(head) for head in heads]
+        added = list(self._added(heads).values())
         return Operands(
-            q=self.q[mine].double(),
-            k=self.k[shared].double(),
-            v=self.v[shared].double(),
+            q=_of_heads(self.q, heads).double(),
+            k=_of_heads(self.k, shared).double(),
+            v=_of_heads(self.v, shared).double(),
             scale=self.scale,
             softcap=self.softcap,
-            bias=sum(added[1:], added[0])[None] if added else None,
-            allowed=None if self.allowed is None else _of_head(self.allowed, head),
-            sinks=None if self.sinks is None else self.sinks[mine].double(),
+            bias=sum(added[1:], added[0]) if added else None,
+            allowed=None if self.allowed is None else _of_those(self.allowed, heads),
+            sinks=None if self.sinks is None else _of_heads(self.sinks, heads).double(),
         )
 
     def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
         """What is added to the scaled scores of head `head`, by name, in float64, written out."""
-        shape = (self.q.shape[1], self.k.shape[1])
+        return {name: values[0] for name, values in self._added((head,)).items()}
+
+    def _added(self, heads: Sequence[int]) -> dict[str, Float[Tensor, "#head query key"]]:
+        shape = (-1, self.q.shape[1], self.k.shape[1])
         named = {term.name: term.values for term in self.terms}
         named |= {} if self.remainder is None else {"remainder": self.remainder}
-        return {name: _of_head(values, head)[0].double().expand(shape) for name, values in named.items()}
+        return {name: _of_those(values, heads).double().expand(shape) for name, values in named.items()}
 
     def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
         """Where head `head` may look, written out."""
         if self.allowed is None:
             return torch.ones(self.q.shape[1], self.k.shape[1], dtype=torch.bool)
-        return _of_head(self.allowed, head)[0].expand(self.q.shape[1], self.k.shape[1])
+        return _of_those(self.allowed, (head,))[0].expand(self.q.shape[1], self.k.shape[1])
 
 
-def _of_head(shared: Tensor, head: int) -> Tensor:
-    """The slice for one head of a tensor whose head axis may have length 1 for all."""
-    return shared[head : head + 1] if shared.shape[0] > 1 else shared
+def _of_those(shared: Tensor, heads: Sequence[int]) -> Tensor:
+    """The entries for some heads of a tensor whose head axis may have length 1 for all."""
+    return _of_heads(shared, heads) if shared.shape[0] > 1 else shared
+
+
+def _of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
+    """The entries of some heads, without a copy where they follow one another."""
+    first = heads[0]
+    follow = list(heads) == list(range(first, first + len(heads)))
+    return every[first : first + len(heads)] if follow else every[list(heads)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,3 +134,35 @@ def softmax(
     unnormalised = torch.exp(logits - peak)
     weights = unnormalised / (unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))
     return weights.masked_fill(unanswered, torch.nan)
+
+
+def logits_over(
+    scores: Float[Tensor, "head query key"],
+    scale: float,
+    softcap: float | None,
+    bias: Float[Tensor, "#head query key"] | None,
+    allowed: Bool[Tensor, "#head query key"] | None,
+) -> Float[Tensor, "head query key"]:
+    """What enters the softmax, as in `weigh`, written over the scores: the same numbers, no stage kept."""
+    scores.mul_(scale)
+    if softcap is not None:
+        scores.div_(softcap).tanh_().mul_(softcap)
+    if bias is not None:
+        scores.add_(bias)
+    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
+
+
+def softmax_over(
+    logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head ..."] | None
+) -> Float[Tensor, "head query key"]:
+    """The weights of `softmax`, written over the logits: the same numbers."""
+    peak = logits.amax(-1, keepdim=True)
+    if sinks is None:
+        unnormalised = logits.sub_(peak).exp_()
+        return unnormalised.div_(unnormalised.sum(-1, keepdim=True))
+    unanswered = peak == -torch.inf
+    sink = sinks.reshape(len(sinks), -1, 1).to(logits)
+    peak = torch.maximum(peak, sink)
+    unnormalised = logits.sub_(peak).exp_()
+    weights = unnormalised.div_(unnormalised.sum(-1, keepdim=True) + torch.exp(sink - peak))
+    return weights.masked_fill_(unanswered, torch.nan)

@@ -1,0 +1,17 @@
+"""AttentionCall -> Certificate: does our arithmetic agree with the model, and would we have noticed if not?
+
+The recomputed weights are held against the weights that the model's own kernel made, the recomputed
+output against what that kernel returned. Agreement alone proves nothing where a mistake would change
+less than the tolerance, so every fault that could apply to this very call is put in on purpose; if one of
+them would have passed, the verdict is `inconclusive`. Nothing here is compared with something that was
+derived from it.
+
+    certify_heads(call)     every captured head of a layer, computed together, each judged by itself
+    certify(call, head)     one of them
+    FAULTS                  what is put in on purpose
+"""
+
+from attnscope.verify.certificate import certify, certify_heads, conclusion
+from attnscope.verify.faults import FAULTS, applicable
+
+__all__ = ["FAULTS", "applicable", "certify", "certify_heads", "conclusion"]

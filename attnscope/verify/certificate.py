@@ -1,0 +1,125 @@
+"""The verdict on each of several heads of a call: what was measured of it, against tolerances of its own."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from attnscope.attention import AttentionCall
+from attnscope.errors import InputError
+from attnscope.results import Certificate, Fault, Verdict
+from attnscope.verify.faults import applicable
+from attnscope.verify.together import Distance, Together
+
+_AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are computed together
+
+
+def certify(call: AttentionCall, head: int) -> Certificate:
+    """The certificate of one head; `InputError` when the head's own weights were not captured."""
+    return certify_heads(call, (head,))[0]
+
+
+def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tuple[Certificate, ...]:
+    """The certificates of `heads` (default: all that were captured), in their order; `InputError` as above.
+
+    Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
+    tolerances, its own faults and its own verdict.
+
+    The tolerance of a weight is eps * (1 + S): eps is the machine epsilon of the kernel's arithmetic and
+    S the largest sum of absolute products that make up one score. Such a score is rounded by about
+    eps * S / 2, and the softmax turns an error of its logits into at most as large a one of a weight. The
+    tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
+    may lose, n eps / 2 with n the most keys of a query (Higham 2002); kernels add in float32 at least.
+    """
+    chosen = tuple(call.weights) if heads is None else tuple(heads)
+    for head in chosen:
+        if head not in call.weights:
+            raise InputError(
+                f"head {head} of layer {call.layer} was not captured: captured are {list(call.weights)}"
+            )
+    step = max(1, _AT_ONCE // max(1, call.q.shape[1] * call.k.shape[1]))
+    parts = [chosen[start : start + step] for start in range(0, len(chosen), step)]
+    return tuple(certificate for part in parts for certificate in _certified(call, part))
+
+
+def _certified(call: AttentionCall, heads: Sequence[int]) -> Iterator[Certificate]:
+    """The certificates of heads that are few enough to be computed at once."""
+    together = Together(call, heads)
+    honest = together.honest()
+    tried = _tried(call, heads, together)
+    largest, counts = together.score_sums(), together.most_keys()
+    for i in range(len(heads)):
+        tolerance = call.epsilon * (1 + largest[i])
+        tolerances = tolerance, 2 * tolerance + _summing(call, counts[i])
+        yield _judged(call, honest[i], tolerances, tried[i])
+
+
+def _tried(call: AttentionCall, heads: Sequence[int], together: Together) -> list[dict[str, Distance]]:
+    """How far off every applicable fault puts each head, by the fault's name."""
+    found: list[dict[str, Distance]] = [{} for _ in heads]
+    faults = [applicable(call, head) for head in heads]
+    for name in dict.fromkeys(name for each in faults for name in each):
+        made = {
+            i: faulty
+            for i, head in enumerate(heads)
+            if name in faults[i] and (faulty := faults[i][name](call, head, together.alone[i])) is not None
+        }
+        for i, distance in together.distances(made).items():
+            found[i][name] = distance
+    return found
+
+
+def _judged(
+    call: AttentionCall, honest: Distance, tolerances: tuple[float, float], tried: dict[str, Distance]
+) -> Certificate:
+    """The certificate of one head, its faults hardest to see first."""
+    faults = [
+        Fault(name, *off, max(off.weights / tolerances[0], off.output / tolerances[1]))
+        for name, off in tried.items()
+    ]
+    faults.sort(key=lambda fault: fault.power)
+    agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN
+    verdict, reason = conclusion(agrees, honest.weights, honest.output, tuple(faults))
+    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call)):
+        verdict, reason = Verdict.PARTIAL, open_part
+    return Certificate(
+        verdict=verdict,
+        weight_error=honest.weights,
+        weight_tolerance=tolerances[0],
+        output_error=honest.output,
+        output_tolerance=tolerances[1],
+        precision=call.precision,
+        faults=tuple(faults),
+        reason=reason,
+        positions=call.standing,
+    )
+
+
+def _summing(call: AttentionCall, keys: int) -> float:
+    """How far a sum over the keys may be off, relative to the largest value: many alike are off one way."""
+    return keys * min(call.epsilon, torch.finfo(torch.float32).eps) / 2
+
+
+def _not_rebuilt(call: AttentionCall) -> str:
+    """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
+    if call.remainder is not None:
+        return "part of the score is known only as a remainder"
+    if call.unread:
+        return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
+    if call.reweighted is not None:
+        return "the model changes the weights of its softmax before they meet the values"
+    return call.reservation
+
+
+def conclusion(
+    agrees: bool, weight_error: float, output_error: float, faults: tuple[Fault, ...]
+) -> tuple[Verdict, str]:
+    """The verdict and the reason for it: agreement counts only where every fault would have been seen."""
+    if math.isnan(weight_error + output_error):
+        return Verdict.FAILED, "the model's own weights or output are not numbers"
+    if not agrees:
+        return Verdict.FAILED, "the recomputed attention is not the model's"
+    unseen = [fault.name for fault in faults if not fault.power > 1]
+    if unseen:
+        return Verdict.INCONCLUSIVE, f"would not have been seen: {', '.join(unseen)}"
+    return Verdict.CERTIFIED, ""

@@ -1,0 +1,228 @@
+"""Several heads of one call computed at once, in float64, and how far each lies from the model's own.
+
+It is the arithmetic of `attnscope.sdpa`, written over a few matrices that are made once. Heads never meet:
+the head axis is the batch axis of every product, and the largest distance is taken for each head by itself.
+A part of the arithmetic that a fault leaves as it was, which is known by its operands being the same
+objects, is not computed again. What the verdict then is is not decided here.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnscope.attention import AttentionCall
+from attnscope.sdpa import Operands, logits_over, softmax_over
+
+_FIELDS = tuple(field.name for field in fields(Operands))
+_NUMBERS = ("scale", "softcap")
+_COUNTED = 100  # a score so far below the largest of its row has a weight of exp(-100) at most
+
+
+class Distance(NamedTuple):
+    """Largest distance of a head's weights, and of its output relative to its largest value."""
+
+    weights: float
+    output: float
+
+
+class Together:
+    """Some heads of a call, their operands together and `alone`, and the matrices they are computed in.
+
+    `honest` comes first: what it leaves behind serves all the others.
+    """
+
+    def __init__(self, call: AttentionCall, heads: Sequence[int]) -> None:
+        self.call, self.heads = call, tuple(heads)
+        self.operands = call.operands_of(self.heads)
+        self.alone = [_one(self.operands, i) for i in range(len(self.heads))]
+        shape = (len(self.heads), call.q.shape[1], call.k.shape[1])
+        # products of query and key; our weights; the model's; and room to work in
+        self.products, self.weights, self.models, self.room = (
+            torch.empty(shape, dtype=torch.float64) for _ in range(4)
+        )
+        self.output = call.output[list(self.heads)].double()
+        self.largest_value = self.operands.v.abs().amax((1, 2)).clamp_min(torch.finfo(torch.float64).tiny)
+        self.unanswered = _unanswered(call.allowed, self.heads)
+        self._honest: list[Distance] = []
+        self._sums: list[float] = []
+
+    def honest(self) -> list[Distance]:
+        """How far our weights and output lie from the model's own, for each head.
+
+        Rows without any allowed key are left out: the reference has no answer there and says so.
+        """
+        given = self.operands
+        torch.bmm(given.q, given.k.mT, out=self.products)
+        logits_over(self.weights.copy_(self.products), given.scale, given.softcap, given.bias, given.allowed)
+        self._sums = self._score_sums()
+        softmax_over(self.weights, given.sinks)
+        for matrix, head in zip(self.models, self.heads, strict=True):
+            matrix.copy_(self.call.weights[head])
+        every = range(len(self.heads))
+        output = self._output_off(self._met() @ given.v, every)
+        self._honest = _pairs(self._weights_off(self.room.copy_(self.weights), every), output)
+        return self._honest
+
+    def distances(self, faulty: Mapping[int, Operands]) -> dict[int, Distance]:
+        """How far off heads are that are computed from faulty operands, by their place among the heads."""
+        alike: defaultdict[tuple[object, ...], dict[int, Operands]] = defaultdict(dict)
+        for i, operands in faulty.items():
+            alike[self._change(i, operands)][i] = operands
+        found: dict[int, Distance] = {}
+        for group in alike.values():
+            found |= zip(group, self._off(group), strict=True)
+        return found
+
+    def score_sums(self) -> list[float]:
+        """S of the tolerance of each head: max over pairs of scale * sum |q_i k_i| + |bias|, dimensionless.
+
+        Of the pairs that are allowed, those count whose weight is more than nothing: a score that lies,
+        all its rounding included, 100 below the largest of its row has exp(-100) at most (masks of -1e9
+        are such).
+        """
+        return self._sums
+
+    def most_keys(self) -> list[int]:
+        """How many keys the query of each head that has the most may look at."""
+        allowed = self.operands.allowed
+        if allowed is None:
+            return [self.call.k.shape[1]] * len(self.heads)
+        most: list[int] = allowed.sum(-1).amax(-1).expand(len(self.heads)).tolist()
+        return most
+
+    def _score_sums(self) -> list[float]:
+        """As above, of the logits that now stand in the place of the weights."""
+        given, logits = self.operands, self.weights
+        sums = torch.bmm(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
+        if given.bias is not None:
+            sums.add_(given.bias.abs())
+        highest = logits.amax(-1, keepdim=True)
+        lifted = torch.mul(sums, self.call.epsilon, out=self.models).add_(logits)
+        counts = (lifted >= highest - _COUNTED) & (logits > -torch.inf)
+        return _largest(sums.masked_fill_(~counts, 0)).tolist()  # type: ignore[no-any-return]
+
+    def _change(self, i: int, faulty: Operands) -> tuple[object, ...]:
+        """What a fault changes of a head: heads of which the same is changed are computed together."""
+        return tuple(_changed(name, faulty, self.alone[i]) for name in _FIELDS)
+
+    def _off(self, group: Mapping[int, Operands]) -> list[Distance]:
+        """The distances of heads of which the same operands were changed."""
+        rows, first = list(group), next(iter(group))
+        same = {name for name in _FIELDS if getattr(group[first], name) is getattr(self.alone[first], name)}
+        given = self._joined(group, same)
+        if same >= {*_FIELDS} - {"v"}:
+            weights_off = torch.tensor([self._honest[i].weights for i in rows], dtype=torch.float64)
+            weights = _of(self.weights, rows)
+            return _pairs(weights_off, self._output_of(weights, given.v, rows))
+        room = self.room[: len(rows)]
+        if {"q", "k"} <= same:
+            room.copy_(_of(self.products, rows))
+        else:
+            torch.bmm(given.q, given.k.mT, out=room)
+        logits_over(room, given.scale, given.softcap, given.bias, given.allowed)
+        softmax_over(room, given.sinks)
+        output = self._output_of(room, given.v, rows)
+        return _pairs(self._weights_off(room, rows), output)
+
+    def _joined(self, group: Mapping[int, Operands], same: set[str]) -> Operands:
+        """The operands of several heads together."""
+        rows = list(group)
+        made: dict[str, object] = {}
+        for name in _FIELDS:
+            whole, mine = getattr(self.operands, name), [getattr(each, name) for each in group.values()]
+            if name in _NUMBERS or mine[0] is None:
+                made[name] = mine[0]
+            elif name in same:
+                made[name] = _of(whole, rows)
+            else:
+                made[name] = torch.cat(mine)
+        return Operands(**made)  # type: ignore[arg-type]
+
+    def _met(self) -> Float[Tensor, "head query key"]:
+        """The weights that met the values: the softmax's, but where the model changed them before."""
+        met = self.call.reweighted
+        return self.weights if met is None else torch.stack([met[head].double() for head in self.heads])
+
+    def _output_of(
+        self,
+        weights: Float[Tensor, "head query key"],
+        v: Float[Tensor, "head key value_dim"],
+        rows: Sequence[int],
+    ) -> Float[Tensor, " head"]:
+        """How far off the output is; weights of the model's own that met the values are what they were."""
+        if self.call.reweighted is not None:
+            return torch.tensor([self._honest[i].output for i in rows], dtype=torch.float64)
+        return self._output_off(weights @ v, rows)
+
+    def _output_off(
+        self, output: Float[Tensor, "head query value_dim"], rows: Sequence[int]
+    ) -> Float[Tensor, " head"]:
+        distance = self._answered(output.sub_(_of(self.output, rows)), rows)
+        off = _largest(distance.abs_()) / _of(self.largest_value, rows)
+        if self.unanswered is None:
+            return off
+        return off.masked_fill_(_of(self.unanswered, rows).all(-1), 0)  # where no value counts, as if not one
+
+    def _weights_off(
+        self, weights: Float[Tensor, "head query key"], rows: Sequence[int]
+    ) -> Float[Tensor, " head"]:
+        return _largest(self._answered(weights.sub_(_of(self.models, rows)), rows).abs_())
+
+    def _answered(
+        self, distance: Float[Tensor, "head query any"], rows: Sequence[int]
+    ) -> Float[Tensor, "head query any"]:
+        """Nothing is off in rows without any allowed key."""
+        if self.unanswered is None:
+            return distance
+        return distance.masked_fill_(_of(self.unanswered, rows)[..., None], 0)
+
+
+def _unanswered(
+    allowed: Bool[Tensor, "#head query key"] | None, heads: Sequence[int]
+) -> Bool[Tensor, "#head query"] | None:
+    """The rows without any allowed key, if there are such."""
+    if allowed is None:
+        return None
+    none = ~allowed.any(-1)
+    none = none[list(heads)] if len(none) > 1 else none
+    return none if none.any() else None
+
+
+def _changed(name: str, faulty: Operands, honest: Operands) -> object:
+    """What tells the change of one operand from other changes of it."""
+    value = getattr(faulty, name)
+    if value is getattr(honest, name):
+        return True
+    return value if value is None or name in _NUMBERS else tuple(value.shape)
+
+
+def _one(together: Operands, i: int) -> Operands:
+    """One of several heads; what all have in common stays the same."""
+    return together.but(
+        **{
+            name: _of(value, [i])
+            for name in _FIELDS
+            if name not in _NUMBERS and (value := getattr(together, name)) is not None
+        }
+    )
+
+
+def _of(shared: Tensor, rows: Sequence[int]) -> Tensor:
+    """The entries of some heads, of what may be one for all of them; the very same where that is all."""
+    if len(shared) == 1 or list(rows) == list(range(len(shared))):
+        return shared
+    return shared[rows[0] : rows[0] + 1] if len(rows) == 1 else shared[list(rows)]
+
+
+def _largest(distances: Float[Tensor, "head query any"]) -> Float[Tensor, " head"]:
+    """The largest entry of each head, NaN if any is NaN; 0 of nothing."""
+    return distances.amax((1, 2)) if distances.numel() else distances.new_zeros(len(distances))
+
+
+def _pairs(weights: Float[Tensor, " head"], output: Float[Tensor, " head"]) -> list[Distance]:
+    return [Distance(*pair) for pair in zip(weights.tolist(), output.tolist(), strict=True)]
