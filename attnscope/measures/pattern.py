@@ -25,7 +25,7 @@ else:
 
 CLASSES = ("mixed", "block", "diag", "v+d", "vert")
 ALONE, BESIDE = 0.5, 0.25
-_OFFSETS = range(-2, 3)
+OFFSETS = range(-2, 3)
 Features = Float[Tensor, " feature"]
 
 
@@ -38,7 +38,7 @@ def features(tile: Tile) -> Features:
 
     allowed, visible = known(tile.allowed), known(tile.visible)
     answered = ~tile.weights.isnan().any(-1) & (visible > 0)
-    rows, beyond = answered.sum(), len(_OFFSETS) // 2 + 1
+    rows, beyond = answered.sum(), len(OFFSETS) // 2 + 1
     places = (tile.offsets.clamp(-beyond, beyond) + beyond).flatten()
 
     def at_offsets(pairs: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def features(tile: Tile) -> Features:
 
 def both(one: Features, other: Features) -> Features:
     """Features of two tiles of the same rows: the larger column, all else added."""
-    joined, size = one + other, 2 + len(_OFFSETS)
+    joined, size = one + other, 2 + len(OFFSETS)
     for place in (0, size):
         joined[place] = max(one[place], other[place])
     return joined
@@ -64,7 +64,7 @@ def both(one: Features, other: Features) -> Features:
 
 def classified(of: Features) -> float:
     """The number of the class in `CLASSES`; NaN for a head without rows."""
-    size, last = 2 + len(_OFFSETS), len(_OFFSETS)
+    size, last = 2 + len(OFFSETS), len(OFFSETS)
     real, even, counts = of[:size], of[size:-last], of[-last:]
     if real.isnan().any():
         return float("nan")

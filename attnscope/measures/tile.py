@@ -74,6 +74,10 @@ class Tile:
         """How far each key stands behind its query in the text; negative for keys before it."""
         return self.keys[None, :] - self.queries[:, None]
 
+    def at(self, offset: int, values: Float[Tensor, "query key"]) -> Float[Tensor, " pair"]:
+        """Those of the pairs' `values` whose key stands `offset` behind its query."""
+        return values[self.offsets == offset]
+
     @cached_property
     def by_norm(self) -> "Tile":
         """The same with the share of each key in what its query moves, weight x norm, in place of weights.

@@ -1,0 +1,132 @@
+"""The certificate of a long head: a sample of its rows in full, and the kernel's output for all of them.
+
+On the sample everything is as for a short text (`attnscope.verify`): weights and output in float64 against
+those of the model's own kernel, and every fault that could apply put in on purpose. Beside that the output of
+all rows, as it comes out over tiles, is held against what the kernel returned; tiles are computed as roughly
+as the kernel itself, so twice its tolerance is allowed there.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.attention import AttentionCall, Term
+from attnscope.results import Certificate, Fault, Verdict
+from attnscope.results.base.origin import Kind
+from attnscope.sdpa import Operands, attend
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.rules import Everywhere
+from attnscope.tiles.softmax import Rows
+from attnscope.verify import certify, conclusion
+
+
+def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
+    """The certificate of `head`, whose `rows` came out of the tiles; `sample` must hold its weights."""
+    some = sampled(call, head)
+    of_sample = certify(some, head)
+    errors, tolerances = of_sample.weight_error, of_sample.weight_tolerance
+    faults = (*of_sample.faults, *_of_places(call, some, head, of_sample))
+    everywhere = _output_error(call, head, rows)
+    output_error = _worse(of_sample.output_error, everywhere)
+    tolerance = 2 * of_sample.output_tolerance
+    agrees = errors <= tolerances and of_sample.output_error <= of_sample.output_tolerance
+    verdict, reason = conclusion(agrees and everywhere <= tolerance, errors, output_error, faults)
+    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and of_sample.verdict is Verdict.PARTIAL:
+        verdict, reason = Verdict.PARTIAL, of_sample.reason
+    return replace(
+        of_sample,
+        verdict=verdict,
+        reason=reason,
+        output_error=output_error,
+        output_tolerance=tolerance,
+        faults=tuple(sorted(faults, key=lambda fault: fault.power)),
+    )
+
+
+def sampled(call: LongCall, head: int) -> AttentionCall:
+    """The rows of the sample as a call of their own, of a head that the kernel's weights are known of.
+
+    The window is left out: a fault that drops it needs to know where the rows stand.
+    """
+    assert call.sample is not None, "a long call is certified by its sample"
+    rows, keys = call.sample.rows.to(call.q.device), call.k.shape[1]
+    queries = call.q.shape[1]
+    plain = {each.name: getattr(call, each.name) for each in fields(AttentionCall)}
+    every = torch.arange(keys, device=rows.device)
+    allowed = None if isinstance(call.rule, Everywhere) else call.rule.block(head, rows, every)[None]
+    sinks = call.sinks
+    if sinks is not None and sinks.ndim > 1 and sinks.shape[1] == queries:
+        sinks = sinks[:, rows]
+    changed = {
+        "q": call.q[:, rows].cpu(),
+        "k": call.k.cpu(),
+        "v": call.v.cpu(),
+        "query_tokens": call.query_tokens.only(rows.tolist()),
+        "terms": tuple(Term(term.name, term.values[:, rows].cpu()) for term in call.terms),
+        "allowed": None if allowed is None or bool(allowed.all()) else allowed.cpu(),
+        "sinks": None if sinks is None else sinks.cpu(),
+        "window": None,
+        "output": call.output[:, rows].cpu(),
+        "weights": {each: weights.cpu() for each, weights in call.sample.weights.items()},
+        "unrotated_k": None if call.unrotated_k is None else call.unrotated_k.cpu(),
+    }
+    return AttentionCall(**{**plain, **changed})
+
+
+def _of_places(call: LongCall, some: AttentionCall, head: int, told: Certificate) -> Iterator[Fault]:
+    """The faults that need to know where the rows of the sample stand among all."""
+    assert call.sample is not None, "it has been sampled"
+    operands, rows = some.operands(head), call.sample.rows.cpu()
+    if call.window is not None:
+        allowed = some.allowed_matrix(head)
+        wider = allowed | _hidden_by_window(call, rows, allowed)
+        if not torch.equal(wider, allowed):
+            yield _fault("window dropped", some, head, operands.but(allowed=wider[None]), told)
+    if call.q.shape[1:] == call.k.shape[1:]:
+        exchanged = operands.but(q=operands.k[:, rows], k=call.q[head : head + 1].cpu().double())
+        yield _fault("query and key exchanged", some, head, exchanged, told)
+
+
+def _hidden_by_window(
+    call: LongCall, rows: Int[Tensor, " row"], allowed: Bool[Tensor, "row key"]
+) -> Bool[Tensor, "row key"]:
+    """Pairs that only the window forbids: far enough apart, and the key is no padding."""
+    queries, keys = call.q.shape[1], call.k.shape[1]
+    distance = rows[:, None] + (keys - queries) - torch.arange(keys)
+    size = call.window or 0
+    far = distance >= size if call.kind is Kind.DECODER else distance.abs() >= size
+    read = torch.tensor([not token.padding for token in call.key_tokens.items])
+    return far & read & allowed.any(1)[:, None]
+
+
+def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, told: Certificate) -> Fault:
+    stages = attend(faulty)
+    answered = some.allowed_matrix(head).any(-1)
+    largest = some.v[some.key_head(head)].double().abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    off = (stages.weights[0] - some.weights[head].double())[answered].abs()
+    output = (stages.output[0] - some.output[head].double())[answered].abs() / largest
+    errors = [float(each.max()) if each.numel() else 0.0 for each in (off, output)]
+    power = max(errors[0] / told.weight_tolerance, errors[1] / told.output_tolerance)
+    return Fault(name, errors[0], errors[1], power)
+
+
+def _output_error(call: LongCall, head: int, rows: Rows) -> float:
+    """Largest distance of the output of any row that has a key, relative to the largest value."""
+    largest = call.v[call.key_head(head)].double().abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    answered = ~rows.log_sum.isnan()
+    off = _distances(rows.output, call.output[head])[answered]
+    return float(off.max() / largest) if off.numel() else 0.0
+
+
+def _distances(
+    ours: Float[Tensor, "query value_dim"], theirs: Float[Tensor, "query value_dim"]
+) -> Float[Tensor, "query value_dim"]:
+    return (ours - theirs.to(ours)).abs()
+
+
+def _worse(one: float, other: float) -> float:
+    return math.nan if math.isnan(one + other) else max(one, other)

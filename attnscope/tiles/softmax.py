@@ -1,0 +1,133 @@
+"""First pass: what the weights of every row are divided by, and what the head makes of its values.
+
+    m' = max(m, max_j s_j)
+    l' = l exp(m - m') + sum_j exp(s_j - m')
+    o' = o exp(m - m') + sum_j exp(s_j - m') v_j
+
+Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et al. 2022, FlashAttention.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.sdpa import soft_cap
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.tiling import Sizes, Tiling, tiling
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head of a long call, ready to be computed: its scale is in `q`, its keys lie as columns.
+
+    `added` is what the model adds to the scaled scores, as it wrote it out itself.
+    """
+
+    q: Float[Tensor, "query dim"]
+    k: Float[Tensor, "dim key"]
+    v: Float[Tensor, "key value_dim"]
+    softcap: float | None
+    added: tuple[Float[Tensor, "query key"], ...]
+    sinks: Float[Tensor, " query"] | None
+    tiles: Tiling
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many queries and keys there are."""
+        return len(self.q), self.k.shape[1]
+
+    def scaled(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
+        """What enters the softmax, masks aside."""
+        scores = self.q[rows] @ self.k[:, columns]
+        if self.softcap is not None:
+            scores = soft_cap(scores, self.softcap)
+        for values in self.added:
+            scores = scores + values[rows, columns].to(scores)
+        return scores
+
+    def logits(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
+        """The same, -inf where a query may not look."""
+        scores = self.scaled(rows, columns)
+        mask = self.tiles.mask(rows, columns)
+        return scores if mask is None else scores.masked_fill_(~mask, -torch.inf)
+
+
+class Heads:
+    """The heads of one call; what the rule allows is asked once for all that it is the same for."""
+
+    def __init__(self, call: LongCall, sizes: Sizes, dtype: torch.dtype) -> None:
+        self.call, self.sizes, self.dtype = call, sizes, dtype
+        self.tilings: dict[int, Tiling] = {}
+
+    def tiling(self, head: int) -> Tiling:
+        place = head if self.call.rule.per_head else 0
+        if place not in self.tilings:
+            self.tilings.clear()  # heads come one after the other
+            (_, queries, _), keys = self.call.q.shape, self.call.k.shape[1]
+            device = self.call.q.device
+            self.tilings[place] = tiling(self.call.rule, place, queries, keys, self.sizes, device)
+        return self.tilings[place]
+
+    def head(self, head: int) -> Head:
+        call, shared = self.call, self.call.key_head(head)
+        sinks = None if call.sinks is None else call.sinks[head].to(call.q.device, self.dtype)
+        return Head(
+            q=call.q[head].to(self.dtype) * call.scale,
+            k=call.k[shared].to(self.dtype).T.contiguous(),
+            v=call.v[shared].to(self.dtype),
+            softcap=call.softcap,
+            added=tuple(term.values[head if len(term.values) > 1 else 0] for term in call.terms),
+            sinks=None if sinks is None else sinks.reshape(-1).expand(call.q.shape[1]),
+            tiles=self.tiling(head),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Of every query: the logarithm of what its weights are divided by, a sink's share in it, and its output.
+
+    `moved` is the sum of weight x norm, where norms were given. NaN for a query without a key.
+    """
+
+    log_sum: Float[Tensor, " query"]
+    output: Float[Tensor, "query value_dim"]
+    moved: Float[Tensor, " query"] | None = None
+
+
+def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
+    """Every row's denominator and output, in float64, over one tile after the other."""
+    beside = head.v if norms is None else torch.cat([head.v, norms.to(head.v)[:, None]], 1)
+    queries, width = len(head.q), beside.shape[1]
+    log_sum = torch.empty(queries, dtype=torch.float64, device=head.q.device)
+    mixed = torch.empty(queries, width, dtype=torch.float64, device=head.q.device)
+    for rows in head.tiles.rows():
+        log_sum[rows], mixed[rows] = _block(head, rows, beside)
+    value_dim = head.v.shape[1]
+    return Rows(log_sum, mixed[:, :value_dim], None if norms is None else mixed[:, value_dim])
+
+
+def _block(head: Head, rows: slice, beside: Float[Tensor, "key width"]) -> tuple[Tensor, Tensor]:
+    count, device = rows.stop - rows.start, head.q.device
+    peak = torch.full((count,), -torch.inf, dtype=head.q.dtype, device=device)
+    total = torch.zeros(count, dtype=torch.float64, device=device)
+    mixed = torch.zeros(count, beside.shape[1], dtype=torch.float64, device=device)
+    for columns in head.tiles.columns(rows):
+        logits = head.logits(rows, columns)
+        higher = torch.maximum(peak, logits.amax(-1))
+        level = higher.masked_fill(higher == -torch.inf, 0.0)  # a row without a key so far
+        each = logits.sub_(level[:, None]).exp_()
+        faded = (peak - level).exp().double()
+        total = total * faded + each.sum(-1)
+        mixed = mixed * faded[:, None] + each @ beside[columns]
+        peak = higher
+    unanswered = peak == -torch.inf
+    peak = peak.double()
+    mixed = mixed / total[:, None]
+    log_sum = peak + total.log()
+    if head.sinks is not None:
+        with_sink = torch.logaddexp(log_sum, head.sinks[rows].double())
+        mixed = mixed * (log_sum - with_sink).exp()[:, None]
+        log_sum = with_sink
+    return log_sum.masked_fill(unanswered, torch.nan), mixed.masked_fill(unanswered[:, None], torch.nan)

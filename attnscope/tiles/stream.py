@@ -1,0 +1,106 @@
+"""Second pass: tiles of true weights, with what is known of their queries and keys."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.measures import Need, Tile
+from attnscope.tiles.softmax import Head, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What measures need of a head beside its weights, by query and by key; None where nobody needs it.
+
+    Pairs are made of these for one tile at a time: `query_names` and `key_names` are equal where a token is
+    the same, `query_parts` and `key_parts` where it is of the same text. The rest is as in `Tile`.
+    """
+
+    special: Bool[Tensor, " key"] | None = None
+    punctuation: Bool[Tensor, " key"] | None = None
+    query_names: Int[Tensor, " query"] | None = None
+    key_names: Int[Tensor, " key"] | None = None
+    query_parts: Int[Tensor, " query"] | None = None
+    key_parts: Int[Tensor, " key"] | None = None
+    norms: Float[Tensor, " key"] | None = None
+    period: int | None = None
+    circuit: Float[Tensor, "value_dim value_dim"] | None = None
+    slope: Float[Tensor, "query value_dim"] | None = None
+    direct: Float[Tensor, "query value_dim"] | None = None
+
+
+NOTHING = Beside()
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The tiles of a head whose `rows` are known; `needs` says what they hold beside weights."""
+
+    head: Head
+    rows: Rows
+    beside: Beside = NOTHING
+    needs: Collection[Need] = ()
+
+    def blocks(self) -> Iterator[tuple[slice, Iterator[tuple[slice, Tile]]]]:
+        """Blocks of queries, each with its blocks of keys one after the other."""
+        for rows in self.head.tiles.rows():
+            yield rows, ((columns, self.tile(rows, columns)) for columns in self.head.tiles.columns(rows))
+
+    def tile(self, rows: slice, columns: slice) -> Tile:
+        weights = self.weights(rows, columns)
+        device, needs, beside = weights.device, self.needs, self.beside
+        queries, keys = (
+            torch.arange(each.start, each.stop, dtype=torch.int32, device=device) for each in (rows, columns)
+        )
+        mask = self.head.tiles.mask(rows, columns) if Need.ALLOWED in needs else None
+        everywhere = weights.new_ones((), dtype=torch.bool).expand(weights.shape)
+        return Tile(
+            weights,
+            queries,
+            keys,
+            allowed=everywhere if mask is None and Need.ALLOWED in needs else mask,
+            visible=self.head.tiles.visible[rows] if Need.ALLOWED in needs else None,
+            special=_cut(beside.special, columns),
+            punctuation=_cut(beside.punctuation, columns),
+            alike=_same(_cut(beside.query_names, rows), _cut(beside.key_names, columns)),
+            together=_same(_cut(beside.query_parts, rows), _cut(beside.key_parts, columns)),
+            norms=_like(_cut(beside.norms, columns), weights),
+            moved=_like(_cut(self.rows.moved, rows), weights),
+            period=beside.period,
+            circuit=beside.circuit,
+            output=_like(_cut(self.rows.output, rows), weights),
+            slope=_like(_cut(beside.slope, rows), weights),
+            direct=_like(_cut(beside.direct, rows), weights),
+            gradient=self._gradient(rows, columns) if Need.GRADIENT in needs else None,
+        )
+
+    def weights(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
+        """Rows of true weights; NaN where a query may look nowhere."""
+        logits = self.head.logits(rows, columns)
+        return logits.sub_(self.log_sum[rows, None]).exp_()
+
+    @cached_property
+    def log_sum(self) -> Float[Tensor, " query"]:
+        """In the dtype of the tiles."""
+        return self.rows.log_sum.to(self.head.q.dtype)
+
+    def _gradient(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
+        """How the answer changes with each weight: its slope in the output, along the key's value."""
+        assert self.beside.slope is not None, "where a gradient is needed, the slope is known"
+        return self.beside.slope[rows].to(self.head.v) @ self.head.v[columns].T
+
+
+def _cut(values: Tensor | None, part: slice) -> Tensor | None:
+    return None if values is None else values[part]
+
+
+def _like(values: Tensor | None, other: Tensor) -> Tensor | None:
+    return None if values is None else values.to(other)
+
+
+def _same(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    return None if first is None or second is None else first[:, None] == second[None, :]

@@ -1,0 +1,148 @@
+"""Every measure over tiles of every mechanism, against the same in one piece in float64."""
+
+import math
+
+import pytest
+import torch
+from made_long import MECHANISMS, QUERIES, VALUE_DIM, Mechanism
+
+from attnscope.analysis.measuring import sorts
+from attnscope.measures import MEASURES, Need, whole
+from attnscope.measures.near import cosine_distances
+from attnscope.sdpa import Stages, attend
+from attnscope.tiles.collect.collector import collect
+from attnscope.tiles.collect.measured import WITHOUT_FORM, collector_of
+from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.stream import Beside, Stream
+from attnscope.tiles.tiling import Sizes
+
+SIZES = (Sizes(11, 17), Sizes(64, 23))
+HEADS = (0, 3)
+PERIOD = 9
+NAMES = [name for name in MEASURES if name not in WITHOUT_FORM]
+random = torch.Generator().manual_seed(7)
+CIRCUIT, SLOPE, DIRECT = (
+    torch.randn(*shape, generator=random, dtype=torch.float64)
+    for shape in ((VALUE_DIM, VALUE_DIM), (QUERIES, VALUE_DIM), (QUERIES, VALUE_DIM))
+)
+
+
+def names_of(mechanism: Mechanism) -> tuple[torch.Tensor, torch.Tensor]:
+    sides = mechanism.call.query_tokens, mechanism.call.key_tokens
+    return tuple(torch.tensor([token.id for token in side.items]) for side in sides)
+
+
+def norms_of(mechanism: Mechanism, head: int) -> torch.Tensor:
+    return mechanism.call.v[mechanism.call.key_head(head)].norm(dim=-1)
+
+
+def beside(mechanism: Mechanism, head: int) -> Beside:
+    call = mechanism.call
+    query_names, key_names = names_of(mechanism)
+    parts = [torch.tensor([t.part for t in side.items]) for side in (call.query_tokens, call.key_tokens)]
+    return Beside(
+        special=sorts.special(call.key_tokens),
+        punctuation=sorts.punctuation(call.key_tokens),
+        query_names=query_names,
+        key_names=key_names,
+        query_parts=parts[0],
+        key_parts=parts[1],
+        norms=norms_of(mechanism, head),
+        period=PERIOD,
+        circuit=CIRCUIT,
+        slope=SLOPE,
+        direct=DIRECT,
+    )
+
+
+def in_one_piece(mechanism: Mechanism, stages: Stages, head: int) -> dict[str, float]:
+    """The measures as they are taken of a short text, from weights that are all there."""
+    call, weights = mechanism.call, stages.weights[head]
+    dense, norms = mechanism.dense, norms_of(mechanism, head)
+    allowed = torch.ones_like(weights, dtype=torch.bool) if dense.allowed is None else dense.allowed[head]
+    values = call.v[call.key_head(head)]
+    tiles = whole(
+        weights,
+        allowed=allowed,
+        visible=allowed.sum(-1),
+        special=sorts.special(call.key_tokens),
+        punctuation=sorts.punctuation(call.key_tokens),
+        alike=sorts.alike(call.query_tokens, call.key_tokens),
+        together=sorts.together(call.query_tokens, call.key_tokens),
+        norms=norms,
+        moved=weights @ norms,
+        distances=cosine_distances(call.q[head], call.k[call.key_head(head)]),
+        scaled=stages.masked[head],
+        period=PERIOD,
+        circuit=CIRCUIT,
+        output=stages.output[head],
+        slope=SLOPE,
+        direct=DIRECT,
+        gradient=SLOPE @ values.T,
+    )
+    return {name: MEASURES[name](tiles) for name in NAMES}
+
+
+def in_tiles(mechanism: Mechanism, heads: Heads, head: int) -> dict[str, float]:
+    known = beside(mechanism, head)
+    one = heads.head(head)
+    stream = Stream(one, rows_of(one, known.norms), known, tuple(Need))
+    found = {name: collector_of(MEASURES[name], *one.shape) for name in NAMES}
+    collect(stream, list(found.values()))
+    return {name: each.value for name, each in found.items()}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_measure_over_tiles_is_what_it_is_in_one_piece(name):
+    mechanism = MECHANISMS[name]
+    stages = attend(mechanism.dense)
+    expected = {head: in_one_piece(mechanism, stages, head) for head in HEADS}
+    for sizes in SIZES:
+        heads = Heads(mechanism.call, sizes, torch.float64)
+        for head, values in expected.items():
+            found = in_tiles(mechanism, heads, head)
+            assert found == pytest.approx(values, abs=1e-10, nan_ok=True), (sizes, head)
+
+
+def test_all_of_the_registry_is_tried_but_what_says_that_it_has_no_form():
+    assert set(NAMES) == set(MEASURES) - {"near"}
+    assert "ranks all pairs" in WITHOUT_FORM["near"]
+    stages = attend(MECHANISMS["window"].dense)
+    values = in_one_piece(MECHANISMS["window"], stages, 0)
+    assert not any(math.isnan(value) for value in values.values())
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_rows_of_the_first_pass_are_those_of_the_plain_softmax(name):
+    mechanism = MECHANISMS[name]
+    stages = attend(mechanism.dense)
+    for sizes in SIZES:
+        heads = Heads(mechanism.call, sizes, torch.float64)
+        for head in HEADS:
+            rows = rows_of(heads.head(head), norms_of(mechanism, head))
+            torch.testing.assert_close(rows.output, stages.output[head], equal_nan=True)
+            stream = Stream(heads.head(head), rows)
+            for mine, tiles in stream.blocks():
+                for columns, tile in tiles:
+                    expected = stages.weights[head][mine, columns]
+                    torch.testing.assert_close(tile.weights, expected, equal_nan=True)
+            torch.testing.assert_close(
+                rows.moved, stages.weights[head] @ norms_of(mechanism, head), equal_nan=True
+            )
+
+
+def test_a_tile_that_is_left_out_is_seen():
+    mechanism = MECHANISMS["causal"]
+    heads = Heads(mechanism.call, Sizes(11, 17), torch.float64)
+    expected = in_one_piece(mechanism, attend(mechanism.dense), 0)
+    heads.tiling(0).state[3, 1] = 0
+    found = in_tiles(mechanism, heads, 0)
+    assert found["entropy"] != pytest.approx(expected["entropy"], abs=1e-6)
+
+
+def test_single_precision_stays_near():
+    mechanism = MECHANISMS["all at once"]
+    expected = in_one_piece(mechanism, attend(mechanism.dense), 1)
+    found = in_tiles(mechanism, Heads(mechanism.call, Sizes(11, 17), torch.float32), 1)
+    plain = [name for name in NAMES if not name.startswith(("offset", "fixed", "pattern"))]
+    assert {n: found[n] for n in plain} == pytest.approx({n: expected[n] for n in plain}, rel=1e-5, abs=1e-5)
