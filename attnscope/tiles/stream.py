@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.measures import Need, Tile
+from attnscope.tiles.quick import QuickTile
 from attnscope.tiles.softmax import Head, Rows
 
 
@@ -58,7 +59,7 @@ class Stream:
         )
         mask = self.head.tiles.mask(rows, columns) if Need.ALLOWED in needs else None
         everywhere = weights.new_ones((), dtype=torch.bool).expand(weights.shape)
-        return Tile(
+        return QuickTile(
             weights,
             queries,
             keys,

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.measures import Tile
+from attnscope.tiles.quick import largest
 
 
 class Strongest:
@@ -22,9 +23,9 @@ class Strongest:
             weights = weights.masked_fill(~there, -1.0)
         if bool(weights[:, 0].isnan().any()):  # a query without a key
             weights = weights.nan_to_num(-1.0)
-        largest, place = weights.flatten().max(0)
-        found = float(largest)
-        row, column = divmod(int(place), weights.shape[1])
+        highest = weights.amax(-1)
+        row = int(highest.argmax())
+        found, column = float(highest[row]), int(weights[row].argmax())
         at = rows.start + row, columns.start + column
         if found >= 0 and (not found <= self.weight or (found == self.weight and at < self.place)):
             self.place, self.weight = at, found
@@ -48,7 +49,7 @@ class TopKeys:
         self._best: tuple[Tensor, Tensor] | None = None
 
     def see(self, _rows: slice, columns: slice, tile: Tile) -> None:
-        weights, keys = tile.weights.topk(min(self.count, tile.weights.shape[1]), dim=-1)
+        weights, keys = largest(tile.weights, self.count)
         keys = keys + columns.start
         if self._best is not None:
             weights, keys = torch.cat([self._best[0], weights], 1), torch.cat([self._best[1], keys], 1)
