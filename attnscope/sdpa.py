@@ -136,6 +136,14 @@ def softmax(
     return weights.masked_fill(unanswered, torch.nan)
 
 
+def weights_alone(operands: Operands) -> Float[Tensor, "head query key"]:
+    """The weights of `attend`, the same numbers, for many heads at once: no other stage is kept."""
+    k = for_each_query_head(operands.k, operands.q.shape[0])
+    scores = operands.q @ k.transpose(-1, -2)
+    logits = logits_over(scores, operands.scale, operands.softcap, operands.bias, operands.allowed)
+    return softmax_over(logits, operands.sinks)
+
+
 def logits_over(
     scores: Float[Tensor, "head query key"],
     scale: float,

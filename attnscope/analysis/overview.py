@@ -10,8 +10,8 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview
-from attnscope.sdpa import attend
-from attnscope.verify import certify
+from attnscope.sdpa import weights_alone
+from attnscope.verify import certify_heads
 
 
 def measure_heads(
@@ -31,7 +31,7 @@ def measure_heads(
     calls = [without_padding(call) for call in whole]
     _check_same_axes(calls)
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
-    weights = [[attend(call.operands(head)).weights[0] for head in chosen] for call in calls]
+    weights = [weights_alone(call.operands_of(chosen)).unbind() for call in calls]
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
     known = of_calls(calls, chosen, labelled.query_tokens, labelled.key_tokens)
@@ -52,7 +52,7 @@ def measure_heads(
         ),
         **links(dense, labelled.query_tokens, labelled.key_tokens)._asdict(),
         weights=dense,
-        certificates=tuple(tuple(certify(call, head) for head in chosen) for call in whole),
+        certificates=tuple(certify_heads(call, chosen) for call in whole),
         provenance=captured.provenance,
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),

@@ -22,7 +22,7 @@ from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.anatomy.without import without_attention
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 
 UNSEEN = "no dense softmax attention was seen"
 
@@ -53,7 +53,7 @@ def verify_model(
 
     def keep(call: AttentionCall) -> None:
         call = standings.settled(call)
-        certificates = tuple(certify(call, head) for head in range(call.heads))
+        certificates = certify_heads(call, range(call.heads))
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,13 +191,17 @@ def test_every_file_is_written(attnscope, tmp_path: Path) -> None:
 def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, monkeypatch) -> None:
     from attnscope.analysis.comparison import word
 
-    def certify(call: AttentionCall, head: int) -> Certificate:
-        verdict = Verdict.FAILED if (call.q.shape[1], head) == (9, 7) else Verdict.CERTIFIED
-        return replace(honest(call, head), verdict=verdict)
+    def certify_heads(call: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
+        spoilt = 7 if call.q.shape[1] == 9 else None
+        found = zip(honest(call, heads), heads, strict=True)
+        return tuple(
+            replace(one, verdict=Verdict.FAILED if head == spoilt else Verdict.CERTIFIED)
+            for one, head in found
+        )
 
-    honest = word.certify
+    honest = word.certify_heads
     assert attnscope(*ONE).exit_code == 0
-    monkeypatch.setattr(word, "certify", certify)
+    monkeypatch.setattr(word, "certify_heads", certify_heads)
     result = attnscope(*ONE)
     assert result.exit_code == 5
     assert "✗ failed: 4 of 96 heads" in result.stdout

@@ -11,7 +11,7 @@ from attnscope.measures import Tile
 from attnscope.results import HeadScores
 from attnscope.results.base.origin import worst
 from attnscope.sdpa import attend
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 
 SEED, MOST, LEAST = 0, 50, 3  # tokens that stand twice
 
@@ -57,7 +57,7 @@ def repeated_scores(
         )
         for call in calls
     )
-    verdict = worst(certify(call, head).verdict for call in calls for head in heads)
+    verdict = worst(proof.verdict for call in calls for proof in certify_heads(call, heads))
     said = f"{told(twice, after)} ({verdict})"
     found = scores_of(names, tiles, layers, tuple(heads), len(twice.read))
     return {name: _said(each, said) for name, each in found.items()}

@@ -19,7 +19,7 @@ from attnscope.results import Certificate, Kind, Special
 from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 
 Vectors = Float[np.ndarray, "head dim"]
 
@@ -105,7 +105,7 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
         {name: vector.numpy() for name, vector in vectors.items()},
         _rows(weights, look, call),
         on_special.numpy(),
-        tuple(certify(whole, head) for head in heads),
+        certify_heads(whole, heads),
     )
 
 

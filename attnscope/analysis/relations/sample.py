@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.results import Provenance, Verdict
-from attnscope.sdpa import attend
-from attnscope.verify import certify
+from attnscope.sdpa import weights_alone
+from attnscope.verify import certify_heads
 
 
 @dataclass
@@ -29,15 +30,16 @@ class Sample:
         """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
-            for j, head in enumerate(self.heads):
-                self._certify(call, head, counted[layer][j])
+            self._certify(call, counted[layer])
             self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
         self.sentences += 1
         self.provenance, self.tower = captured.provenance, captured.tower
 
-    def _certify(self, call: AttentionCall, head: int, counted: Tensor) -> None:
-        certificate = certify(call, head)
-        recomputed = attend(call.operands(head)).weights[0]
-        off = float((counted.double() - recomputed).abs().max())
-        agrees = off <= certificate.weight_tolerance
-        self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1
+    def _certify(self, call: AttentionCall, counted: Float[Tensor, "head query key"]) -> None:
+        recomputed = weights_alone(call.operands_of(self.heads))
+        for certificate, ours, theirs in zip(
+            certify_heads(call, self.heads), recomputed, counted, strict=True
+        ):
+            off = float((theirs.double() - ours).abs().max())
+            agrees = off <= certificate.weight_tolerance
+            self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1

@@ -24,7 +24,7 @@ from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted
 from attnscope.tokens import printable
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 
 DRAWS, SEED, MOST_DRAWS = 200, 0, 10_000
@@ -137,7 +137,7 @@ def _circuits(opened: Opened, chosen: Chosen, inputs: Inputs) -> Circuits:
 def _certified(captured: Capture) -> Counter[Verdict]:
     """How many heads have each verdict: that head h reads the keys of its group is proved by these."""
     calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
-    return Counter(certify(call, head).verdict for call in calls for head in range(call.heads))
+    return Counter(proof.verdict for call in calls for proof in certify_heads(call, range(call.heads)))
 
 
 def _device(opened: Opened) -> torch.device:

@@ -22,7 +22,7 @@ from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.tokens import Tokens, printable
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind
 
 CONTROLS, SEED = 100, 0
@@ -108,7 +108,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         even=told.even,
         followed=followed,
         controls=summary.described(controls.how, controls.seed, controls.asked, controls.of),
-        verdicts=tuple(tuple(_verdict(each, head) for head in chosen.heads) for each in whole),
+        verdicts=tuple(_verdicts(each, chosen.heads) for each in whole),
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
@@ -240,8 +240,10 @@ def _controls(
     return controls
 
 
-def _verdict(layer: Layer, head: int) -> Verdict:
-    return certify(layer, head).verdict if isinstance(layer, AttentionCall) else Verdict.UNCERTIFIED
+def _verdicts(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
+    if not isinstance(layer, AttentionCall):
+        return (Verdict.UNCERTIFIED,) * len(heads)
+    return tuple(proof.verdict for proof in certify_heads(layer, heads))
 
 
 def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind, Route
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
@@ -99,7 +99,7 @@ def _layers(
             whole = attention.call(layer, block=chosen.block)
             if sensed and attention.blocks(layer) > 1:
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
-            verdicts.update(certify(whole, head).verdict.value for head in chosen.heads)
+            verdicts.update(proof.verdict.value for proof in certify_heads(whole, chosen.heads))
             layers.append(without_padding(whole))
     sizes = {(len(each.query_tokens), len(each.key_tokens)) for each in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):
