@@ -1,19 +1,23 @@
-"""Types are enforced while tests run: axes by jaxtyping, all else by beartype alone.
+"""Axes are enforced while tests run, by jaxtyping; with `ATTNSCOPE_TYPES=all` every other type too, by beartype.
 
-jaxtyping binds the arguments of every call anew, which took half of the time of many tests, since most
-functions have no axes at all. So it is given only those that have some.
+What has no axes is mypy's to check: to check it once more at every call took a fifth of the suite.
+jaxtyping binds the arguments of every call anew and measures every array, which took half of the time of
+many tests. So it is given only the functions that have axes, and of those only the calls whose arrays have
+shapes and types that the function was not yet called with.
 """
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, get_args
 
 import jaxtyping
 from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray, TypeCheckError, install_import_hook
 
+EVERY_TYPE = os.environ.get("ATTNSCOPE_TYPES") == "all"  # the gate asks for it with the slow tests
 _with_axes = jaxtyping.jaxtyped
 _plainly = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 
@@ -33,9 +37,33 @@ def _checked(made: Any = None, *, typechecker: Callable[..., Any]) -> Any:
         return made
     hints = {name: _resolved(hint, made.__globals__) for name, hint in made.__annotations__.items()}
     if any(map(_has_axes, hints.values())):
-        return _with_axes(made, typechecker=typechecker)
+        return _once_for_each_shape(made, _with_axes(made, typechecker=typechecker))
+    if not EVERY_TYPE:
+        return made
     made.__annotations__ = hints
     return _plainly(made)
+
+
+def _once_for_each_shape(made: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
+    """`made`, called through `checked` where the shapes of the arguments are new."""
+    seen = set()
+
+    @wraps(made)
+    def called(*values: Any, **named: Any) -> Any:
+        shapes = (*map(_shape, values), *((name, _shape(value)) for name, value in named.items()))
+        if shapes in seen:
+            return made(*values, **named)
+        result = checked(*values, **named)
+        seen.add(shapes)
+        return result
+
+    return called
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return (type(value), *map(_shape, value))
+    return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
 
 
 def _resolved(hint: Any, names: dict[str, Any]) -> Any:
