@@ -1,7 +1,7 @@
 """Questions answered off the screen's thread: the first wanted first, each once, what was asked is kept.
 
-A question that nobody wants any more is never begun. Whatever goes wrong with one is its answer (`Failed`);
-the others go on.
+A question that nobody wants any more is never begun, and one that can be stopped is. Whatever goes wrong with
+one is its answer (`Failed`); the others go on. While a head is asked for no layer of the grid is begun.
 """
 
 import threading
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from attnscope.errors import AttnscopeError, one_line
-from attnscope.explore.questions import Lane, OfHead, OfLayer, Question
+from attnscope.explore.questions import Lane, OfLayer, Question
+from attnscope.explore.stopping import Work
 
-_KEPT = 1024  # answers
+_KEPT = 4096  # answers
+_GLANCE = 0.03  # seconds between two looks at whether it is done
 _HELD = 256 * 2**20  # bytes of the heads among them
 
 
@@ -43,7 +45,7 @@ def attempt(what: Callable[[], Any]) -> Any:
 class Desk:
     """Takes what is wanted, in the order of its urgency, and tells `done` of every answer."""
 
-    def __init__(self, source: Answering, done: Callable[[Question], None]) -> None:
+    def __init__(self, source: Answering, done: Callable[[Question], object]) -> None:
         self._source, self._done = source, done
         self._changed = threading.Condition()
         self._wanted: Sequence[Question] = ()
@@ -89,23 +91,44 @@ class Desk:
 
     def _work(self, lane: Lane) -> None:
         while (question := self._next(lane)) is not None:
-            answer = attempt(lambda asked=question: self._source.answer(asked))  # type: ignore[misc]
+            answer = self._ask(question)
             with self._changed:
                 del self._asked[lane]
-                self._answers[question] = answer
+                if answer is not None:
+                    self._answers[question] = answer
                 self._forget()
+                self._changed.notify_all()
             if not self._closed:
                 self._done(question)
+
+    def _ask(self, question: Question) -> Any:
+        """The answer; None where nobody wants it any more and it could be stopped."""
+        if not question.stoppable:
+            return attempt(lambda: self._source.answer(question))
+        work = Work(lambda: attempt(lambda: self._source.answer(question)))
+        with self._changed:
+            while not work.done and not self._closed and question in self._wanted:
+                self._changed.wait(_GLANCE)
+        if not work.done:
+            work.stop()
+        return work.answer
 
     def _next(self, lane: Lane) -> Question | None:
         with self._changed:
             while not self._closed:
                 mine = (each for each in self._wanted if each.lane is lane and each not in self._answers)
-                if (found := next(mine, None)) is not None:
+                found = next(mine, None)
+                if found is not None and not self._gives_way(found):
                     self._asked[lane] = found
                     return found
                 self._changed.wait()
         return None
+
+    def _gives_way(self, question: Question) -> bool:
+        """Whether somebody waits for a head meanwhile; it would take longer beside another."""
+        return isinstance(question, OfLayer) and any(
+            each.lane is Lane.QUICK and each not in self._answers for each in self._wanted
+        )
 
     def _forget(self) -> None:
         """What was wanted longest ago, where there is too much; never what is wanted now."""
@@ -122,6 +145,3 @@ def _size(answer: Any) -> int:
     """About the bytes of a head; the rest is small."""
     weights = getattr(answer, "weights", None)
     return 5 * int(getattr(weights, "nbytes", 0))
-
-
-__all__ = ["Answering", "Desk", "Failed", "OfHead", "OfLayer", "attempt"]

@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from attnscope.explore.state import Head, State, View
+from attnscope.explore.state import Head, Scene, State, View
+from attnscope.measures import MEASURES
 from attnscope.vocabulary import Special
+
+TOGETHER = tuple(
+    name for name, each in MEASURES.items() if each.brief and not each.description.apart
+)  # measures that cost next to nothing beside the first of them
+_PAIRS = 2**20  # of a query and a key: so many heads are measured before somebody else may come first
 
 
 class Lane(IntEnum):
@@ -25,6 +31,11 @@ class Question:
     @property
     def lane(self) -> Lane:
         return Lane.SLOW
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether it can be stopped half-way: nothing of the model runs for it."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,10 @@ class OfMap(OfHead):
     def lane(self) -> Lane:
         return Lane.LONG
 
+    @property
+    def stoppable(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class OfMedium(Question):
@@ -70,10 +85,11 @@ class OfMedium(Question):
 
 @dataclass(frozen=True)
 class OfLayer(Question):
-    """The heads of a layer by a measure."""
+    """Some heads of a layer by some measures, the first of which is meant."""
 
     layer: int
-    measure: str
+    heads: tuple[int, ...]
+    measures: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -122,8 +138,23 @@ def medium_of(state: State) -> OfMedium:
     return OfMedium(*_at(state), *state.place, state.query)
 
 
-def layer_of(state: State, layer: int) -> OfLayer:
-    return OfLayer(*_at(state), layer, state.measure)
+def layer_of(state: State, layer: int) -> list[OfLayer]:
+    """All heads of a layer, in as many questions as let a head that is looked at come between them."""
+    measures = TOGETHER if state.measure in TOGETHER else (state.measure,)
+    heads = _portions(state.scene, apart=MEASURES[state.measure].description.apart != "")
+    return [OfLayer(*_at(state), layer, each, measures) for each in heads]
+
+
+def grid_of(state: State) -> list[OfLayer]:
+    """Every head of the grid."""
+    return [each for layer in state.scene.tower.layers for each in layer_of(state, layer)]
+
+
+def _portions(scene: Scene, apart: bool) -> list[tuple[int, ...]]:
+    every = range(scene.tower.heads)
+    pairs = max(len(scene.queries) * len(scene.keys), 1)
+    most = len(every) if apart else max(_PAIRS // pairs, 1)
+    return [tuple(every[first : first + most]) for first in range(0, len(every), most)]
 
 
 def prediction_of(state: State) -> OfPrediction:
@@ -151,8 +182,8 @@ def needed(state: State) -> list[Question]:
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda each: abs(each - state.layer))
     asked = [head_of(state), view_of(state)]
-    asked += [layer_of(state, near[0]), prediction_of(state)]
-    asked += [layer_of(state, each) for each in near[1:]]
+    asked += [*layer_of(state, near[0]), prediction_of(state)]
+    asked += [each for layer in near[1:] for each in layer_of(state, layer)]
     return list(dict.fromkeys(asked))
 
 

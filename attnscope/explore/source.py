@@ -14,10 +14,12 @@ from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.state import Scene, Tower
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted, Writing
 from attnscope.tokens import Tokens, printable
+from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
     from attnscope.session.keeping import Kept
     from attnscope.session.opening import Opened
     from attnscope.session.reading import Reading
@@ -32,6 +34,7 @@ class Source:
         self.request, self.inputs, self.wanted, self.listener = request, inputs, wanted, listener
         self._running = RLock()
         self._opened: Opened | None = None
+        self._meant: Chosen | None = None
         self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
 
     @property
@@ -39,14 +42,18 @@ class Source:
         """Whether the model is there."""
         return self._opened is not None
 
-    def scene(self, text: str | None = None, tower: str | None = None) -> Scene:
-        """What there is to look at in `text`, by default what was given first; the model is opened for it."""
+    def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
+        """What there is to look at in `text`, by default what was given first; the model is opened for it.
+
+        `layer` is the one that is read first, where there is a choice.
+        """
         with self._running:
-            kept = self._read(self.inputs if text is None else self._inputs(text), tower)
+            kept = self._read(self.inputs if text is None else self._inputs(text), tower, layer)
         reading, chosen = kept.reading, kept.chosen
         towers = tuple(_tower(each) for each in reading.model.towers)
-        first = kept.head(chosen.layers[0], chosen.heads[0])  # the sides that it really has
+        first = kept.head(kept.looked_at, chosen.heads[0])  # the sides that it really has
         perceived = reading.perceived
+        assert self._meant is not None, "chosen for the first text"
         return Scene(
             model=reading.model.name,
             text=self._called(reading.asked),
@@ -56,6 +63,8 @@ class Source:
             keys=first.key_tokens,
             medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
             first=_first(first.query_tokens, reading.encoded.mask_id),
+            place=(self._meant.layers[0], self._meant.heads[0]),
+            mask=_mask(reading),
         )
 
     def answer(self, question: ask.Question) -> Any:
@@ -79,50 +88,61 @@ class Source:
             raise InputError("a text without words: nothing to read")
         return replace(self.inputs, text=text, words=None)
 
-    def _read(self, inputs: Inputs, tower: str | None) -> "Kept":
-        from attnscope.session.choosing import choose
+    def _read(self, inputs: Inputs, tower: str | None, layer: int | None = None) -> "Kept":
         from attnscope.session.entering import complete, encode_inputs
         from attnscope.session.keeping import Kept
-        from attnscope.session.opening import Purpose, open_model
 
-        if self._opened is None:
-            self._opened = open_model(self.request, inputs, None, Purpose.ANYTHING, self.listener)
-        model = self._model
-        wanted = replace(self.wanted, layer=None, head=None)
-        chosen = choose(model, wanted, self.listener, sensed=inputs.sensed)
-        if tower is not None:
-            other = next(each for each in model.towers if _name(each) == tower)
-            chosen = replace(chosen, tower=other, layers=other.layers, heads=_heads(other))
+        chosen, first = self._choose(inputs, tower)
         key = self._called(inputs), _name(chosen.tower)
         if key not in self._kept:
-            reading = complete(
-                encode_inputs(replace(self._opened, chosen=chosen), inputs, self.listener), chosen
-            )
+            assert self._opened is not None, "opened by what is chosen"
+            opened = replace(self._opened, chosen=chosen)
+            read = _without_decoder(inputs) if chosen.kind is Kind.ENCODER else inputs
+            reading = complete(encode_inputs(opened, read, self.listener), chosen)
             kept = Kept(reading, chosen, self._running)
-            kept.head(chosen.layers[0], chosen.heads[0])  # whoever cannot be read is not kept
+            # whoever cannot be read is not kept
+            kept.head(layer if layer in chosen.layers else first, chosen.heads[0])
             self._kept[key] = kept
         self._kept.move_to_end(key)
         while len(self._kept) > _TEXTS:
             self._kept.popitem(last=False)
         return self._kept[key]
 
+    def _choose(self, inputs: Inputs, tower: str | None) -> "tuple[Chosen, int]":
+        """All layers and heads of a tower, by default that of the head that was meant, and where to begin."""
+        from attnscope.session.choosing import choose
+        from attnscope.session.opening import Purpose, open_model
+
+        if self._opened is None:
+            self._opened = open_model(self.request, inputs, None, Purpose.ANYTHING, self.listener)
+        if self._meant is None:
+            self._meant = choose(self._model, self.wanted, self.listener, sensed=inputs.sensed)
+        mine = self._meant.tower
+        if tower is not None:
+            mine = next(each for each in self._model.towers if _name(each) == tower)
+        first = self._meant.layers[0] if _name(mine) == _name(self._meant.tower) else mine.layers[0]
+        return replace(self._meant, tower=mine, layers=mine.layers, heads=_heads(mine)), first
+
     def _of(self, question: ask.Question) -> "Kept":
         """What was read of the question's text; read again where it was let go."""
-        key = question.text, question.tower
-        found = self._kept.get(key)
+        found = self._kept.get((question.text, question.tower))
         if found is None:
             with self._running:
-                as_given = question.text == self._called(self.inputs)
-                inputs = self.inputs if as_given else self._inputs(question.text)
-                found = self._read(inputs, question.tower)
+                found = self._read(self._asked(question.text), question.tower)
         return found
+
+    def _asked(self, text: str) -> Inputs:
+        return self.inputs if text == self._called(self.inputs) else self._inputs(text)
 
     def _whole(self, question: ask.Question) -> "Reading":
         """The same down to all that its decoder reads."""
         from attnscope.session.entering import complete
 
-        reading = self._of(question).reading
-        return complete(replace(reading, captured=None), None) if self._model.writes else reading
+        kept = self._of(question)
+        reading = replace(kept.reading, captured=None)
+        if not self._model.writes or kept.chosen.kind is not Kind.ENCODER:
+            return reading
+        return complete(replace(reading, asked=self._asked(question.text)), None)
 
     def _head(self, question: ask.OfHead) -> Any:
         looking = Looking(question.words, question.special.value)
@@ -144,7 +164,7 @@ class Source:
         return self._of(question).over(question.layer, question.head, question.query)
 
     def _layer(self, question: ask.OfLayer) -> Any:
-        found = self._of(question).measured(question.layer, question.measure)
+        found = self._of(question).measured(question.layer, question.measures, question.heads)
         return replace(found, weights=None)  # of many layers they would fill the memory; a grid needs none
 
     def _prediction(self, question: ask.OfPrediction) -> Any:
@@ -193,6 +213,18 @@ def _first(tokens: Tokens, mask: int | None) -> int:
     masks = [i for i, each in enumerate(tokens.items) if mask is not None and each.id == mask]
     words = [i for i, each in enumerate(tokens.items) if not each.special]
     return (masks or words or [0])[0]
+
+
+def _mask(reading: "Reading") -> str:
+    """How its blank is spelled, where it fills those of a text that can be written anew."""
+    tokenizer = reading.model.tokenizer
+    fills = reading.task == "masked" and tokenizer is not None and reading.asked.ids is None
+    return str(tokenizer.mask_token or "") if fills and not reading.asked.sensed else ""
+
+
+def _without_decoder(inputs: Inputs) -> Inputs:
+    """What an encoder takes of it, whose decoder was told what to read or how far to write."""
+    return replace(inputs, target=None, target_ids=None, writing=Writing())
 
 
 def _is(known: Tower, tower: Any) -> bool:

@@ -45,7 +45,8 @@ class Tower:
 class Scene:
     """What there is to look at once something was read: the tokens of both sides, the towers of the model.
 
-    `first` is the query to begin with; `medium` what was read that is no text.
+    `place` is the head and `first` the query to begin with; `medium` what was read that is no text; `mask` is
+    how the model spells the blank that it fills, empty where it fills none.
     """
 
     model: str
@@ -56,6 +57,8 @@ class Scene:
     keys: Tokens
     medium: str = ""
     first: int = 0
+    place: Head = (0, 0)
+    mask: str = ""
 
     @property
     def one_side(self) -> bool:
@@ -173,11 +176,9 @@ class State:
         return fresh.to_head(self.layer, self.head).to_query(self.query)
 
 
-def start(scene: Scene, layer: int | None = None, head: int | None = None) -> State:
-    """Where one begins: the head that was asked for or the first, at the scene's first query."""
-    tower = scene.tower
-    begun = State(scene, tower.layers[0], 0).to_query(scene.first)
-    return begun.to_head(tower.layers[0] if layer is None else layer, head or 0)
+def start(scene: Scene) -> State:
+    """Where one begins: the scene's own head and query."""
+    return State(scene, *scene.place).to_query(scene.first)
 
 
 def _within(number: int, count: int) -> int:

@@ -1,15 +1,19 @@
 """A reading whose attention stays in memory: for who asks of one head after another.
 
 Every head is recomputed and certified when it is asked for, from what the model gave once. No second run is
-made for it, so the answer is there in milliseconds. What is kept has a bound: where the attention of all
-layers is larger, that of the layers asked for last stays, and the others are read again.
+made for it, so the answer is there in milliseconds. The layer that is asked for first is read by a run that
+ends behind it, and all others by the next. What is kept has a bound: where the attention of all layers is
+larger, that of the layers asked for last stays, and the others are read again.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock, RLock
 
 from attnscope.attention import Capture
+from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.heads import look_at, read_overview, read_terms, read_weights
@@ -19,6 +23,7 @@ from attnscope.session.request import Looking
 
 HELD = 512 * 2**20  # bytes of attention in memory
 _OF_A_PAIR = 8  # bytes of a weight as it is captured, with the mask
+_SOON = 0.7  # of the layers: a run that goes on so far may as well read all of them
 
 
 class Kept:
@@ -34,27 +39,51 @@ class Kept:
         pairs = len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens)
         each = max(_OF_A_PAIR * pairs * max(chosen.tower.heads.values(), default=1), 1)
         self._most = max(held // each, 1)
-        alone = reading.perceived is not None  # the windows of a picture are named layer by layer
-        self._together = not alone and len(chosen.layers) <= self._most
+        self._alone = reading.perceived is not None  # the windows of a picture are named layer by layer
+        self.looked_at = chosen.layers[0]
 
     def head(self, layer: int, head: int, looking: Looking = Looking()) -> HeadWeights | HeadView:  # noqa: B008
         """One head, or the view of it that `looking` is; what the model returns where there is no more."""
-        weights = read_weights(*self._one(layer, head))
+        self.looked_at = layer
+        reading, chosen = self._one(layer, head)
+        with self._unless_kept(reading):
+            weights = read_weights(reading, chosen)
         return look_at(weights, looking) or weights
 
     def terms(self, layer: int, head: int) -> HeadTerms:
         """The scores of one head taken apart."""
-        return read_terms(*self._one(layer, head))
+        reading, chosen = self._one(layer, head)
+        with self._unless_kept(reading):
+            return read_terms(reading, chosen)
 
     def over(self, layer: int, head: int, query: int | None) -> Laid:
         """What one query gives to every patch or frame."""
-        return lay_over(*self._one(layer, head), None if query is None else f"@{query}")
+        reading, chosen = self._one(layer, head)
+        with self._unless_kept(reading):
+            return lay_over(reading, chosen, None if query is None else f"@{query}")
 
-    def measured(self, layer: int, measure: str, looking: Looking = Looking()) -> Overview:  # noqa: B008
-        """The heads of one layer by one measure, each with its certificate."""
+    def measured(
+        self,
+        layer: int,
+        measures: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        looking: Looking = Looking(),  # noqa: B008
+    ) -> Overview:
+        """The heads of one layer, or some of them, by all of `measures`, each head with its certificate."""
+        reading, chosen = self._layer(layer)
+        chosen = replace(chosen, heads=chosen.heads if heads is None else heads)
+        apart = any(MEASURES[name].description.apart for name in measures)
+        with self._unless_kept(reading, apart):
+            return read_overview(reading, chosen, measures, looking)
+
+    @contextmanager
+    def _unless_kept(self, reading: Reading, runs: bool = False) -> Iterator[None]:
+        """Alone with the model where it has to run for an answer."""
+        if reading.captured is not None and not runs:
+            yield
+            return
         with self.running:
-            reading, chosen = self._layer(layer)
-            return read_overview(reading, chosen, (measure,), looking)
+            yield
 
     def _one(self, layer: int, head: int) -> tuple[Reading, Chosen]:
         reading, chosen = self._layer(layer)
@@ -70,7 +99,7 @@ class Kept:
             with self.running:
                 known, found = self._find(layer)
                 if not known:
-                    found = self._read((layer,) if not self._together else self.chosen.layers)
+                    found = self._read(layer)
         return (self.reading if found is None else self._cut(found, layer)), chosen
 
     def _find(self, layer: int) -> tuple[bool, Capture | None]:
@@ -85,15 +114,40 @@ class Kept:
         calls = tuple(call for call in captured.calls if call.layer == layer)
         return replace(self.reading, captured=replace(captured, calls=calls))
 
-    def _read(self, layers: tuple[int, ...]) -> Capture | None:
-        """Run the model once for these layers, and forget those that were asked for longest ago."""
-        chosen = replace(self.chosen, layers=layers)
+    def _together(self, layer: int) -> tuple[int, ...]:
+        """What is read in one run with a layer: nothing else at first, so that it is there soon.
+
+        Then all the others or, where these do not fit, as many neighbours as fill half of what is kept.
+        """
+        layers = self.chosen.layers
+        place = layers.index(layer)
+        if self._alone or (not self._parts and place + 1 < _SOON * len(layers)):
+            return (layer,)
+        if len(layers) > self._most:
+            half = max(self._most // 2, 1)
+            layers = layers[place // half * half :][:half]
+        return tuple(each for each in layers if each not in self._parts)
+
+    def _read(self, layer: int) -> Capture | None:
+        """Run the model once for this layer and what is read with it.
+
+        Forgotten are those that were asked for longest ago, but never that of the head that is looked at.
+        """
+        layers = self._together(layer)
         with self.reading.listener.working("reading the attention"):
-            found = self.reading.attention(chosen, projections=True)
+            found = self.reading.attention(replace(self.chosen, layers=layers), projections=True)
         kept = found if isinstance(found, Capture) else None
         with self._moving:
-            for layer in layers:
-                self._parts[layer] = kept
-            while len(self._parts) > max(self._most, len(layers)):
+            for each in layers:
+                self._parts[each] = kept if kept is None else _of_layer(kept, each)
+            self._parts.move_to_end(layer)
+            if self.looked_at in self._parts:
+                self._parts.move_to_end(self.looked_at)
+            while len(self._parts) > max(self._most, 1):
                 self._parts.popitem(last=False)
         return kept
+
+
+def _of_layer(captured: Capture, layer: int) -> Capture:
+    """Its calls alone, so that those of others can be let go."""
+    return replace(captured, calls=tuple(call for call in captured.calls if call.layer == layer))

@@ -23,10 +23,10 @@ class Broken:
         self.request, self.inputs, self.wanted = source.request, source.inputs, source.wanted
         self.refused: Exception | None = None
 
-    def scene(self, text: str | None = None, tower: str | None = None) -> Any:
+    def scene(self, *asked: Any) -> Any:
         if self.refused is not None:
             raise self.refused
-        return self._source.scene(text, tower)
+        return self._source.scene(*asked)
 
     def answer(self, question: ask.Question) -> Any:
         found = self._source.answer(question)
@@ -111,7 +111,7 @@ def test_a_failed_certificate_cannot_be_overlooked(
         assert "do not trust these numbers" in screen.pane("proof")
         assert app.pane("proof").display
         assert "✗ FAILED" in app.pane("main")._title
-        assert app.screen.has_class("failed"), "its frame is red"
+        assert app.board.has_class("failed"), "its frame is red"
 
     explored(keys, source=source, size=size)
 
@@ -123,7 +123,7 @@ def test_a_doubtful_certificate_says_why_and_a_good_one_only_when_asked(
 
     async def keys(app: Explorer, screen) -> None:
         assert "~ partial · on purpose" in screen.pane("proof")
-        assert not app.screen.has_class("failed")
+        assert not app.board.has_class("failed")
 
     explored(keys, source=source)
 

@@ -20,7 +20,7 @@ def test_a_screen_that_is_too_small_says_what_is_needed(explored: Explored) -> N
         assert told == "explore needs 60 x 16 cells: here are 20 x 5"
         await screen.pilot.resize_terminal(80, 24)
         await screen.settled()
-        assert not app.screen.has_class("small")
+        assert not app.board.has_class("small")
         assert "certified" in screen.pane("head")
 
     explored(keys, size=(20, 5))

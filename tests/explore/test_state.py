@@ -25,12 +25,12 @@ def scene(kind: Kind = Kind.ENCODER, towers: int = 1, text: str = "a b c d") -> 
     every = tuple(Tower(str(each), "", each, f"{each} x", (2, 4, 7), 5) for each in list(Kind)[:towers])
     mine = replace(every[0], kind=kind)
     keys = tokens("a", "b", "c", "d") if kind is not Kind.CROSS else tokens("x", "y")
-    return Scene("m", text, (mine, *every[1:]), mine, tokens("a", "b", "c", "d"), keys, first=1)
+    return Scene("m", text, (mine, *every[1:]), mine, tokens("a", "b", "c", "d"), keys, first=1, place=(2, 0))
 
 
 @pytest.fixture
 def state() -> State:
-    return start(scene(), 4, 3)
+    return start(replace(scene(), place=(4, 3)))
 
 
 def test_one_begins_at_the_head_that_was_asked_for_and_at_the_first_query(state: State) -> None:

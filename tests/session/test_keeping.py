@@ -37,26 +37,36 @@ def test_heads_are_those_of_a_run_that_looked_at_them_alone(opened: Opened) -> N
         np.testing.assert_array_equal(found.weights, alone.weights)
         assert found.certificate == alone.certificate
     assert one.head(0, 3, Looking(special="hide")).weights.shape == (9, 9)
-    assert one.measured(1, "entropy").layers == (1,)
+    assert one.measured(1, ("entropy",)).layers == (1,)
     assert one.terms(3, 11).head.name == "L3 H11"
 
 
-def test_the_model_runs_once_where_all_fits_and_again_for_what_was_let_go(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs: list[tuple[int, ...]] = []
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The layers of every run of the model."""
+    made: list[tuple[int, ...]] = []
     captured = Reading.attention
 
     def counted(self: Reading, chosen, **given):
         if self.captured is None:
-            runs.append(chosen.layers)
+            made.append(chosen.layers)
         return captured(self, chosen, **given)
 
     monkeypatch.setattr(Reading, "attention", counted)
+    return made
+
+
+def test_the_first_layer_is_read_alone_then_all_others_and_again_what_was_let_go(
+    opened: Opened, runs: list[tuple[int, ...]]
+) -> None:
     roomy = kept(opened)
     for layer in (0, 3, 1, 0):
         roomy.head(layer, 2)
-    assert runs == [(0, 1, 2, 3)]
+    assert runs == [(0,), (1, 2, 3)]
+    runs.clear()
+    late = kept(opened)
+    late.head(3, 2)
+    assert runs == [(0, 1, 2, 3)], "a run to the last layer comes by all of them"
     runs.clear()
     layer_of_this_text = 8 * 11 * 11 * 12
     narrow = kept(opened, held=2 * layer_of_this_text)
@@ -64,3 +74,16 @@ def test_the_model_runs_once_where_all_fits_and_again_for_what_was_let_go(
     assert runs == [(0,), (3,), (1,), (3,)], "two layers are kept"
     np.testing.assert_array_equal(same[0], roomy.head(0, 2).weights)
     np.testing.assert_array_equal(same[4], roomy.head(3, 2).weights)
+
+
+def test_the_layer_that_is_looked_at_is_never_let_go_for_those_of_the_grid(
+    opened: Opened, runs: list[tuple[int, ...]]
+) -> None:
+    layer_of_this_text = 8 * 11 * 11 * 12
+    narrow = kept(opened, held=2 * layer_of_this_text)
+    narrow.head(2, 5)
+    for layer in (1, 3, 0):
+        narrow.measured(layer, ("entropy", "next"), (4, 7))
+    assert runs == [(2,), (1,), (3,), (0,)]
+    narrow.head(2, 6)
+    assert len(runs) == 4

@@ -1,7 +1,8 @@
 """The grid of heads, layers down and heads to the right, each a cell shaded by a measure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isnan
 
 from rich.style import Style, StyleType
@@ -22,7 +23,36 @@ CURSOR = Style(bold=True, reverse=True)
 REMOVED = Style(bold=True, color="red")
 _UNKNOWN = "…"
 _TICK = 4
-Layers = Mapping[int, Overview]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A head in numbers: its value, the scores that it is one of, and whether it is proved."""
+
+    value: float
+    scores: HeadScores
+    verdict: Verdict
+
+
+Heads = Mapping[Head, Measured]
+
+
+@lru_cache(maxsize=8)
+def measured(known: tuple[Overview, ...], measure: str) -> Heads:
+    """Every head that is known by that measure, all on one scale."""
+    every = [each for each in known if measure in each.scores]
+    if not every:
+        return {}
+    ends = [each.scores[measure].limits for each in every]
+    limits = min(low for low, _ in ends), max(high for _, high in ends)
+    found: dict[Head, Measured] = {}
+    for each in every:
+        scores = replace(each.scores[measure], limits=limits)
+        for i, layer in enumerate(scores.layers):
+            for j, head in enumerate(scores.heads):
+                verdict = each.certificates[i][j].verdict
+                found[layer, head] = Measured(float(scores.values[i, j]), scores, verdict)
+    return found
 
 
 @dataclass(frozen=True)
@@ -59,14 +89,14 @@ def places(state: State, width: int, height: int) -> Places:
     return Places(tuple(tower.layers[i] for i in layers), tuple(heads), margin, cells)
 
 
-def grid(state: State, found: Layers, width: int, height: int, surface: Surface) -> Cells:
+def grid(state: State, found: Heads, width: int, height: int, surface: Surface) -> Cells:
     """The heads by what is known of their layers so far, the chosen one marked, a bad verdict in its cell."""
     laid = places(state, width, height)
     lines = [Line((" " * laid.margin + _heading(laid), DIM))]
     for layer in laid.layers:
         line = Line((left(f"L{layer}", laid.margin), HEADING if layer == state.layer else DIM))
         for head in laid.heads:
-            for part in _cell(state, found.get(layer), layer, head, laid.cells, surface):
+            for part in _cell(state, found.get((layer, head)), (layer, head), laid.cells, surface):
                 line.append(*part)
         lines.append(line)
     return Cells(lines)
@@ -82,28 +112,23 @@ def _heading(laid: Places) -> str:
     return "".join(marks)[: len(laid.heads)]
 
 
-def _cell(
-    state: State, layer: Overview | None, number: int, head: int, cells: int, surface: Surface
-) -> list[Part]:
-    chosen = (number, head) == state.place
-    if (number, head) in state.removed:
+def _cell(state: State, found: Measured | None, head: Head, cells: int, surface: Surface) -> list[Part]:
+    chosen = head == state.place
+    if head in state.removed:
         return [(left("×" * min(cells, 2), cells), CURSOR if chosen else REMOVED)]
-    if layer is None or head not in layer.heads:
+    if found is None:
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
-    scores, place = layer.main, layer.heads.index(head)
-    value = float(scores.values[0, place])
-    verdict = layer.certificates[0][place].verdict
-    shade: StyleType = style(scores, value)
+    shade: StyleType = style(found.scores, found.value)
     if cells > 2:
-        text = right(told(scores, value), cells - 1) + " "
+        text = right(told(found.scores, found.value), cells - 1) + " "
     else:
-        text = " " * cells if not surface.shades else _shade(scores, value) * cells
+        text = " " * cells if not surface.shades else _shade(found.scores, found.value) * cells
         shade = shade if not surface.shades else ""
-    if verdict is Verdict.CERTIFIED:
+    if found.verdict is Verdict.CERTIFIED:
         return [_marked(text, chosen, shade)]
     if chosen:
-        return [_marked(text[:-1] + GLYPHS[verdict], True, shade)]
-    return [(text[:-1], shade), (GLYPHS[verdict], STYLES[verdict])]
+        return [_marked(text[:-1] + GLYPHS[found.verdict], True, shade)]
+    return [(text[:-1], shade), (GLYPHS[found.verdict], STYLES[found.verdict])]
 
 
 def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
@@ -123,40 +148,36 @@ def _shade(scores: HeadScores, value: float) -> str:
     return SHADES[min(int(abs(share) / (most or 1.0) * len(SHADES)), len(SHADES) - 1)]
 
 
-def value_words(state: State, found: Layers) -> str:
-    """`entropy .83` of the chosen head, or that it is not known yet."""
-    layer = found.get(state.layer)
-    if layer is None or state.head not in layer.heads:
+def value_words(state: State, found: Heads) -> str:
+    """`entropy .83` of the chosen head, or that it is not known yet, or has no meaning here."""
+    head = found.get(state.place)
+    if head is None:
         return state.measure
-    scores = layer.main
-    return f"{scores.measure} {told(scores, float(scores.values[0, layer.heads.index(state.head)]))}"
+    if head.scores.absent:
+        return f"{state.measure}: none here"
+    return f"{state.measure} {told(head.scores, head.value)}"
 
 
-def ranking(state: State, found: Layers, width: int, most: int) -> Text:
+def ranking(state: State, found: Heads, keys: int, width: int, most: int) -> Text:
     """What the measure says, and the heads that it puts first, of as many as are known."""
     if not found or most < 3:
         return Text()
-    some = next(iter(found.values()))
-    described = some.main.description
-    lines = [Text(described.meaning, DIM), Text(range_words(some.main, len(some.key_tokens)), DIM)]
-    every = [
-        (float(v), layer, head)
-        for layer, each in found.items()
-        for head, v in zip(each.heads, each.main.values[0], strict=True)
-    ]
-    known = [each for each in every if not isnan(each[0])]
+    some = next(iter(found.values())).scores
+    described = some.description
+    lines = [Text(described.meaning, DIM), Text(range_words(some, keys), DIM)]
+    known = [(each.value, head) for head, each in found.items() if not isnan(each.value)]
     if not known:
-        return Text("\n").join([*lines, Text(some.main.absent or "no value", DIM)])
+        return Text("\n").join([*lines, Text(some.absent or "no value", DIM)])
     sign = 1.0 if described.strong == "low" else -1.0
-    known.sort(key=lambda each: (sign * each[0], each[1], each[2]))
-    lines.append(Text(f"strongest of {len(every)} heads", HEADING))
-    for value, layer, head in known[: max(most, 1)]:
-        name = f"L{layer} H{head}"
-        here = (layer, head) == state.place
+    known.sort(key=lambda each: (sign * each[0], each[1]))
+    every = len(state.scene.tower.layers) * state.scene.tower.heads
+    of = f"{every} heads" if len(found) == every else f"the {len(found)} heads so far"
+    lines.append(Text(f"strongest of {of}", HEADING))
+    for value, head in known[: max(most, 1)]:
         lines.append(
             Text.assemble(
-                (left(name, 9), CURSOR if here else HEADING),
-                (told(some.main, value).rjust(6), style(some.main, value)),
+                (left(f"L{head[0]} H{head[1]}", 9), CURSOR if head == state.place else HEADING),
+                (told(some, value).rjust(6), style(some, value)),
             )
         )
     return Text("\n").join(lines)

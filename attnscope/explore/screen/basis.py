@@ -1,0 +1,164 @@
+"""What every key rests on: the state, the questions that it asks, and the board that shows the answers."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+
+from attnscope.errors import InputError
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Desk, Failed, attempt
+from attnscope.explore.drawing.shown import Shown
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.keys import KEYS
+from attnscope.explore.screen.board import Board
+from attnscope.explore.screen.messages import Answered, Model, Notices, Read, Told
+from attnscope.explore.showing.part import BAD, head
+from attnscope.explore.state import State, start
+from attnscope.explore.widgets.pane import Pane
+from attnscope.tokens import printable
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TURN = 0.1  # seconds
+
+
+class Basis(App[str]):
+    """`source` is the model, `surface` the colours."""
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = [
+        Binding(each.keys, each.action, each.does, show=False, priority=each.keys == "ctrl+c")
+        for each in KEYS
+    ]
+
+    def __init__(self, source: Model, notices: Notices, surface: Surface) -> None:
+        super().__init__(ansi_color=True)
+        self.source, self.surface, self.notices = source, surface, notices
+        notices.post = self.post_message
+        self.state: State | None = None
+        self.desk = Desk(source, lambda _: self.post_message(Answered()))
+        self.message, self.bad = "", False
+        self.full_proof = False
+        self._reading, self._turn, self._gone = 0, 0, 0.0
+
+    def compose(self) -> ComposeResult:
+        yield Board(self.surface)
+
+    def on_mount(self) -> None:
+        self.pane("grid").focus()
+        self.set_interval(_TURN, self._tick)
+        self.read(None)
+
+    def on_unmount(self) -> None:
+        self.desk.close()
+
+    @property
+    def board(self) -> Board | None:
+        """None where an answer comes when the screen is gone, or not yet there."""
+        there = self.screen_stack[0].query(Board) if self.screen_stack else None
+        return there.first() if there and there.first().query("#status") else None
+
+    def pane(self, name: str) -> Pane:
+        return self.screen_stack[0].query_one(f"#{name}", Pane)
+
+    # what was read, what was answered
+
+    def read(self, text: str | None, *, tower: str | None = None) -> None:
+        """Read a text on a thread of its own; the screen stays as it is until that is done."""
+        self._reading += 1
+        layer = None if self.state is None else self.state.layer
+
+        def run() -> None:
+            self.post_message(Read(attempt(lambda: self.source.scene(text, tower, layer))))
+
+        threading.Thread(target=run, daemon=True).start()
+        self.draw_status()
+
+    def on_read(self, event: Read) -> None:
+        self._reading -= 1
+        if isinstance(event.scene, Failed):
+            self.tell(event.scene.why, bad=True)
+        elif self.state is not None:
+            self.go(self.state.on(event.scene))
+        else:
+            self.message = ""
+            self.go(start(event.scene))
+
+    def on_answered(self, event: Answered) -> None:
+        self.draw()
+
+    def on_told(self, event: Told) -> None:
+        self.tell(event.text, event.bad)
+
+    def tell(self, text: str, bad: bool = False) -> None:
+        """One line at the bottom, until the next key."""
+        self.message, self.bad = printable(text), bad
+        self.draw_status()
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that is shown is known."""
+        return not self._reading and not self.desk.open
+
+    @property
+    def shown(self) -> Shown | None:
+        """The head that is looked at, None where it is not known."""
+        return None if self.state is None else head(self.state, self.desk.find)
+
+    def go(self, state: State) -> None:
+        """The next state: what it needs is asked, what is known of it drawn at once."""
+        self.state, self._gone = state, time.monotonic()
+        self.desk.want(ask.needed(state))
+        self.draw()
+
+    def step(self, change: Callable[[State], State]) -> None:
+        """A key: the message of the one before goes; what cannot be is told."""
+        self.message = ""
+        if self.state is None:
+            return
+        try:
+            self.go(change(self.state))
+        except InputError as error:
+            self.tell(str(error), bad=True)
+
+    # what is drawn
+
+    def draw(self) -> None:
+        """Every pane whose content has changed."""
+        board = self.board
+        if board is None:
+            return
+        self.draw_status()
+        if self.state is not None:
+            board.draw(self.state, self.desk.find, full=self.full_proof, since=self._gone)
+
+    def draw_status(self) -> None:
+        board, doing = self.board, self._doing()
+        if board is None:
+            return
+        if self.message:
+            told = Text(self.message, BAD if self.bad else "")
+        elif doing:
+            told = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}", "dim")
+        else:
+            told = Text("  ".join(each.short for each in KEYS if each.short), "dim")
+            told.no_wrap, told.overflow = True, "ellipsis"
+        board.say(told, (told.plain, self.bad))
+
+    def _doing(self) -> str:
+        if self.notices.doing:
+            return f"{self.notices.doing[-1]} …"
+        if self._reading:
+            return "reading …" if self.state is not None else "opening the model …"
+        slow = [each for each in self.desk.busy if each.lane is not ask.Lane.QUICK]
+        return "" if not slow or isinstance(slow[0], ask.OfLayer) else "working …"
+
+    def _tick(self) -> None:
+        self._turn += 1
+        self.draw_status()
+        if self.state is not None and self.desk.find(ask.head_of(self.state)) is None:
+            self.draw()  # it takes longer: say so

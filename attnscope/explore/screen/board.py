@@ -1,0 +1,119 @@
+"""The panes: where they stand, how large they are, and what each of them shows of a state."""
+
+import time
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from attnscope.explore import questions as ask
+from attnscope.explore.drawing import grid as heads
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.showing import side, top, views
+from attnscope.explore.showing.part import Find, Part, head
+from attnscope.explore.state import State, View
+from attnscope.explore.widgets.pane import Pane
+from attnscope.results import Verdict
+
+LEAST = (60, 16)  # cells
+_WIDE, _TALL = 120, 34
+_PATIENCE = 0.25  # seconds that the head before is left standing
+
+
+class Board(Container):
+    """`draw` shows a state, as far as its answers are known to `find`."""
+
+    def __init__(self, surface: Surface) -> None:
+        super().__init__(id="board")
+        self._surface = surface
+        self._drawn: tuple[State, Find] | None = None
+        self._full, self._since = False, 0.0
+
+    def compose(self) -> ComposeResult:
+        yield Pane(self._surface, id="small")
+        for name in ("head", "proof"):
+            yield Pane(self._surface, id=name)
+        yield Pane(self._surface, id="looks", focusable=True)
+        yield Pane(self._surface, id="looked")
+        with Container(id="body"):
+            with Container(id="left"):
+                yield Pane(self._surface, id="grid", focusable=True)
+                yield Pane(self._surface, id="ranking")
+                yield Pane(self._surface, id="predicts")
+            with Container(id="rest"):
+                yield Pane(self._surface, id="main", focusable=True)
+                yield Pane(self._surface, id="bars")
+        yield Pane(self._surface, id="status")
+
+    def pane(self, name: str) -> Pane:
+        return self.query_one(f"#{name}", Pane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        width, height = event.size
+        self.set_class(width < LEAST[0] or height < LEAST[1], "small")
+        self.set_class(width >= _WIDE, "wide")
+        self.set_class(height >= _TALL, "tall")
+        told = Text(f"explore needs {LEAST[0]} x {LEAST[1]} cells: here are {width} x {height}")
+        self.pane("small").show((width, height), lambda w, h: told)
+        self.call_after_refresh(self._again)
+
+    def _again(self) -> None:
+        if self._drawn is not None:
+            self.draw(*self._drawn, full=self._full, since=self._since)
+
+    def say(self, told: Text, key: object) -> None:
+        """The bottom line."""
+        self.pane("status").show(key, lambda w, h: told)
+
+    def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
+        """Every pane whose content has changed, the certificate in `full` where that is wished.
+
+        A head that is not known yet leaves the one before standing for a moment after `since`, when one went
+        there: whole, and under its own name.
+        """
+        self._drawn, self._full, self._since = (state, find), full, since
+        self._lay(state, find)
+        self._show(
+            {"grid": side.of_grid(state, find, self._surface), "ranking": side.of_ranking(state, find)}
+        )
+        if find(ask.head_of(state)) is None and time.monotonic() - since < _PATIENCE:
+            return
+        self._show(
+            {
+                "head": top.of_header(state, find),
+                "looks": top.of_sentence(state, find, self._surface, False),
+                "looked": top.of_sentence(state, find, self._surface, True),
+                "main": views.of_main(state, find, self._surface),
+                "bars": side.of_bars(state, find),
+                "predicts": side.of_prediction(state, find),
+            }
+        )
+        self._prove(state, find, full)
+
+    def _show(self, parts: dict[str, Part]) -> None:
+        for name, part in parts.items():
+            self.pane(name).show(part.key, part.drawing, part.title, part.subtitle)
+
+    def _lay(self, state: State, find: Find) -> None:
+        """The grid is as wide and high as it needs to be, where there is room."""
+        self.set_class(state.view is not View.MATRIX, "viewing")
+        width, height = self.size
+        wide = heads.wide(state, max(2 * width // 5 - 2, 20))
+        self.query_one("#left", Container).styles.width = max(wide, min(26, width // 3)) + 2
+        lines = top.lines_of(state, find, self._surface, width, height)
+        for name in ("looks", "looked"):
+            self.pane(name).styles.height = lines
+        most = height - 11 - (16 if self.has_class("wide") else 0)
+        self.pane("grid").styles.height = min(len(state.scene.tower.layers) + 3, max(most, 6))
+
+    def _prove(self, state: State, find: Find, full: bool) -> None:
+        shown = head(state, find)
+        self.set_class(shown is not None and shown.verdict is Verdict.FAILED, "failed")
+        part = top.of_proof(state, find, full)
+        pane = self.pane("proof")
+        pane.display = part is not None
+        if part is not None:
+            lines = self._surface.lines(part.drawing(0, 0), max(self.size.width, 1))
+            pane.styles.height = min(len(lines), 3)
+            pane.show(part.key, part.drawing)

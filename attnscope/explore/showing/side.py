@@ -1,0 +1,100 @@
+"""The panes beside the largest one: the grid of heads, the keys of the query, what the model predicts."""
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Failed
+from attnscope.explore.drawing import grid as heads
+from attnscope.explore.drawing.shown import column_of, row_of
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.showing.part import BAD, WAITS, Find, Part, head
+from attnscope.explore.state import State
+from attnscope.render.ablation.words import chance_text, signed_text
+from attnscope.render.head.bars import query_bars
+from attnscope.render.kit.cells import DIM
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
+from attnscope.render.prediction.terminal import prediction
+from attnscope.results import Overview, Prediction
+
+
+def known(state: State, find: Find) -> heads.Heads:
+    """What is known of the heads of the grid."""
+    found = (find(each) for each in ask.grid_of(state))
+    return heads.measured(tuple(each for each in found if isinstance(each, Overview)), state.measure)
+
+
+def of_grid(state: State, find: Find, surface: Surface) -> Part:
+    every = known(state, find)
+    key = (state.place, state.removed, state.measure, every)
+    title = f"heads · {heads.value_words(state, every)}"
+    failed = find(ask.layer_of(state, state.layer)[0])
+    if isinstance(failed, Failed) and not every:
+        return Part((key, failed.why), lambda w, h: Text(failed.why, BAD), title)
+    return Part(key, lambda w, h: heads.grid(state, every, w, h, surface), title)
+
+
+def of_ranking(state: State, find: Find) -> Part:
+    every, keys = known(state, find), len(state.scene.keys)
+    key = (state.place, state.measure, every)
+    return Part(key, lambda w, h: heads.ranking(state, every, keys, w, h - 5), state.measure)
+
+
+def of_bars(state: State, find: Find) -> Part:
+    """The keys of the query, strongest first."""
+    shown = head(state, find)
+    if shown is None:
+        return Part(("bars", state.place), lambda w, h: WAITS, "strongest keys")
+    row = row_of(shown, state.query)
+    if row is None:
+        told = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
+        return Part((shown, None), lambda w, h: told, "strongest keys")
+    key = None if state.key is None else column_of(shown, state.key)
+    return Part((shown, row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
+
+
+def of_prediction(state: State, find: Find) -> Part:
+    """What the model makes of the text, and what becomes of that without the heads that were taken out."""
+    found = find(ask.prediction_of(state))
+    gone = (
+        find(ask.OfAbsence(state.scene.text, state.scene.tower.pattern, state.removed))
+        if state.removed
+        else None
+    )
+    title = "predicts" if not state.removed else f"predicts · without {_names(state)}"
+    if found is None:
+        return Part(("prediction", None), lambda w, h: WAITS, title)
+
+    def drawn(width: int, height: int) -> RenderableType:
+        first = _absence(state, gone) if state.removed else []
+        told = prediction(found, width) if isinstance(found, Prediction) else Text(found.why, DIM)
+        return Group(*first, told)
+
+    return Part((found, gone, state.removed), drawn, title)
+
+
+def _absence(state: State, gone: Any) -> list[Text]:
+    if gone is None:
+        return [Text(f"without {_names(state)}: running …", DIM)]
+    if isinstance(gone, Failed):
+        return [Text(gone.why, BAD)]
+    effect = gone.group.effect if gone.group is not None else gone.heads[0]
+    others = gone.group.chance if gone.group is not None else gone.heads[0].chance
+    line = Text.assemble(
+        (f"“{settled(gone.answer.text)}” ", "bold"),
+        f"{chance_text(effect.before)} → ",
+        (chance_text(effect.after), "bold"),
+        f" ({signed_text(effect.difference)} nats",
+        "" if others is None else f"; others ±{others:.3f}",
+        f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
+    )
+    return [line]
+
+
+def _names(state: State) -> str:
+    names = [f"L{layer} H{each}" for layer, each in state.removed]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

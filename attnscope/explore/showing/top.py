@@ -1,0 +1,102 @@
+"""The lines over the panes: the head and its verdict, the certificate, the sentence in both directions."""
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Failed
+from attnscope.explore.drawing import sentence
+from attnscope.explore.drawing.header import header, proof
+from attnscope.explore.drawing.shown import Shown, column_of, cursor, prepared
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.showing.part import BAD, Find, Part, head
+from attnscope.explore.state import State
+from attnscope.render.kit.words.weights import head_of
+
+_SIDE = 16  # cells of the words before a sentence
+
+
+def of_header(state: State, find: Find) -> Part:
+    shown = head(state, find)
+    if shown is None:
+        found = find(ask.head_of(state))
+        why = f" · {found.why}" if isinstance(found, Failed) else " · reading …"
+        return Part(
+            (state.place, why),
+            lambda w, h: Text(f"{state.name}{why}", BAD if isinstance(found, Failed) else ""),
+        )
+    row, column = cursor(shown, state)
+    return Part((shown, state.query, column), lambda w, h: header(state, shown, row, column))
+
+
+def of_proof(state: State, find: Find, full: bool) -> Part | None:
+    """The certificate where it is more than a word, in all its lines; None where there is nothing to say."""
+    shown = head(state, find)
+    told = None if shown is None else proof(head_of(shown).certificate, full)
+    return None if told is None else Part((shown, full), lambda w, h: told)
+
+
+def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> Part:
+    """The keys by the row of the query, or the queries by the column of what they look at."""
+    shown = head(state, find)
+    marks = surface.shades
+    if shown is None:
+        tokens, at = state.scene.queries, state.query
+
+        def plain(width: int, height: int) -> RenderableType:
+            laid = sentence.set_sentence(tokens, at, _SIDE, width, height, False)
+            return sentence.sentence("", laid, None, at, None, surface)
+
+        return Part((state.scene, state.query), plain)
+    row, column = cursor(shown, state)
+    key = (shown, state.query, state.key, backwards)
+    return Part(key, lambda w, h: _sentence(state, shown, row, column, surface, backwards, marks, w, h))
+
+
+def set_text(
+    state: State, shown: Shown, backwards: bool, marks: bool, width: int, height: int
+) -> sentence.Set:
+    """Where which token stands: to draw it, and to know what was clicked."""
+    row, column = cursor(shown, state)
+    tokens = shown.query_tokens if backwards else shown.key_tokens
+    at = _asked(state, shown) if backwards else (row if state.scene.one_side else column)
+    return sentence.set_sentence(tokens, at or 0, _SIDE, width, height, marks)
+
+
+def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> int:
+    """How many lines of the screen a sentence gets: one, of a long one more where there is room."""
+    shown, most = head(state, find), max(height // 16, 1)
+    if shown is None:
+        return 1
+    laid = (set_text(state, shown, each, surface.shades, width, most) for each in (False, True))
+    return max(each.lines for each in laid)
+
+
+def _asked(state: State, shown: Shown) -> int | None:
+    """The column of who is looked at: of one side the token itself, else the chosen key."""
+    return column_of(shown, state.query) if state.scene.one_side else cursor(shown, state)[1]
+
+
+def _sentence(
+    state: State,
+    shown: Shown,
+    row: int | None,
+    column: int | None,
+    surface: Surface,
+    backwards: bool,
+    marks: bool,
+    width: int,
+    height: int,
+) -> RenderableType:
+    laid = set_text(state, shown, backwards, marks, width, height)
+    shares = prepared(shown).shares
+    if backwards:
+        asked = _asked(state, shown)
+        own = row if state.scene.one_side else None
+        drawn = None if asked is None else [row[asked] for row in shares]
+        return sentence.sentence(
+            "is looked at by", laid, drawn, own, None if own is not None else row, surface
+        )
+    drawn = None if row is None else shares[row]
+    own = _asked(state, shown) if state.scene.one_side else None
+    return sentence.sentence("looks at", laid, drawn, own, column, surface)

@@ -1,0 +1,145 @@
+"""What the largest pane shows: the matrix, or the view that was asked for in its place."""
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Failed
+from attnscope.explore.beside import Beside
+from attnscope.explore.drawing import matrix, sentence
+from attnscope.explore.drawing.cells import Cells, Line
+from attnscope.explore.drawing.picture import picture
+from attnscope.explore.drawing.scatter import scatter
+from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.showing.part import BAD, Find, Part
+from attnscope.explore.state import Head, State, View
+from attnscope.render.ablation.terminal import ablation
+from attnscope.render.difference.terminal import difference
+from attnscope.render.finding.terminal import finding
+from attnscope.render.kit.cells import DIM
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.words.certificate import STYLES, verdict_words
+from attnscope.render.kit.words.weights import head_of, weights_words
+from attnscope.render.media.picture_terminal import picture_patches
+from attnscope.render.media.sound_terminal import sound_frames
+from attnscope.render.screen import screen
+from attnscope.render.terms.terminal import query_terms
+from attnscope.results import Finding, PictureAttention, Special
+
+
+def of_main(state: State, find: Find, surface: Surface) -> Part:
+    """The largest pane."""
+    found = find(ask.view_of(state))
+    title = f"{state.view} · {state.name}"
+    if isinstance(found, Failed):
+        return Part((state.view, found.why), lambda w, h: Text(found.why, BAD), title)
+    if found is None:
+        return Part((state.view, state.name, "waits"), lambda w, h: Text(_waiting(state), DIM), title)
+    match state.view:
+        case View.MATRIX if not state.scene.medium:
+            return of_matrix(state, found, surface)
+        case View.MATRIX:
+            return _medium(state, found, title, surface)
+        case View.TERMS:
+            key = None if state.key is None else state.key
+            query = state.query
+            return Part((found, query, key), lambda w, h: query_terms(found, query, key, w), title)
+        case View.MAP:
+            row = row_of(found.shown, state.query)
+            return Part((found, row), lambda w, h: scatter(found, -1 if row is None else row, w, h), title)
+        case View.FOUND:
+            return Part(
+                found,
+                lambda w, h: finding(found, w),
+                str(state.view),
+                "Enter: the farthest above its controls",
+            )
+        case View.WITHOUT:
+            return Part(found, lambda w, h: ablation(found, w), str(state.view), "x puts a head back")
+    return _beside(state, found, surface)
+
+
+def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
+    of = prepared(shown)
+    row, column = cursor(shown, state)
+
+    def laid(width: int, height: int) -> matrix.Laid:
+        return matrix.lay(of, row or 0, column or 0, width, height, not surface.shades)
+
+    def drawn(width: int, height: int) -> RenderableType:
+        there = laid(width, height)
+        cells = matrix.matrix(of, row, column, there, surface)
+        told = [Text(each, DIM) for each in weights_words(shown)]
+        room = height - there.above - len(there.rows)
+        fits = room > sum(1 + each.cell_len // max(width, 1) for each in told)
+        return Cells([*cells.lines, Line(), *(Line((each.plain, DIM)) for each in told)]) if fits else cells
+
+    def part(width: int, height: int) -> str:
+        parts = matrix.window_words(of.panel, laid(width, height)), of.shades.told
+        return " · ".join(each for each in parts if each)
+
+    looking = ["by words"] if state.words else []
+    looking += [] if state.special is Special.SHOW else [f"special tokens: {state.special}"]
+    title = " · ".join([f"weights · {state.name}", *looking])
+    verdict = head_of(shown).certificate.verdict
+    if verdict != "certified":
+        title += f" · {verdict_words(verdict)}"
+    return Part((shown, row, column), drawn, title, part)
+
+
+def _medium(state: State, found: Any, title: str, surface: Surface) -> Part:
+    """The picture where there are colours for it, then its patches by weight; or the frames of a sound."""
+    named = settled(state.scene.queries.named(state.query))
+
+    def drawn(width: int, height: int) -> RenderableType:
+        if not isinstance(found, PictureAttention):
+            return sound_frames(found, width)
+        patches = picture_patches(found, width)
+        if surface.shades or found.picture.pixels is None:
+            return patches
+        seen = picture(found.picture, found.weights, width, max(height // 2, 4))
+        return Group(seen, patches)
+
+    return Part(found, drawn, f"{title} · query {named}", state.scene.medium)
+
+
+def above_controls(found: Finding) -> list[Head]:
+    """Layer and head of all that were found, those first that lie farthest beyond their control texts."""
+    beyond = -found.difference if found.smaller_is_better else found.difference
+    places = sorted(found.ranking, key=lambda place: (-float(beyond[place]), place))
+    return [(found.layers[i], found.heads[j]) for i, j in places]
+
+
+def _beside(state: State, found: Beside, surface: Surface) -> Part:
+    """The second sentence by the same query, then what it gives more, or why the two cannot be compared."""
+    row = row_of(found.other, state.query)
+    marks = surface.shades
+
+    def drawn(width: int, height: int) -> RenderableType:
+        tokens = found.other.key_tokens
+        laid = sentence.set_sentence(tokens, row or 0, 3, width, 3, marks)
+        shares = prepared(found.other).shares
+        row_shares = None if row is None else shares[row]
+        other = head_of(found.other)
+        told = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
+        second = sentence.sentence("B", laid, row_shares, row, None, surface)
+        if found.difference is not None:
+            return Group(second, told, Text(), difference(found.difference, width))
+        return Group(
+            second, told, Text(f"no difference: {found.why}", BAD), Text(), *screen(found.other, width)[3:]
+        )
+
+    return Part((found, row), drawn, f"{state.view} · {state.name}")
+
+
+def _waiting(state: State) -> str:
+    doing = {
+        View.MAP: "drawing the map …",
+        View.FOUND: "reading the text and its control texts …",
+        View.WITHOUT: "running the model without these heads, and without others beside them …",
+        View.BESIDE: "reading the second sentence …",
+    }
+    return doing.get(state.view, "reading …")
