@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnscope.analysis.links import aimed, among_all, links
-from attnscope.analysis.views.view import viewed_overview
+from attnscope.analysis.views.several import viewed_overview
 from attnscope.results import Overview, Special
 from attnscope.results.stored.load import load
 from attnscope.results.stored.write import as_json, as_npz

@@ -12,7 +12,7 @@ from families import ids, sharp
 from attnscope.analysis import measure_heads
 from attnscope.analysis.report import statistics
 from attnscope.analysis.scores import apply_measures, evenly_spread, unplaced
-from attnscope.analysis.views.view import viewed_overview
+from attnscope.analysis.views.several import viewed_overview
 from attnscope.capture import record
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES

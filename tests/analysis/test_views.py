@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.views.view import regrouped, viewed, viewed_overview
+from attnscope.analysis.views.several import viewed_overview
+from attnscope.analysis.views.view import regrouped, viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from golden_text import assert_golden, printed
 
-from attnscope.analysis.views.view import viewed, viewed_overview
+from attnscope.analysis.views.several import viewed_overview
+from attnscope.analysis.views.view import viewed
 from attnscope.render.figure import heatmap, overview_figure
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix

@@ -8,9 +8,7 @@ from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
 from attnscope.model.source.adapter import base_of, is_adapter_alone
-
-DEFAULT = "bert-base-uncased"
-_HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
+from attnscope.model.source.here import DEFAULT, HUB_ID
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def _default(*, revision: str | None, **options: bool) -> Source:
 
 
 def _from_hub(requested: str, *, revision: str | None, weights: bool, **options: bool) -> Source:
-    names = (DEFAULT, _HUB_ID) if requested == DEFAULT else (requested,)
+    names = (DEFAULT, HUB_ID) if requested == DEFAULT else (requested,)
     for name in names:
         if (folder := hub.cached(name, revision, weights=weights)) is not None:
             return Source(requested, requested, folder, folder.name, name)

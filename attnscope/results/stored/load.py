@@ -69,7 +69,7 @@ def _from_json(content: bytes, name: str) -> Result:
         if not content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
             raise InputError(f"'{name}' {_NO_RESULT}: give a .npz or .json that it wrote") from error
         raise InputError(f"'{name}' is damaged: {_where(error)}") from error
-    return _result(told, None, name)
+    return restored(told, None, name)
 
 
 def _refuse(constant: str) -> None:
@@ -95,7 +95,7 @@ def _from_npz(content: bytes, name: str) -> Result:
         told = json.loads(str(meta), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise InputError(f"'{name}' is damaged: its 'meta' is no JSON") from error
-    return _result(told, arrays, name)
+    return restored(told, arrays, name)
 
 
 def _arrays(content: bytes) -> Arrays:
@@ -121,8 +121,8 @@ def _arrays(content: bytes) -> Arrays:
     return found
 
 
-def _result(told: Any, arrays: Arrays | None, name: str) -> Result:
-    """The result of a document, by its schema."""
+def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
+    """The result of a document and its arrays, by its schema; `name` is what an error calls it."""
     schema = told.get("schema") if isinstance(told, dict) else None
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:

@@ -7,7 +7,7 @@ from attnscope.analysis.returned import returned_head
 from attnscope.capture.returned import Returned
 from attnscope.results import HeadView, HeadWeights
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.heads import look_at
+from attnscope.session.questions.looking import look_at
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 

@@ -10,15 +10,16 @@ from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
-from attnscope.analysis.views.view import viewed, viewed_overview
+from attnscope.analysis.views.several import viewed_overview
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
+from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.media import position_of
+from attnscope.session.questions.looking import look_at as look_at
+from attnscope.session.questions.naming import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
@@ -113,11 +114,6 @@ def read_aimed(
     row = position_of(found.query_tokens, str(query))
     column = None if key is None else position_of(found.key_tokens, str(key))
     return aimed(found, row, column, beside=measures)
-
-
-def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
-    """The weights of `head` looked at otherwise; None where that is as they are."""
-    return viewed(head, words=looking.words, special=looking.treatment) if looking.changes else None
 
 
 def read_terms(reading: Reading, chosen: Chosen) -> HeadTerms:

@@ -1,8 +1,5 @@
 """Attention of one query laid over the picture or the sound that was read."""
 
-import re
-from collections.abc import Sequence
-
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.media.overlay import (
     default_query,
@@ -16,12 +13,12 @@ from attnscope.errors import InputError
 from attnscope.results import Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
+from attnscope.session.questions.naming import position_of as position_of
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 
 Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 MEAN = "mean"
-_TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
 
 
 def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid:
@@ -64,19 +61,3 @@ def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener)
     shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.named(chosen)}"
     listener.notice(f"showing {shown} (--query chooses)")
     return chosen
-
-
-def position_of(tokens: Tokens, wanted: str) -> int:
-    """Where what is named stands: a token, a patch (`r2c4`), a frame (`0.20s`, or a time within it)."""
-    return tokens.position(frame_at(wanted, tokens.names))
-
-
-def frame_at(wanted: str, names: Sequence[str]) -> str:
-    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
-    starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
-    if wanted in names or not starts or not _TIME.fullmatch(wanted):
-        return wanted
-    time, every = float(wanted[:-1]), sorted(starts)
-    step = every[1] - every[0] if len(every) > 1 else 0.0
-    within = [start for start in every if start <= time < start + step + 1e-9]
-    return starts[within[-1]] if within else wanted
