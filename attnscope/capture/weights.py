@@ -24,7 +24,9 @@ from attnscope.errors import InputError
 from attnscope.results import Route
 
 Made = TypeVar("Made")
-Make = Callable[[int, Float[Tensor, "row head query key"]], Made]
+Make = Callable[[int, Any], Made]  # gets the weights, `row head query key`, or what a reader hands on of them
+Source = KernelInputs | TracedAttention
+Seen = list[tuple[Source, Tensor | None]]
 
 
 class _Enough(Exception):
@@ -59,16 +61,21 @@ class Weights:
     ) -> dict[int, Made]:
         made: dict[int, Made] = {}
 
-        def take(layer: int, seen: list[Tensor | None]) -> None:
-            weights = seen[self.block] if -len(seen) <= self.block < len(seen) else None
-            if layer in wanted and weights is not None:
-                made[layer] = make(layer, self._of_heads(weights, batch_size(inputs), layer))
+        def take(layer: int, seen: Seen) -> None:
+            source, weights = seen[self.block] if -len(seen) <= self.block < len(seen) else (None, None)
+            if layer in wanted and source is not None and weights is not None:
+                own = self._of_heads(weights, batch_size(inputs), layer)
+                made[layer] = make(layer, self._handed(source, own))
             if made.keys() >= wanted:
                 raise _Enough
 
         with suppress(_Enough), evaluating(self.model), _watching(rung, wanted, take):
             self.model(**inputs)
         return made
+
+    def _handed(self, source: Source, weights: Tensor) -> Any:
+        """What `make` gets of what passed by."""
+        return weights
 
     def _of_heads(self, weights: Tensor, rows: int, layer: int) -> Tensor:
         if weights.shape[0] != rows:
@@ -79,7 +86,7 @@ class Weights:
         return weights if heads is None else weights[:, list(heads)]
 
 
-Take = Callable[[int, list[Tensor | None]], None]
+Take = Callable[[int, Seen], None]
 
 
 @contextmanager
@@ -105,7 +112,7 @@ class _Passing:
         self.site_of = {site.module: site for site in rung.watched}
         self.wanted, self.take = wanted, take
         self.entered: Counter[nn.Module] = Counter()
-        self.waiting: defaultdict[nn.Module, list[tuple[object, Tensor | None]]] = defaultdict(list)
+        self.waiting: defaultdict[nn.Module, Seen] = defaultdict(list)
 
     def _layer(self, module: nn.Module) -> int:
         return self.site_of[module].layer_of(self.entered[module])
@@ -128,7 +135,7 @@ class _Passing:
     def leave(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
         layer = self._layer(module)
         self.entered[module] += 1
-        self.take(layer, [weights for _, weights in self.waiting.pop(module, [])])
+        self.take(layer, self.waiting.pop(module, []))
 
 
 def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row head query key"]:

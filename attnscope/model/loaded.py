@@ -86,22 +86,36 @@ class Model:
         """The least that the decoder must be given for the model to run."""
         return target.opening(self.module, self.tokenizer)
 
-    def encode(self, texts: tuple[str, ...], *, truncate: bool = False, pictured: bool = False) -> Encoded:
-        """The model's inputs for one text or a pair, on the model's device.
+    def limit(self, most: int | None = None) -> int | None:
+        """How many tokens of a text it reads, at `most` so many; None for no limit."""
+        limits = (limit_of(self.tokenizer, self.module.config), most)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def encode(
+        self,
+        texts: tuple[str, ...],
+        *,
+        truncate: bool = False,
+        pictured: bool = False,
+        most: int | None = None,
+    ) -> Encoded:
+        """The model's inputs for one text or a pair, on the model's device, at `most` so many tokens.
 
         `InputError` where it reads no text. Where it reads a picture beside it, which is given later if it is
         `pictured`, it gets a blank one.
         """
         self._check_reads_text()
-        limit = limit_of(self.tokenizer, self.module.config)
+        limit = self.limit(most)
         encoded = encode(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
         self._check_ids(encoded.tokens)
         return self._ready(encoded, pictured)
 
-    def encode_words(self, texts: tuple[Words, ...], *, truncate: bool = False) -> Encoded:
+    def encode_words(
+        self, texts: tuple[Words, ...], *, truncate: bool = False, most: int | None = None
+    ) -> Encoded:
         """The same for a text, or a pair, whose words are given."""
         self._check_reads_text()
-        limit = limit_of(self.tokenizer, self.module.config)
+        limit = self.limit(most)
         encoded = encode_words(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
         self._check_ids(encoded.tokens)
         return self._ready(encoded)

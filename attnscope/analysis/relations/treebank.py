@@ -1,4 +1,4 @@
-"""A treebank in the CoNLL-U format (universaldependencies.org/format.html): words, heads and relations.
+"""A treebank in the CoNLL-U format (universaldependencies.org/format.html): words, tags, heads and relations.
 
 Nothing else of it is kept, and nothing is mended: a line that is not as the format says is refused, by file
 and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty nodes (`1.1`) are no words.
@@ -21,13 +21,14 @@ _NUMBER = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
 class Sentence:
     """Words in their order, with the place of each one's head (from 0, -1 for the root) and its relation.
 
-    `line` is that of its first word in the file, from 1.
+    `line` is that of its first word in the file, from 1; `tags` are the parts of speech, "_" for none.
     """
 
     line: int
     words: tuple[str, ...]
     heads: tuple[int, ...]
     relations: tuple[str, ...]
+    tags: tuple[str, ...] = ()
 
     @property
     def edges(self) -> list[tuple[int, int, str]]:
@@ -42,6 +43,15 @@ class _Word:
     form: str
     head: int
     relation: str
+    tag: str
+
+
+def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None:
+    """The one sentence of lines without a blank one, the first of which has a number in the file `name`.
+
+    None where no line is a word; raises `InputError` as `read_treebank` does.
+    """
+    return next(_sentences(lines, name, first), None)
 
 
 def read_treebank(path: Path, limit: int | None = None) -> tuple[Sentence, ...]:
@@ -68,9 +78,9 @@ def _lines(path: Path) -> list[bytes]:
     return content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
 
 
-def _sentences(lines: Sequence[bytes], name: str) -> Iterator[Sentence]:
+def _sentences(lines: Sequence[bytes], name: str, first: int = 1) -> Iterator[Sentence]:
     words: list[_Word] = []
-    for number, raw in enumerate([*lines, b""], start=1):
+    for number, raw in enumerate([*lines, b""], start=first):
         try:
             text = raw.removesuffix(b"\r").decode("utf-8")
             if text.strip():
@@ -113,8 +123,8 @@ def _word(text: str, line: int, before: int) -> _Word | None:
     return _Word(line, *_described(fields, before + 1))
 
 
-def _described(fields: Sequence[str], own: int) -> tuple[str, int, str]:
-    """Form, head and relation."""
+def _described(fields: Sequence[str], own: int) -> tuple[str, int, str, str]:
+    """Form, head, relation and part of speech."""
     form, head, relation = fields[1].strip(), fields[6], fields[7].strip()
     if not form:
         raise _MalformedError(f"word {own} has no form")
@@ -124,7 +134,7 @@ def _described(fields: Sequence[str], own: int) -> tuple[str, int, str]:
         raise _MalformedError(f"'{form}' is its own head")
     if relation in ("", "_"):
         raise _MalformedError(f"'{form}' has no relation to its head")
-    return form, int(head), relation
+    return form, int(head), relation, fields[3].strip() or "_"
 
 
 def _sentence(words: Sequence[_Word], name: str) -> Sentence:
@@ -137,4 +147,5 @@ def _sentence(words: Sequence[_Word], name: str) -> Sentence:
         words=tuple(word.form for word in words),
         heads=tuple(word.head - 1 for word in words),
         relations=tuple(word.relation for word in words),
+        tags=tuple(word.tag for word in words),
     )

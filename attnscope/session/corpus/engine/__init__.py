@@ -10,5 +10,6 @@ The whole of what an engine must know stands in `interface`:
 
 A chunk that was lost with its worker is measured again, by whomever. Keeping the files, resuming (chunks
 that are done never reach an engine) and merging in the order of the numbers is done by whoever calls the
-engine, so totals do not depend on it. `local` runs processes of this machine, `alone` measures in this very process.
+engine, so totals do not depend on it. `local` runs processes of this machine, `alone` measures in this very
+process.
 """

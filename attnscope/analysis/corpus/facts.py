@@ -1,0 +1,67 @@
+"""What is known of the texts of a batch that are filled up to one length: which tokens are of which sort.
+
+A text's own queries and keys come first; what fills up is no query, and no key of any sort.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attnscope.analysis.measuring import sorts
+from attnscope.tokens import Tokens
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Texts of a batch, `lengths` tokens long, filled up to as many as the longest has."""
+
+    lengths: Int[Tensor, " row"]
+    special: Bool[Tensor, "row key"]
+    punctuation: Bool[Tensor, "row key"]
+    alike: Bool[Tensor, "row query key"]
+
+    @classmethod
+    def of(cls, texts: Sequence[Tokens]) -> "Facts":
+        """What the tokens tell."""
+        lengths = [len(tokens) for tokens in texts]
+        rows, most = len(texts), max(lengths)
+        found = cls(
+            torch.tensor(lengths),
+            torch.zeros(rows, most, dtype=torch.bool),
+            torch.zeros(rows, most, dtype=torch.bool),
+            torch.zeros(rows, most, most, dtype=torch.bool),
+        )
+        for row, (tokens, length) in enumerate(zip(texts, lengths, strict=True)):
+            found.special[row, :length] = sorts.special(tokens)
+            found.punctuation[row, :length] = sorts.punctuation(tokens)
+            found.alike[row, :length, :length] = sorts.alike(tokens, tokens)
+        return found
+
+    def once(self, name: object, make: Callable[[], Made]) -> Made:
+        """What is the same for all layers, made once."""
+        kept: dict[object, Any] = self.__dict__.setdefault("_made", {})
+        if name not in kept:
+            kept[name] = make()
+        made: Made = kept[name]
+        return made
+
+    @property
+    def own(self) -> Bool[Tensor, "row token"]:
+        """Which tokens are the text's own."""
+        return torch.arange(self.special.shape[1]) < self.lengths[:, None]
+
+    def missing(self, row: int) -> dict[str, bool]:
+        """Which sorts of keys a text lacks altogether: what is measured of them then has no meaning."""
+        length = int(self.lengths[row])
+        twice = self.alike[row].sum() > length
+        return {
+            "special": not bool(self.special[row].any()),
+            "punctuation": not bool(self.punctuation[row].any()),
+            "alike": not bool(twice),
+        }

@@ -1,0 +1,179 @@
+"""Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.errors import InputError
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented
+from attnscope.results.heads import HeadScores
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusScores:
+    """One measure of every head over the texts; each text counts as one, however long.
+
+    `scores` hold the mean, or the commonest class, which a share `agreement` of the texts has (None for
+    numbers). `error` is the standard error of the mean with texts as its trials, NaN for classes and where
+    fewer than two texts count. `count` says how many do: a text without the value does not. `quantiles` are
+    by `LEVELS`, off by at most a share `off` of themselves; `least` and `largest` are exact. `halves` are the
+    means over every other text.
+    """
+
+    scores: HeadScores
+    error: Float[np.ndarray, "layer head"]
+    count: Float[np.ndarray, "layer head"]
+    least: Float[np.ndarray, "layer head"]
+    largest: Float[np.ndarray, "layer head"]
+    quantiles: Float[np.ndarray, "level layer head"]
+    halves: Float[np.ndarray, "half layer head"]
+    agreement: Float[np.ndarray, "layer head"] | None = None
+    off: float = 2.0**-7
+
+    @property
+    def values(self) -> Float[np.ndarray, "layer head"]:
+        return self.scores.values
+
+    @property
+    def absent(self) -> str:
+        return self.scores.absent
+
+
+@dataclass(frozen=True)
+class CorpusRead:
+    """What was read: files by name and hash, and how much of them counts.
+
+    `set_aside` counts what could not be measured by its reason, `blanks` lines without a text. `padded` texts
+    stood in a batch with longer ones, `cut` were cut to `limit` tokens, `unknown` counts pieces that the
+    model cannot spell.
+    """
+
+    files: tuple[str, ...]
+    digests: tuple[str, ...]
+    texts: int
+    tokens: int
+    longest: int
+    blanks: int
+    set_aside: Mapping[str, int]
+    padded: int
+    cut: int
+    unknown: int
+    limit: int | None = None
+
+    @property
+    def name(self) -> str:
+        """`dev.conllu`, `a.txt and 3 more`."""
+        more = len(self.files) - 1
+        return f"{self.files[0]} and {more} more" if more else self.files[0]
+
+    @property
+    def left_out(self) -> int:
+        """How many texts and lines were set aside."""
+        return sum(self.set_aside.values())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus(Presented):
+    """All measures of the chosen heads over a corpus, by name; `shown` is the one that is looked at.
+
+    `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
+    counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
+    difference of a weight there from that of the text read alone.
+    """
+
+    read: CorpusRead
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measures: Mapping[str, CorpusScores]
+    certified: dict[str, int]
+    sampled: int
+    unlike: float
+    provenance: Provenance
+    tower: str = ""
+    shown: str = ""
+    linked: tuple[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head in the texts that were sampled."""
+        return worst(Verdict(each) for each, count in self.certified.items() if count)
+
+    @property
+    def main(self) -> CorpusScores:
+        """What is looked at: the one that is `shown`, else the first that has a meaning."""
+        if self.shown:
+            return self.measure(self.shown)
+        every = tuple(self.measures.values())
+        return next((each for each in every if not each.absent), every[0])
+
+    def measure(self, name: str) -> CorpusScores:
+        """One measure by its name; `InputError` that lists what there is."""
+        if name not in self.measures:
+            raise InputError(f"no measure '{name}' in this corpus: {', '.join(self.measures)}")
+        return self.measures[name]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresApart:
+    """What one measure is more over the second corpus than over the first, head by head.
+
+    `difference` is of the means, `error` its standard error (of independent texts, Welch 1947), `reached` how
+    many of them it is. Of many heads some differ much by chance alone: `chance` is how many errors one of
+    them would be off by then, in the mean (normal scores, texts independent).
+    """
+
+    scores: HeadScores
+    first: Float[np.ndarray, "layer head"]
+    second: Float[np.ndarray, "layer head"]
+    error: Float[np.ndarray, "layer head"]
+    chance: float
+
+    @property
+    def difference(self) -> Float[np.ndarray, "layer head"]:
+        return self.scores.values
+
+    @property
+    def reached(self) -> Float[np.ndarray, "layer head"]:
+        """Difference in standard errors; NaN where there is none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpusDifference(Presented):
+    """Two corpora under one model, or one under two: every measure of every head, second less first."""
+
+    reads: tuple[CorpusRead, CorpusRead]
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measures: Mapping[str, ScoresApart]
+    verdicts: tuple[Verdict, Verdict]
+    provenances: tuple[Provenance, Provenance]
+    tower: str = ""
+    shown: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of both."""
+        return worst(self.verdicts)
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the first; pictures and files name both."""
+        return self.provenances[0]
+
+    @property
+    def main(self) -> ScoresApart:
+        """What is looked at."""
+        if self.shown:
+            return self.measures[self.shown]
+        return next(iter(self.measures.values()))

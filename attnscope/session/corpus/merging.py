@@ -1,0 +1,155 @@
+"""Chunks in the order of their numbers to one result: so totals are the same whoever measured, and when."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from attnscope.analysis.corpus.links import descriptions
+from attnscope.analysis.corpus.totals import HALVES, ROUNDED, Totals
+from attnscope.measures import MEASURES
+from attnscope.results import HeadScores, Kind, MeasureDescription
+from attnscope.results.base.origin import Provenance
+from attnscope.results.claims.corpus import LEVELS, Corpus, CorpusRead, CorpusScores
+from attnscope.results.stored.codec.typed import restored
+from attnscope.session.corpus.engine.interface import SetAside
+from attnscope.session.corpus.measuring.chunk_file import Measured, Proved
+from attnscope.session.corpus.measuring.recipe import Linked
+from attnscope.session.corpus.reading.chunks import Census
+from attnscope.session.corpus.reading.source import Source
+
+_LONG = "longer than the tokens that are read"
+
+
+@dataclass
+class Merged:
+    """What chunks say so far."""
+
+    totals: Totals | None = None
+    proved: Proved = field(default_factory=Proved)
+    counts: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+    aside: Counter[str] = field(default_factory=Counter)
+    absent: dict[str, str] = field(default_factory=dict)
+    last: Measured | None = None
+
+    def add(self, chunk: Measured) -> None:
+        """The next chunk."""
+        self.totals = chunk.totals if self.totals is None else self.totals.merged(chunk.totals)
+        self.proved = self.proved.merged(chunk.proved)
+        for name in ("texts", "tokens", "unknown", "padded", "cut"):
+            self.counts[name] += getattr(chunk, name)
+        self.longest = max(self.longest, chunk.longest)
+        self.aside.update(reason_of(each) for each in chunk.set_aside)
+        self.absent |= chunk.absent
+        self.last = replace(chunk, rows=None)
+
+
+def merged(chunks: Iterable[Measured]) -> Merged:
+    """All of them, which come in the order of their numbers."""
+    found = Merged()
+    for chunk in chunks:
+        found.add(chunk)
+    return found
+
+
+def reason_of(aside: SetAside) -> str:
+    """Why, without what differs from text to text."""
+    if "tokens" in aside.why and "reads at most" in aside.why:
+        return _LONG
+    return aside.why.removeprefix(f"{aside.place}: ")
+
+
+def result(
+    found: Merged,
+    sources: Sequence[Source],
+    census: Census,
+    linked: Linked | None,
+    shown: str,
+) -> Corpus:
+    """The result of a whole corpus."""
+    last, proved = found.last, found.proved
+    assert last is not None, "there is a chunk"
+    assert proved.provenance is not None, "a text of the first chunk with one was captured"
+    notes = () if not found.absent else (f"{', '.join(found.absent)}: {next(iter(found.absent.values()))}",)
+    return Corpus(
+        read=CorpusRead(
+            files=tuple(source.name for source in sources),
+            digests=census.digests,
+            texts=found.counts["texts"],
+            tokens=found.counts["tokens"],
+            longest=found.longest,
+            blanks=census.blanks,
+            set_aside=dict(found.aside.most_common()),
+            padded=found.counts["padded"],
+            cut=found.counts["cut"],
+            unknown=found.counts["unknown"],
+            limit=last.limit,
+        ),
+        kind=Kind(last.kind),
+        layers=last.layers,
+        heads=last.heads,
+        measures=scores(found, linked),
+        certified=dict(proved.certified),
+        sampled=proved.sampled,
+        unlike=proved.unlike,
+        provenance=restored(Provenance, dict(proved.provenance), "provenance"),
+        tower=last.tower,
+        shown=shown,
+        linked=None if linked is None else (linked.source, linked.target),
+        notes=notes,
+    )
+
+
+def scores(found: Merged, linked: Linked | None) -> Mapping[str, CorpusScores]:
+    """Every measure by its name."""
+    last, totals = found.last, found.totals
+    assert last is not None, "there is a chunk"
+    assert totals is not None, "there is a chunk"
+    described = {name: each.description for name, each in MEASURES.items()}
+    if linked is not None:
+        described |= {each.name: each for each in descriptions(linked.source, linked.target)}
+    count, mean, error = totals.moments.whole()
+    halves = np.stack([totals.moments.half(half)[1] for half in range(HALVES)])
+    quantiles = totals.quantiles(LEVELS)
+    made = {}
+    for i, name in enumerate(last.measures):
+        told = described[name]
+        absent = found.absent.get(name, "")
+        if not absent and not count[i].any():
+            absent = "no text has it"
+        values, agreement = (mean[i], None) if not told.classes else _commonest(totals, i, told)
+        limits = _limits(name, told, values, found.longest)
+        made[name] = CorpusScores(
+            scores=HeadScores(told, last.layers, last.heads, values, limits, absent=absent),
+            error=np.full_like(error[i], np.nan) if told.classes else error[i],
+            count=count[i],
+            least=totals.least[i],
+            largest=totals.largest[i],
+            quantiles=quantiles[:, i],
+            halves=halves[:, i],
+            agreement=agreement,
+            off=ROUNDED,
+        )
+    return made
+
+
+def _limits(name: str, told: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
+    least, most = MEASURES[name].limits(keys) if name in MEASURES else (-1.0 if told.signed else 0.0, 1.0)
+    if np.isinf(most):
+        most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+        least = -most if np.isinf(least) else least
+    return least, most
+
+
+def _commonest(totals: Totals, i: int, told: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
+    """The commonest class of every head, of several the first, and the share of texts that have it."""
+    shape, size = totals.least.shape, totals.least.size
+    counts = np.stack(
+        [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(told.classes))]
+    )
+    whole = counts.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(whole > 0, counts.max(axis=0) / whole, np.nan)
+    return np.where(whole > 0, counts.argmax(axis=0).astype(float), np.nan), share

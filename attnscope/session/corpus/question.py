@@ -1,0 +1,236 @@
+"""A corpus asked for: found out what it is, measured as far as it is not yet, merged, and given back.
+
+The one door for the command and for the library. `done` is told how many texts are through, of how many.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attnscope.analysis.corpus.links import GAIN
+from attnscope.errors import InputError
+from attnscope.measures import parse_measures
+from attnscope.results.claims.corpus import Corpus
+from attnscope.session.corpus import merging
+from attnscope.session.corpus.engine.alone import alone
+from attnscope.session.corpus.engine.interface import Chunk, Engine
+from attnscope.session.corpus.engine.local import local
+from attnscope.session.corpus.measuring.chunk_file import Measured
+from attnscope.session.corpus.measuring.recipe import BATCH, LONGEST, Linked, Measuring
+from attnscope.session.corpus.reading.chunks import CHUNK, Census, census, chunks, tagged
+from attnscope.session.corpus.reading.source import FIELD, Source, form_of
+from attnscope.session.corpus.run.aside import write_aside
+from attnscope.session.corpus.run.folder import Folder, NotWrittenError
+from attnscope.session.corpus.run.identity import identity_of, key_of
+from attnscope.session.listener import Listener
+from attnscope.session.opening import find_checkpoint
+from attnscope.session.request import ModelRequest, Wanted
+from attnscope.tokens import printable
+
+Done = Callable[[int, int], None]
+HOME = Path("outputs")
+
+
+def nobody(done: int, whole: int) -> None:
+    """Tells nobody how far it is."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which files, how texts stand in them, what is measured, and where the run is kept.
+
+    `workers` None is as many as there are cores, 0 this very process. `run` is the folder of the run, by
+    default one in `outputs` that is called after what it is a run of.
+    """
+
+    files: Sequence[Path]
+    form: str | None = None
+    field: str = FIELD
+    measures: str = "all"
+    source: str | None = None
+    target: str | None = None
+    limit: int | None = None
+    longest: int = LONGEST
+    batch: int = BATCH
+    truncate: bool = False
+    workers: int | None = None
+    run: Path | None = None
+    rows: Path | None = None
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        numbers = {"--limit": self.limit, "--batch": self.batch, "--longest": self.longest}
+        for name, value in numbers.items():
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: it takes at least 1")
+        if self.workers is not None and self.workers < 0:
+            raise InputError(f"--workers is {self.workers}: it takes at least 0, this process alone")
+        if (self.source is None) != (self.target is None):
+            raise InputError("--from-pos and --to-pos go together: give both")
+        if not self.files:
+            raise InputError("give a file to read")
+
+    @property
+    def linked(self) -> Linked | None:
+        """The parts of speech that are asked about."""
+        if self.source is None or self.target is None:
+            return None
+        return Linked(self.source, self.target)
+
+    def sources(self) -> tuple[Source, ...]:
+        """The files, each in its form; `InputError` for one that is given twice."""
+        names = [str(path) for path in self.files]
+        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+            raise InputError(f"'{twice[0]}' is given twice: its texts would count twice")
+        short = [path.name for path in self.files]
+        own = short if len(set(short)) == len(short) else names
+        return tuple(
+            Source(path, name, form_of(path, self.form), self.field)
+            for path, name in zip(self.files, own, strict=True)
+        )
+
+
+def corpus_of(
+    request: ModelRequest,
+    asked: Asked,
+    wanted: Wanted,
+    listener: Listener,
+    done: Done = nobody,
+    engine: Engine | None = None,
+) -> Corpus:
+    """All measures of all chosen heads over the corpus; what was measured before is not measured again."""
+    from attnscope.analysis.corpus.measuring import check_measurable, measurable
+
+    sources, linked = asked.sources(), asked.linked
+    names = parse_measures(asked.measures)
+    names = measurable(names) if asked.measures == "all" else names
+    check_measurable(names)
+    if linked is not None and not tagged(sources):
+        raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
+    if asked.rows is not None:
+        from attnscope.session.corpus.parquet import arrow
+
+        arrow()
+    with listener.working("counting the texts"):
+        there = census(sources, asked.limit)
+    for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
+        if tag is not None and tag not in there.tags:
+            raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(there.tags))}")
+    recipe = Measuring(
+        request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
+    )
+    identity = identity_of(recipe, sources, there, find_checkpoint(request, listener), asked.limit)
+    folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
+    with folder.locked():
+        begun = folder.claim(identity, _told(asked))
+        folder.clear_leftovers()
+        if begun:
+            _tell_resumed(folder, there, listener)
+        _measure(recipe, sources, asked, there, folder, listener, done, engine)
+        return _merge(asked, sources, there, folder, recipe, listener)
+
+
+def _told(asked: Asked) -> dict[str, Any]:
+    return {"command": asked.command, "begun": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _tell_resumed(folder: Folder, there: Census, listener: Listener) -> None:
+    kept = sum(folder.chunk(number).exists() for number in range(there.chunks))
+    if kept:
+        texts = min(kept * CHUNK, there.texts)
+        listener.notice(f"{texts:,} of {there.texts:,} texts were measured before: going on in {folder.path}")
+
+
+def _measure(
+    recipe: Measuring,
+    sources: Sequence[Source],
+    asked: Asked,
+    there: Census,
+    folder: Folder,
+    listener: Listener,
+    done: Done,
+    engine: Engine | None,
+) -> None:
+    """Every chunk that is not there yet, written as soon as it is measured."""
+    through = 0
+
+    def left() -> Iterator[Chunk]:
+        nonlocal through
+        for chunk in chunks(sources, asked.limit):
+            if folder.has(chunk.number):
+                through += len(chunk.texts)
+                done(through, there.texts)
+            else:
+                yield chunk
+
+    coming = left()
+    first = next(coming, None)
+    if first is None:
+        return
+    with listener.working("measuring") if done is nobody else _nothing():
+        for finished in (engine or _engine(asked, recipe, there))(recipe, _again(first, coming), listener):
+            try:
+                folder.keep(finished.number, finished.content)
+            except NotWrittenError as error:
+                kept = f"{through:,} of {there.texts:,} texts are measured and kept"
+                raise InputError(f"{error}: {kept}, the same command goes on from there") from error
+            through += finished.texts
+            done(through, there.texts)
+
+
+def _again(first: Chunk, coming: Iterator[Chunk]) -> Iterator[Chunk]:
+    yield first
+    yield from coming
+
+
+def _engine(asked: Asked, recipe: Measuring, there: Census) -> Engine:
+    if asked.workers == 0:
+        return alone
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usual = cores if recipe.request.device in ("cpu", "auto") else 1
+    return local(min(asked.workers or usual, there.chunks))
+
+
+def _nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def _merge(
+    asked: Asked,
+    sources: Sequence[Source],
+    there: Census,
+    folder: Folder,
+    recipe: Measuring,
+    listener: Listener,
+) -> Corpus:
+    with listener.working("adding up"):
+        found = merging.merged(_kept(folder, there))
+        if not found.counts["texts"]:
+            why = next(iter(found.aside), "")
+            raise InputError(f"no text could be read: {why}; all of it stands in {folder.path}")
+        aside = write_aside(folder, _kept(folder, there))
+        if asked.rows is not None:
+            from attnscope.session.corpus.parquet import write_rows
+
+            write_rows(asked.rows, _kept(folder, there))
+    shown = GAIN if recipe.linked is not None else ""
+    made = merging.result(found, sources, there, recipe.linked, shown)
+    if made.read.left_out:
+        listener.notice(f"set aside {made.read.left_out:,} of the texts and lines: {aside}")
+    if made.read.unknown:
+        listener.notice(f"{made.provenance.model} cannot spell {made.read.unknown:,} pieces: read as unknown")
+    return made
+
+
+def _kept(folder: Folder, there: Census) -> Iterator[Measured]:
+    """The chunks in their order."""
+    for number in range(there.chunks):
+        chunk = folder.done(number)
+        if chunk is None:
+            raise InputError(f"'{folder.chunk(number)}' is damaged: give the same command again")
+        yield chunk
