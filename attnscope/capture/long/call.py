@@ -1,0 +1,173 @@
+"""From what a kernel was handed and answered over a long text to a `LongCall`, with a sample of its rows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnscope.attention import Term
+from attnscope.capture.call import KernelCall, as_keys, precision_of
+from attnscope.capture.following.followed import UNFOLLOWED
+from attnscope.capture.following.takeover import KernelInputs
+from attnscope.capture.identity_probe import weights_by_identity
+from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
+from attnscope.capture.long.chunked import _is_causal, own, rows_of
+from attnscope.capture.long.masks import SymbolicMask, lowered
+from attnscope.tiles.call import LongCall, Sample
+from attnscope.tiles.rules import EVERYWHERE, Rule, Symbolic, Written
+
+_SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on
+
+
+def long_call(
+    seen: KernelCall, entry: int, *, heads: Sequence[int] | None, by_fused: bool, **place: Any
+) -> LongCall:
+    """The call's batch entry `entry`; of the chosen `heads` the kernel's own weights of some rows."""
+    given = seen.given
+    epsilon, precision = precision_of(given.query, seen.output)
+    scale = given.options.get("scaling")
+    terms, rule = _terms_and_rule(given, entry)
+    rows = sample_rows(given.query.shape[2], given.key.shape[2])
+    one = _entry(given, entry)
+    chosen = range(given.query.shape[1]) if heads is None else heads
+    return LongCall(
+        q=_kept(given.query[entry]),
+        k=_kept(given.key[entry]),
+        v=_kept(given.value[entry]),
+        scale=given.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        softcap=given.options.get("softcap"),
+        terms=terms,
+        allowed=None,
+        sinks=_sinks(given, entry),
+        window=given.options.get("sliding_window"),
+        output=_kept(seen.output[entry].transpose(0, 1)),
+        weights={},
+        epsilon=epsilon,
+        precision=precision,
+        unrotated_k=_unrotated(seen, entry),
+        reservation=UNFOLLOWED,
+        rule=rule,
+        sample=Sample(rows, _own_weights(one, rows.to(given.query.device), chosen, by_fused)),
+        **place,
+    )
+
+
+def sample_rows(queries: int, keys: int) -> Int[Tensor, " row"]:
+    """Rows that are certified in full: the first, the last, and others drawn from all with a fixed seed."""
+    count = min(queries, max(16, _SAMPLED // max(keys, 1)), 64)
+    ends = {0, queries - 1}
+    drawn = torch.randperm(queries, generator=torch.Generator().manual_seed(0)).tolist()
+    others = [row for row in drawn if row not in ends][: count - len(ends)]
+    return torch.tensor(sorted({*ends, *others}))
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """A copy where the model has it."""
+    return tensor.detach().clone()
+
+
+def _entry(given: KernelInputs, entry: int) -> KernelInputs:
+    """The same for one batch entry; the rule of a mask is still asked for it by its number."""
+    if isinstance(given.mask, SymbolicMask):
+        plain = replace(given, mask=None).row(entry)
+        return replace(plain, mask=_OfEntry(given.mask, entry))
+    return given.row(entry)
+
+
+class _OfEntry:
+    """One batch entry of a mask that has no memory."""
+
+    def __init__(self, mask: SymbolicMask, entry: int) -> None:
+        self.mask, self.entry = mask, entry if mask.shape[0] > 1 else 0
+
+    def rows(self, rows: Tensor) -> Tensor:
+        keys = torch.arange(self.mask.shape[-1], device=rows.device)
+        block = self.mask.rule.block(self.entry, rows, keys)
+        return block if self.mask.dtype == torch.bool else lowered(block, self.mask.dtype)
+
+
+def _own_weights(
+    given: KernelInputs, rows: Tensor, heads: Sequence[int], by_fused: bool
+) -> dict[int, Tensor]:
+    """The weights of some rows that the kernel used, by head."""
+    if isinstance(given.mask, _OfEntry):
+        written = given.mask.rows(rows)[None, None]
+        some = replace(rows_of(replace(given, mask=None), rows), mask=written)
+    else:
+        some = rows_of(given, rows)
+    if by_fused:
+        blank = torch.zeros_like(some.value)
+        weights = weights_by_identity(lambda v: fused_rows(some, v), blank)
+    else:
+        some = replace(some, kernel=own(given))
+        returned = some.answer()[1]
+        without_sinks = all(given.options.get(name) is None for name in ("s_aux", "sinks"))
+        if returned is None or not without_sinks:
+            answer = _answer_to(some)
+            returned = weights_by_identity(answer, torch.zeros_like(some.value))
+        weights = returned
+    return {head: weights[0, head].detach().clone() for head in heads}
+
+
+def fused_rows(some: KernelInputs, value: Tensor) -> Tensor:
+    """What torch's fused kernel answers to other values: `batch head query value_dim`."""
+    heads = some.query.shape[1]
+    key, value = (
+        each if each.shape[1] == heads else each.repeat_interleave(heads // each.shape[1], 1)
+        for each in (some.key, value)
+    )
+    mask = some.mask
+    return torch.nn.functional.scaled_dot_product_attention(
+        some.query, key, value, attn_mask=mask, scale=some.options.get("scaling")
+    )
+
+
+def _answer_to(some: KernelInputs) -> Any:
+    return lambda values: replace(some, value=values).answer()[0].transpose(1, 2)
+
+
+def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], Rule]:
+    """What is added to the scores, as the model wrote it out, and where a query may look."""
+    terms, rule, mask = [], _unmasked(given), given.mask
+    if isinstance(mask, SymbolicMask):
+        asked, place = mask.rule, entry if mask.shape[0] > 1 else 0
+        rule = Symbolic(lambda _head, queries, keys: asked.block(place, queries, keys))
+    elif mask is not None:
+        one = mask[entry if len(mask) > 1 else 0].detach()
+        one = one[..., : given.key.shape[2]].expand(-1, given.query.shape[2], -1)
+        if one.dtype == torch.bool:
+            rule = Written(one)
+        else:
+            allowed = one > torch.finfo(one.dtype).min / 2
+            rule, bias = Written(allowed), torch.where(allowed, one, 0)
+            terms += [Term(IN_THE_MASK, bias)] if bias.any() else []
+    if (bias := given.options.get("position_bias")) is not None:
+        one = bias[entry if len(bias) > 1 else 0].detach()
+        one = one.expand(-1, given.query.shape[2], -1)[..., -given.key.shape[2] :]
+        terms += [Term(RELATIVE_POSITION, one)] if one.any() else []
+    return tuple(terms), rule
+
+
+def _unmasked(given: KernelInputs) -> Rule:
+    """What no mask at all stands for."""
+    if given.mask is not None or not _is_causal(given):
+        return EVERYWHERE
+    return Symbolic(lambda _head, queries, keys: keys[None, :] <= queries[:, None])
+
+
+def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
+    """The extra logit of each head, or of each head and query."""
+    if (by_head := given.options.get("s_aux")) is not None:
+        return _kept(by_head.flatten())
+    by_query = given.options.get("sinks")
+    return None if by_query is None else _kept(by_query[entry if len(by_query) > 1 else 0, :, :, 0])
+
+
+def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
+    """The key before its rotary position, where a projection showed it in this shape."""
+    if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
+        return None
+    return as_keys(seen.unrotated[entry].detach(), seen.given.key[entry].detach())

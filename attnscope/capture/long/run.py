@@ -1,0 +1,111 @@
+"""Running a model over a long text to the last layer that is needed, nothing of queries by keys held."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.call import KernelCall
+from attnscope.capture.describe import as_read, sides_of, tokens_of
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.projected import projections_of
+from attnscope.capture.following.takeover import KernelInputs
+from attnscope.capture.long.call import long_call
+from attnscope.capture.long.chunked import Chunks, without_squares
+from attnscope.capture.recorder import Recorder
+from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
+from attnscope.capture.run import batch_size, chosen_row
+from attnscope.capture.selection import Labels, Selection
+from attnscope.capture.standing.judge import standings_of
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.results import Route
+
+
+class _Enough(Exception):
+    """Raised inside the forward pass once everything that was asked for has been recorded."""
+
+
+class _LongRecorder(Recorder):
+    """Keeps of every attention that is wanted what a long call holds."""
+
+    chunks: Chunks
+
+    def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        with self.follower.paused():
+            before = self.chunks.fused
+            output, _ = given.answer()
+            seen = KernelCall(given, output, None, self.unrotated.get(given.module))
+            lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
+            make = partial(long_call, seen, heads=self.heads, by_fused=self.chunks.fused > before)
+            recorded = self._record(given, given.module, lengths, make)
+        if recorded.calls:
+            recorded.trail = self.follower.answered(given.module, output)
+        return output, None
+
+
+def record_long(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    labels: Labels = Labels(),  # noqa: B008 - frozen
+) -> Capture:
+    """As `attnscope.capture.run.record`, of a text that is too long for queries by keys.
+
+    The calls are `LongCall`s. `InputError` for a model whose attention asks for no kernel: such code makes
+    its squares itself.
+    """
+    row = chosen_row(selection.row, inputs)
+    tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
+    rung = next(rungs(model, selection))
+    _check_route(rung, model)
+    wanted = wanted_layers(rung.tower, selection.layers)
+    sides = sides_of(model, inputs, tokens, labels.target, row)
+    called = {**inputs, **_without_cache(model, inputs)}
+    modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
+    calls: list[AttentionCall] = []
+    finished: set[int] = set()
+
+    def after(layer: int) -> None:
+        finished.add(layer)
+        if finished >= wanted:
+            raise _Enough
+
+    with without_squares(model, modules) as chunks:
+        chunks.silent = True
+        standing = standings_of(model, called, rung.watched, wanted, sides, row)
+        chunks.silent = False
+        seek = selection.projections or selection.circuits
+        found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None
+        batch, heads = batch_size(inputs), selection.heads
+        recorder = _LongRecorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
+        recorder.chunks = chunks
+        with suppress(_Enough), evaluating(model), recorder.watching(after):
+            model(**called)
+    if missing := missing_layers(wanted, calls):
+        raise nothing_seen(model, rung.tower, missing)
+    calls = [standing.settled(call if found is None else found.of(call)) for call in calls]
+    calls.sort(key=lambda call: (call.layer, call.block))
+    origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
+    place = "" if rung.tower.alone else rung.tower.name
+    return Capture(tuple(calls), len(rung.tower.layers), replace(origin, kernel=chunks.told), place)
+
+
+def _check_route(rung: Rung, model: nn.Module) -> None:
+    others: Sequence[str] = [site.path for site in rung.watched if site.route is not Route.TAKEOVER]
+    if others:
+        raise InputError(
+            f"attention of {type(model).__name__} ({others[0]}) asks for no kernel: its own code holds all "
+            "queries by all keys, and cannot be read in tiles"
+        )
+
+
+def _without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, bool]:
+    """That keys and values of layers that are through need not be kept, where the model takes that."""
+    takes = "use_cache" in inspect.signature(model.forward).parameters
+    return {"use_cache": False} if takes and "use_cache" not in inputs else {}
