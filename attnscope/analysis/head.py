@@ -6,17 +6,23 @@ from torch import Tensor
 
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
-from attnscope.results import HeadAttention, Kind
+from attnscope.results import Certificate, HeadAttention, Kind
 from attnscope.sdpa import attend
 from attnscope.verify import certify
 
 
 def recompute_head(
-    captured: Capture, layer: int, head: int, kind: Kind | None = None, block: int = 0
+    captured: Capture,
+    layer: int,
+    head: int,
+    kind: Kind | None = None,
+    block: int = 0,
+    certificate: Certificate | None = None,
 ) -> HeadAttention:
     """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured.
 
-    `block` chooses among the separate attentions of a layer that makes several.
+    `block` chooses among the separate attentions of a layer that makes several. The `certificate` is made
+    here unless that of this very head is given.
     """
     whole = captured.call(layer, kind, block)
     call = without_padding(whole)
@@ -47,7 +53,7 @@ def recompute_head(
         sink_by_query=operands.sinks is not None and operands.sinks.numel() > 1,
         window=call.window if _is_held(call, allowed) else None,
         module=call.module,
-        certificate=certify(whole, head),
+        certificate=certify(whole, head) if certificate is None else certificate,
         provenance=captured.provenance,
         terms={name: added.numpy() for name, added in call.added(head).items()},
         tower=captured.tower,

@@ -8,13 +8,18 @@ from torch import Tensor
 from attnscope.analysis.head import recompute_head
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import Capture
-from attnscope.results import HeadTerms, Influence
+from attnscope.results import Certificate, HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
 from attnscope.sdpa import Operands, Stages, attend
 
 
-def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> HeadTerms:
-    """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured."""
+def head_terms(
+    captured: Capture, layer: int, head: int, block: int = 0, certificate: Certificate | None = None
+) -> HeadTerms:
+    """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured.
+
+    The `certificate` is made here unless that of this very head is given.
+    """
     call = without_padding(captured.call(layer, block=block))
     operands, added = call.operands(head), call.added(head)
     stages, allowed = attend(operands), call.allowed_matrix(head)
@@ -30,7 +35,7 @@ def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> Head
         sinks = operands.sinks.reshape(-1).expand(len(allowed))
         contributions[SINK] = sinks[allowed.any(-1)]
     return HeadTerms(
-        head=recompute_head(captured, layer, head, block=block),
+        head=recompute_head(captured, layer, head, block=block, certificate=certificate),
         scaled=stages.scaled[0].numpy(),
         capped=stages.capped[0].numpy(),
         sinks=None if sinks is None else sinks.numpy(),

@@ -1,7 +1,7 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
@@ -13,6 +13,7 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
+from attnscope.results import Result
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs
@@ -24,12 +25,25 @@ if TYPE_CHECKING:
     from attnscope.model.media.perceive import Perceived
 
 
+class Keeper(Protocol):
+    """Who keeps what a run has shown for a later question (see `session.cache.keeping`)."""
+
+    def heads(self, queries: int, keys: int, chosen: Chosen) -> tuple[int, ...]:
+        """The heads that are captured when `chosen` is asked for."""
+        ...
+
+    def captured(self, found: Capture, reading: "Reading") -> None: ...
+
+    def made(self, result: Result, *what: Any) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A model that has read something: `encoded`, and in a decoder beside an encoder `target`.
 
     `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
-    on with, the attention of the heads that were chosen then is `captured` already.
+    on with, the attention of the heads that were chosen then is `captured` already. The `keeper` is told of
+    everything that is captured.
     """
 
     model: Model
@@ -39,6 +53,7 @@ class Reading:
     listener: Listener
     task: "Task | None" = None
     captured: Capture | None = None
+    keeper: Keeper | None = None
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -81,6 +96,7 @@ class Reading:
         selection = replace(self._selection(chosen, layers, projections), circuits=circuits)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             captured = record(self.model.module, self.inputs, selection, self.labels(chosen))
+        self._tell(captured)
         return self._with_windows_named(captured, chosen)
 
     def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
@@ -93,15 +109,27 @@ class Reading:
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             found = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
         if isinstance(found, Capture):
+            self._tell(found)
             return self._with_windows_named(found, chosen)
         if chosen.block:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         return found
 
+    def _tell(self, captured: Capture) -> None:
+        if self.keeper is not None:
+            self.keeper.captured(captured, self)
+
+    def _heads(self, chosen: Chosen) -> tuple[int, ...]:
+        """Those that are looked at, and those that are captured because somebody keeps them."""
+        if self.keeper is None:
+            return chosen.heads
+        queries, keys = len(self.tokens_of(chosen.kind)), len(self.encoded.tokens)
+        return self.keeper.heads(queries, max(queries, keys), chosen)
+
     def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None, projections: bool) -> Selection:
         return Selection(
             layers=chosen.layers if layers is None else layers,
-            heads=chosen.heads,
+            heads=self._heads(chosen),
             kind=chosen.kind,
             tower=chosen.tower.pattern,
             route=chosen.route,

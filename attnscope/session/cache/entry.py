@@ -1,0 +1,162 @@
+"""One file of the cache: named parts of plain values and arrays, every byte of which is under a hash.
+
+    attnscope-capture/1 SHA256-OF-HEADER LENGTH-OF-HEADER, a line break, the header, then the blobs
+
+The header is JSON: the key that the file answers to, its parts, and of each blob its place, length and
+SHA-256. Equal blobs are there once, so that what heads share costs nothing. A part is read alone.
+"""
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Shaped
+
+FORMAT = "attnscope-capture/1"
+_LONGEST_LINE, _LARGEST_HEADER = 200, 64 * 2**20
+_KINDS = {"<f8", "<f4", "<i8", "|b1"}
+
+Arrays = dict[str, Shaped[np.ndarray, "..."]]
+
+
+class DamagedEntryError(Exception):
+    """A file of the cache that is not what it says, in a few words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Values as JSON knows them, and arrays by name."""
+
+    told: Mapping[str, Any]
+    arrays: Arrays
+
+
+class Entry:
+    """A file that was opened: its header is checked, its parts are when they are read."""
+
+    def __init__(self, stream: BinaryIO, key: str) -> None:
+        self._stream = stream
+        header = _header(stream)
+        if header.get("key") != key:
+            raise DamagedEntryError("it answers to another question")
+        self._parts, self._blobs = header["parts"], header["blobs"]
+        self.made: float = header["made"]
+        self._start = stream.tell()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts
+
+    def __iter__(self) -> Any:
+        return iter(self._parts)
+
+    def part(self, name: str) -> Part:
+        """One part, every byte of which was checked; `KeyError` where there is none of that name."""
+        told, arrays = self._parts[name]
+        try:
+            found = {each: self._array(*described) for each, described in arrays.items()}
+            values = json.loads(zlib.decompress(self._blob(told)))
+        except (ValueError, TypeError, zlib.error, OSError) as error:
+            raise DamagedEntryError("a part of it cannot be read") from error
+        return Part(values, found)
+
+    def __enter__(self) -> "Entry":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def digest(self, name: str) -> str:
+        """What stands for all bytes of a part: a hash of its blobs' hashes, which are checked on reading."""
+        told, arrays = self._parts[name]
+        numbers = [told, *(arrays[each][0] for each in sorted(arrays))]
+        return hashlib.sha256("".join(self._blobs[each][2] for each in numbers).encode()).hexdigest()
+
+    def _array(self, number: int, kind: str, shape: list[int]) -> Shaped[np.ndarray, "..."]:
+        if kind not in _KINDS:
+            raise DamagedEntryError("a part of it cannot be read")
+        return np.frombuffer(self._blob(number), dtype=kind).reshape(shape)
+
+    def _blob(self, number: int) -> bytes:
+        place, length, digest = self._blobs[number]
+        self._stream.seek(self._start + place)
+        content = self._stream.read(length)
+        if len(content) != length or hashlib.sha256(content).hexdigest() != digest:
+            raise DamagedEntryError("its numbers are not those that were written")
+        return content
+
+
+def _header(stream: BinaryIO) -> dict[str, Any]:
+    line = stream.readline(_LONGEST_LINE).decode("ascii", "replace")
+    words = line.split()
+    if not line.endswith("\n") or len(words) != 3 or not words[2].isdecimal():
+        raise DamagedEntryError("it is no capture")
+    if words[0] != FORMAT:
+        raise DamagedEntryError("another version wrote it")
+    content = stream.read(min(int(words[2]), _LARGEST_HEADER))
+    if hashlib.sha256(content).hexdigest() != words[1]:
+        raise DamagedEntryError("its head is not what was written")
+    header: dict[str, Any] = json.loads(content)
+    return header
+
+
+def written(key: str, made: float, parts: Mapping[str, Part]) -> tuple[int, Callable[[BinaryIO], None]]:
+    """How many bytes an entry of `parts` takes, and what writes it to a stream."""
+    blobs: dict[str, tuple[int, bytes]] = {}
+
+    def kept(content: bytes) -> int:
+        return blobs.setdefault(hashlib.sha256(content).hexdigest(), (len(blobs), content))[0]
+
+    described = {}
+    for name, part in parts.items():
+        arrays = {each: _described(kept, values) for each, values in part.arrays.items()}
+        told = json.dumps(part.told, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+        described[name] = (kept(zlib.compress(told, 1)), arrays)
+    places, start = [], 0
+    for digest, (_, content) in blobs.items():
+        places.append((start, len(content), digest))
+        start += len(content)
+    header = json.dumps({"key": key, "made": made, "parts": described, "blobs": places}).encode()
+    first = f"{FORMAT} {hashlib.sha256(header).hexdigest()} {len(header)}\n".encode()
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(first)
+        stream.write(header)
+        for _, content in blobs.values():
+            stream.write(content)
+
+    return len(first) + len(header) + start, write
+
+
+def _described(kept: Callable[[bytes], int], values: Shaped[np.ndarray, "..."]) -> tuple[int, str, list[int]]:
+    plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    kind = np.dtype(plain.dtype).str
+    if kind not in _KINDS:
+        raise ValueError(f"no array of {kind} is kept")
+    return kept(plain.tobytes()), kind, list(values.shape)
+
+
+def open_entry(path: Path, key: str) -> Entry:
+    """The entry for `key` in a file; `DamagedEntryError` where it is none, `OSError` without a file."""
+    stream = path.open("rb")
+    try:
+        _check_owner(stream)
+        return Entry(stream, key)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        stream.close()
+        raise DamagedEntryError("its head cannot be read") from error
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _check_owner(stream: BinaryIO) -> None:
+    """Numbers that somebody else could have written are nobody's certified numbers."""
+    own = getattr(os, "geteuid", None)
+    if own is not None and os.fstat(stream.fileno()).st_uid != own():
+        raise DamagedEntryError("it belongs to another user")

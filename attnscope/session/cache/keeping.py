@@ -1,0 +1,176 @@
+"""What a run of a model has shown, kept for the next question about the same text.
+
+After the answer stands: every head of the layers that were captured is recomputed and certified by the same
+functions that answer for one of them alone, and stored. It costs a fraction of the run, and nothing where the
+heads are many or the text long: then the heads that were asked for are kept, or none.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnscope.analysis.dimensions import rotation_in
+from attnscope.analysis.padding import without_padding
+from attnscope.analysis.terms import head_terms
+from attnscope.attention import AttentionCall, Capture
+from attnscope.errors import AttnscopeError
+from attnscope.results import Provenance, Result, Verdict
+from attnscope.session.cache.entry import DamagedEntryError, Part
+from attnscope.session.cache.folder import look_into
+from attnscope.session.cache.memory import Memory, told
+from attnscope.session.cache.packed import packed
+from attnscope.session.cache.remembered import ABOUT, LAYER, RESULT, TOWER
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener
+from attnscope.session.reading import Reading
+from attnscope.verify import certify_heads
+
+MOST_PAIRS = 2**19  # pairs of a query and a key, over all heads: twelve heads of 209 tokens, 144 of 60
+_BELIEVED = {Verdict.CERTIFIED, Verdict.PARTIAL, Verdict.INCONCLUSIVE}
+_OWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids"}
+
+
+class Hearing:
+    """A listener that passes everything on, and remembers what was said before the answer was asked for."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener, self.heard = listener, list[str]()
+
+    def notice(self, text: str) -> None:
+        self.heard.append(text)
+        self._listener.notice(text)
+
+    def detail(self, text: str) -> None:
+        self._listener.detail(text)
+
+    def working(self, what: str) -> AbstractContextManager[None]:
+        return self._listener.working(what)
+
+
+class Keeper:
+    """Follows one run: what it captures and what is made of it, and at the end keeps what can be kept."""
+
+    def __init__(self, memory: Memory, reading: Reading, chosen: Chosen, notices: Sequence[str]) -> None:
+        self._memory, self._reading, self._chosen = memory, reading, chosen
+        self._notices, self._possible = list(notices), set(reading.inputs) <= _OWN_INPUTS
+        self._before = _generators()
+        self._captured: dict[int, Capture] = {}
+        self._made: list[tuple[tuple[Any, ...], Result]] = []
+
+    def heads(self, queries: int, keys: int, chosen: Chosen) -> tuple[int, ...]:
+        """Whose weights are captured: all of the chosen layers, where that is little."""
+        count = min(chosen.tower.heads[layer] for layer in chosen.layers)
+        little = count * len(chosen.layers) * queries * keys <= MOST_PAIRS
+        return tuple(range(count)) if little else chosen.heads
+
+    def captured(self, found: Capture, reading: Reading) -> None:
+        """Note what a run has shown, where it is of this text and little enough to be kept."""
+        mine = self._reading
+        if reading.encoded is not mine.encoded or reading.target is not mine.target:
+            return  # some measures are taken of other tokens
+        pairs = sum(len(each.weights) * each.q.shape[1] * each.k.shape[1] for each in found.calls)
+        if pairs <= MOST_PAIRS:
+            self._captured |= dict.fromkeys((call.layer for call in found.calls), found)
+
+    def made(self, result: Result, *what: Any) -> None:
+        """Note what was made of several heads."""
+        self._made.append((what, result))
+
+    def keep(self) -> None:
+        """Keep all of it; what stands in the way of that is told, and nothing else happens."""
+        memory = self._memory
+        try:
+            if not self._possible or _generators() != self._before or not self._captured:
+                return
+            provenance = next(iter(self._captured.values())).provenance
+            same = provenance.token_ids == self._reading.encoded.tokens.ids
+            if same and provenance.adapter is None and self._same_files():
+                self._store(provenance)
+        except OSError as error:
+            memory.complain(f"cannot be written: {error.strerror or error}")
+        except (AttnscopeError, ValueError, MemoryError, RuntimeError) as error:
+            memory.complain(f"does not hold this answer: {type(error).__name__}")
+
+    def _same_files(self) -> bool:
+        """Whether the model was read from the folder that was looked into, and nothing there has changed."""
+        checkpoint, memory = self._reading.model.checkpoint, self._memory
+        if checkpoint is None or not checkpoint.source.folder.samefile(memory.home):
+            return False
+        now = look_into(memory.home)
+        return now == memory.folder and now.settled
+
+    def _store(self, provenance: Provenance) -> None:
+        memory = self._memory
+        whole = provenance.digest is not None and provenance.part is None
+        digest = provenance.digest if whole and provenance.digest else memory.weights_key
+        by_depth = bool(provenance.part or provenance.unread)
+        depth = max(self._chosen.layers) + 1 if by_depth else None
+        about, block = told({"notices": self._notices}), self._chosen.block
+        for layer, found in self._captured.items():
+            self._add(
+                memory.key(digest, LAYER, layer, block, depth), dict(_parts(found, layer, block)), about
+            )
+        for what, result in self._made:
+            if _believed(result.verdict):
+                self._add(memory.key(digest, *what, depth), {RESULT: packed(result)}, about)
+        tower = self._chosen.tower
+        shape = {"kind": str(tower.kind), "heads": {str(n): tower.heads[n] for n in tower.layers}}
+        memory.store.put(memory.key(digest, TOWER), {TOWER: told(shape | {"by_depth": by_depth})})
+        memory.store.put(memory.weights_key, {"weights": told({"digest": digest})})
+
+    def _add(self, key: str, parts: dict[str, Part], about: Part) -> None:
+        """Keep these parts beside those that are kept under the same key."""
+        if not parts:
+            return
+        store = self._memory.store
+        try:
+            if (entry := store.get(key)) is not None:
+                with entry:
+                    if set(parts) <= set(entry):
+                        return
+                    parts = {name: entry.part(name) for name in entry} | parts
+        except DamagedEntryError as error:
+            self._memory.spoilt(key, error)
+        store.put(key, {ABOUT: about, **parts})
+
+
+def _parts(found: Capture, layer: int, block: int) -> Iterator[tuple[str, Part]]:
+    """Every captured head of a layer in full, and what turns the keys of each key head."""
+    call = found.call(layer, block=block)
+    if any(token.padding for side in (call.query_tokens, call.key_tokens) for token in side.items):
+        return
+    heads = tuple(call.weights)
+    for head, certificate in zip(heads, certify_heads(call, heads), strict=True):
+        if certificate.verdict in _BELIEVED:
+            yield f"H{head}", packed(head_terms(found, layer, head, block, certificate))
+    for key_head in sorted({call.key_head(head) for head in heads}):
+        yield f"K{key_head}", _turned(call, key_head)
+
+
+def _turned(call: AttentionCall, key_head: int) -> Part:
+    rotation, unpaired = rotation_in(without_padding(call), key_head)
+    names = () if rotation is None else ("first", "second", "angle")
+    return Part({"unpaired": unpaired}, {name: np.asarray(getattr(rotation, name)) for name in names})
+
+
+def _believed(verdict: Verdict | None) -> bool:
+    return verdict in _BELIEVED
+
+
+def _generators() -> tuple[Any, ...]:
+    """Where all random generators stand: a model that draws by lot gives another answer next time."""
+    cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    states = [state.numpy().tobytes() for state in (torch.get_rng_state(), *cards)]
+    name, numbers, *rest = np.random.get_state(legacy=True)
+    return (*states, name, np.asarray(numbers).tobytes(), *rest, random.getstate())
+
+
+def kept(memory: Memory, reading: Reading, chosen: Chosen, heard: Hearing) -> tuple[Reading, Keeper]:
+    """The reading that tells a keeper of what it captures, and that keeper."""
+    keeper = Keeper(memory, reading, chosen, heard.heard)
+    return replace(reading, keeper=keeper), keeper

@@ -1,0 +1,127 @@
+"""What is kept of one question: found by its key, told from what is not kept, dropped where it is damaged.
+
+Neither torch nor transformers is imported here. None and `NotKeptError` mean that the answer is computed.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from attnscope.model.source.here import folder_here
+from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Part
+from attnscope.session.cache.folder import Folder, look_into
+from attnscope.session.cache.place import place
+from attnscope.session.cache.store import Store
+from attnscope.session.cache.surroundings import surroundings
+from attnscope.session.listener import Listener
+from attnscope.session.request import Inputs, ModelRequest, Wanted
+
+_NO_MODEL_ALONE = "adapter_config.json"
+NO_ARRAYS: dict[str, Any] = {}
+
+
+class NotKeptError(Exception):
+    """What is asked for is not kept, or not any more: it has to be computed."""
+
+
+class Memory:
+    """The part of the cache that is about one model, one text and one kind of attention."""
+
+    def __init__(
+        self, store: Store, home: Path, folder: Folder, asked: dict[str, Any], told: Listener
+    ) -> None:
+        self.store, self.home, self.folder, self.listener = store, home, folder, told
+        self._asked, self._complained = asked, False
+
+    @cached_property
+    def digest(self) -> str | None:
+        """The SHA-256 of the weights, known from a time when these very files were read; None where not."""
+        found = self._part("weights", self.weights_key)
+        return None if found is None else str(found[0].told["digest"])
+
+    @property
+    def weights_key(self) -> str:
+        return _hashed(["weights", self.folder.large])
+
+    def key(self, digest: str, *what: Any) -> str:
+        """What `what` of this model and text is kept under."""
+        return _hashed([self._asked, self.folder.small, self.folder.others, digest, *what])
+
+    def part(self, name: str, *what: Any) -> tuple[Part, str, float]:
+        """One part of what is kept, its hash, and when it was made; every byte of it was checked."""
+        found = None if self.digest is None else self._part(name, self.key(self.digest, *what))
+        if found is None:
+            raise NotKeptError
+        return found
+
+    def _part(self, name: str, key: str) -> tuple[Part, str, float] | None:
+        try:
+            with suppress(KeyError):
+                entry = self.store.get(key)
+                if entry is not None:
+                    with entry:
+                        return entry.part(name), entry.digest(name), entry.made
+        except DamagedEntryError as error:
+            self.spoilt(key, error)
+        except OSError as error:
+            self.complain(f"cannot be read: {error.strerror or error}")
+        return None
+
+    def spoilt(self, key: str, error: DamagedEntryError) -> None:
+        """Say what is wrong with an entry, and forget it."""
+        self.complain(f"holds something else than was written of this text ({error})")
+        self.store.drop(key)
+
+    def complain(self, what: str) -> None:
+        """Say once what is wrong with the cache; the answer does not suffer."""
+        if not self._complained:
+            self._complained = True
+            self.listener.notice(f"the cache {self.store.place.folder} {what}: computed without it")
+
+
+def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener) -> Memory | None:
+    """What is kept of such a question; None where nothing can be: off, or of a kind that is not kept.
+
+    Not kept is what reads files beside the model's (pictures, sounds, a vocabulary), what the model goes on
+    to write, models that bring code of their own or have an adapter, and a model that is not found without
+    asking anybody.
+    """
+    where = place()
+    others = inputs.sensed or inputs.goes_on or inputs.vocab is not None
+    if where is None or others or request.trust_remote_code or request.adapter is not None:
+        return None
+    home = folder_here(request.model, request.revision)
+    folder = None if home is None else look_into(home)
+    if home is None or folder is None or _NO_MODEL_ALONE in dict(folder.small):
+        return None
+    return Memory(Store(where), home, folder, _asked(request, inputs, wanted), listener)
+
+
+def _asked(request: ModelRequest, inputs: Inputs, wanted: Wanted) -> dict[str, Any]:
+    """Everything that a question says, but for the layers and heads that it is about."""
+    model = {name: getattr(request, name) for name in ModelRequest.__dataclass_fields__}
+    model["model"] = request.model or os.environ.get("ATTNSCOPE_MODEL") or None
+    attention = {name: getattr(wanted, name) for name in ("kind", "tower", "block", "route")}
+    return {
+        "format": FORMAT,
+        "surroundings": surroundings(),
+        "model": model,
+        "inputs": asdict(inputs),
+        "attention": attention,
+    }
+
+
+def _hashed(told: Any) -> str:
+    plain = json.dumps(told, sort_keys=True, default=str)
+    return hashlib.sha256(plain.encode("ascii")).hexdigest()
+
+
+def told(values: Mapping[str, Any]) -> Part:
+    """A part without arrays."""
+    return Part(values, NO_ARRAYS)

@@ -1,0 +1,89 @@
+"""A result as a part of an entry, in the form in which it is stored anywhere, in as few bytes as are exact.
+
+Vectors that a kernel had in float32 are float64 only by name; a scaled score is a product of two numbers that
+are there. What is left out is left out only where putting it back gives every bit again, which is tried.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from attnscope.results import Result
+from attnscope.results.stored.codec.registry import arrays_of, document
+from attnscope.results.stored.codec.strict import strict
+from attnscope.results.stored.load import restored
+from attnscope.session.cache.entry import DamagedEntryError, Part
+
+_TIMES, _MASKED = "times_scale", "scaled"
+Pairs = Float[np.ndarray, "query key"]
+
+
+def packed(result: Result) -> Part:
+    """The result as plain values and arrays; the same result gives the same part."""
+    whole = {name: np.asarray(values) for name, values in arrays_of(result).items()}
+    told: dict[str, Any] = {"result": strict(document(result, arrays=False))}
+    told["made"] = left_out = {}
+    for name, (sources, again) in _AGAIN.items():
+        there = name in whole and all(each in whole for each in sources)
+        if there and _same(again(*(whole[each] for each in sources), *_scale(told["result"])), whole[name]):
+            left_out[name] = list(sources)
+    arrays = {name: values for name, values in whole.items() if name not in left_out}
+    told["words"] = {name: values.tolist() for name, values in arrays.items() if values.dtype.kind == "U"}
+    numbers = {name: _narrowed(values) for name, values in arrays.items() if name not in told["words"]}
+    return Part(told, numbers)
+
+
+def unpacked(part: Part) -> Result:
+    """The result again, with every check that a stored file passes; `DamagedEntryError` where it does not."""
+    try:
+        told, arrays = part.told["result"], {name: _widened(values) for name, values in part.arrays.items()}
+        arrays |= {name: np.array(values) for name, values in part.told["words"].items()}
+        for name in part.told["made"]:
+            sources, again = _AGAIN[name]
+            arrays[name] = again(*(arrays[each] for each in sources), *_scale(told))
+        return restored(told, arrays, "what is kept")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedEntryError("it does not fit together") from error
+
+
+def _scale(told: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (told.get("scale"),)
+
+
+def _times(scores: Pairs, scale: float | None) -> Pairs:
+    return scores * (np.nan if scale is None else scale)
+
+
+def _masked(capped: Pairs, allowed: Bool[np.ndarray, "query key"], _: float | None) -> Pairs:
+    return np.where(allowed, capped, np.nan)
+
+
+def _alike(times_scale: Pairs, _: float | None) -> Pairs:
+    return times_scale.copy()
+
+
+_AGAIN: dict[str, tuple[tuple[str, ...], Callable[..., Pairs]]] = {  # in the order in which they are put back
+    _TIMES: (("scores",), _times),
+    "capped": ((_TIMES,), _alike),
+    _MASKED: (("capped", "allowed"), _masked),
+}
+
+
+def _same(one: Shaped[np.ndarray, "..."], other: Shaped[np.ndarray, "..."]) -> bool:
+    """Bit for bit, signs of zeros and of what is no number too."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _narrowed(values: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
+    if values.dtype != np.float64:
+        return values
+    with np.errstate(all="ignore"):
+        narrow = values.astype(np.float32)
+        return narrow if _same(narrow.astype(np.float64), np.ascontiguousarray(values)) else values
+
+
+def _widened(values: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
+    """As it was, and writable as every result's arrays are; what a file holds is neither."""
+    return values.astype(np.float64) if values.dtype == np.float32 else values.copy()

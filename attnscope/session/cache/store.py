@@ -1,0 +1,123 @@
+"""The files of the cache: one for each key, whole or not at all; what was asked for longest ago goes first.
+
+Several processes may read, write and evict at once. A file is written beside its place and then moved there;
+who has one open reads it to its end whatever happens to its name. Nothing is flushed to the disk on purpose:
+what a loss of power leaves of a file is told by its hashes. Whatever fails here costs a notice and no answer.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnscope.ending import undone_by_a_signal
+from attnscope.session.cache.entry import Entry, Part, open_entry, written
+from attnscope.session.cache.place import Place
+
+SUFFIX, _UNFINISHED = ".capture", ".unfinished"
+_ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's any more
+_LARGEST_SHARE = 4  # no entry takes more than the room over this
+_AFTER_EVICTION = 0.9  # of the room, so that not every run evicts
+
+
+@dataclass(frozen=True)
+class Held:
+    """A file of the cache: its bytes, and when it was last asked for, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used: float
+
+
+@dataclass(frozen=True)
+class Store:
+    """The cache in one place. Everything may raise `OSError`, reading `DamagedEntryError` too."""
+
+    place: Place
+
+    def get(self, key: str) -> Entry | None:
+        """The entry for `key`, None where there is none; it now counts as asked for last."""
+        path = self._path(key)
+        try:
+            found = open_entry(path, key)
+        except FileNotFoundError:
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return found
+
+    def put(self, key: str, parts: Mapping[str, Part]) -> bool:
+        """Keep `parts` under `key`, in place of what is there; False where that is too large to be kept."""
+        size, write = written(key, time.time(), parts)
+        if size > self.place.room // _LARGEST_SHARE:
+            return False
+        path = self._path(key)
+        self._folder(path.parent)
+        unfinished = path.with_name(f"{path.stem}-{os.getpid()}-{os.urandom(4).hex()}{_UNFINISHED}")
+        with undone_by_a_signal(unfinished.unlink):
+            try:
+                with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                    write(stream)
+                os.replace(unfinished, path)
+            except BaseException:
+                with suppress(OSError):
+                    unfinished.unlink()
+                raise
+        self._evict(path)
+        return True
+
+    def drop(self, key: str) -> None:
+        """Forget what is kept under `key`."""
+        with suppress(OSError):
+            self._path(key).unlink()
+
+    def held(self) -> tuple[Held, ...]:
+        """All that is kept, what was asked for longest ago first."""
+        found = []
+        for path in self._files(SUFFIX):
+            with suppress(OSError):
+                status = path.stat()
+                found.append(Held(path, status.st_size, status.st_mtime))
+        return tuple(sorted(found, key=lambda each: (each.used, str(each.path))))
+
+    def clear(self) -> int:
+        """Forget everything; how many entries that was."""
+        gone = 0
+        for path in (*self._files(SUFFIX), *self._files(_UNFINISHED)):
+            path.unlink(missing_ok=True)
+            gone += path.suffix == SUFFIX
+        return gone
+
+    def _path(self, key: str) -> Path:
+        return self.place.folder / key[:2] / f"{key}{SUFFIX}"
+
+    def _folder(self, folder: Path) -> None:
+        """What is kept are texts that somebody asked about: nobody else's to read."""
+        self.place.folder.parent.mkdir(parents=True, exist_ok=True)
+        for each in (self.place.folder, folder):
+            each.mkdir(mode=0o700, exist_ok=True)
+
+    def _files(self, suffix: str) -> Iterator[Path]:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for folder in sorted(self.place.folder.iterdir()):
+                if len(folder.name) == 2 and folder.is_dir():
+                    with suppress(OSError):
+                        yield from [each for each in folder.iterdir() if each.suffix == suffix]
+
+    def _evict(self, spared: Path) -> None:
+        held = self.held()
+        total = sum(each.size for each in held)
+        if total > self.place.room:
+            for each in held:
+                if total <= _AFTER_EVICTION * self.place.room:
+                    break
+                if each.path != spared:
+                    with suppress(OSError):
+                        each.path.unlink()
+                    total -= each.size
+        for path in self._files(_UNFINISHED):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED:
+                    path.unlink()

@@ -1,0 +1,108 @@
+"""What besides question and model decides about a number to its last bit, found out without the libraries.
+
+Two runs with the same surroundings give the same bytes; where anything of this differs, what is kept is of
+another run and is not asked. It is rather too much than too little: what is too much costs a computation.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import sys
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from attnscope.version import __version__
+
+_NO_NUMBERS = ("__pycache__", "render", "cli", "explore", "demo")  # rooms of this program
+_LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
+_MARKS = ("__init__.py", "version.py", "_version.py", "modeling_utils.py", "masking_utils.py")
+_SETTINGS = re.compile(
+    "(OMP|MKL|KMP|GOMP|OPENBLAS|ATEN|ONEDNN|DNNL|PYTORCH|CUDA|CUBLAS|CUDNN|NVIDIA|NCCL|HIP|HSA|ROCR"
+    "|TRANSFORMERS|TOKENIZERS|LD|DYLD|USE)_|TORCH"
+)
+_DEVICES = ("/proc/driver/nvidia/version", "/proc/driver/nvidia/gpus", "/dev/nvidia0", "/dev/kfd", "/dev/dri")
+_CHANGING = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "bogomips", "physical id")
+
+
+def surroundings() -> dict[str, Any]:
+    """Versions, files, machine and settings, as plain values."""
+    return {
+        "attnscope": [__version__, _own_files()],
+        "libraries": {name: _library(name) for name in _LIBRARIES},
+        "python": [sys.version, platform.machine(), sys.platform],
+        "processor": _processor(),
+        "threads": [_cores(), _threads()],
+        "devices": _devices(),
+        "settings": _hashed(*(f"{name}={os.environ[name]}" for name in _settings())),
+    }
+
+
+def _settings() -> list[str]:
+    """The variables of the environment that libraries which compute look at."""
+    return sorted(name for name in os.environ if _SETTINGS.match(name))
+
+
+def _own_files() -> str:
+    """The files that compute here, by name, size and time of change: an edited program is another program."""
+    told: list[str] = []
+    for folder, folders, _ in os.walk(Path(__file__).parents[2]):
+        folders[:] = [each for each in folders if each not in _NO_NUMBERS]
+        with os.scandir(folder) as entries:
+            told += [_told(each.path, each.stat()) for each in entries if each.name.endswith(".py")]
+    return _hashed(*sorted(told))
+
+
+def _library(name: str) -> list[str] | None:
+    """The version of a library by the folder that its installer leaves, and its own marks; not imported."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return None
+    home = Path(spec.origin).parent
+    try:
+        installed = sorted(each for each in os.listdir(home.parent) if each.startswith(f"{name}-"))
+        marks = [*(home / each for each in _MARKS), *sorted((home / "lib").glob("libtorch*"))]
+        return [*installed, _hashed(*(_told(str(each), each.stat()) for each in marks if each.is_file()))]
+    except OSError:
+        return None
+
+
+def _told(path: str, status: os.stat_result) -> str:
+    return f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+
+
+def _processor() -> str:
+    """Its model and what it can do, which decides which kernels run."""
+    try:
+        first = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0]
+    except OSError:
+        return _hashed(platform.machine(), platform.processor())
+    return _hashed(*(each for each in first.splitlines() if not each.startswith(_CHANGING)))
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def _threads() -> int | None:
+    """How many threads the library was told to take, where it is in memory already."""
+    loaded = sys.modules.get("torch")
+    return None if loaded is None else int(loaded.get_num_threads())
+
+
+def _devices() -> str:
+    """Graphics cards by what the system shows of them: `auto` takes the first."""
+    found: list[str] = []
+    for place in map(Path, _DEVICES):
+        found.append(str(place) if place.exists() else "")
+        with suppress(OSError, ValueError):
+            found += sorted(os.listdir(place)) if place.is_dir() else ()
+            found += [place.read_text("utf-8")] if place.is_file() else ()
+    return _hashed(*found)
+
+
+def _hashed(*told: str) -> str:
+    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape")).hexdigest()
