@@ -65,13 +65,11 @@ async def _timed(app: Explorer, pilot, name: str, keys: list[str], times: int = 
     walls, cpus = [], []
     for i in range(times):
         key = keys[(i // 10) % 2]
-        before = app.pane("head").text, app.pane("main").text
+        before = app.pane("head").drawn, app.pane("main").drawn
         wall, cpu = time.perf_counter(), time.process_time()
         app.simulate_key(key)
-        while (
-            app.pane("head").text,
-            app.pane("main").text,
-        ) == before and time.perf_counter() - wall < LONGEST:
+        head, main = app.pane("head"), app.pane("main")
+        while head.drawn is before[0] and main.drawn is before[1] and time.perf_counter() - wall < LONGEST:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         app.screen._compositor.render_update(full=False)

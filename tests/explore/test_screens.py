@@ -35,7 +35,7 @@ def test_no_pane_is_wider_or_higher_than_its_room(
     async def keys(app: Explorer, screen) -> None:
         for name in ("head", "looks", "looked", "grid", "bars"):
             pane = app.pane(name)
-            wide = max((sum(each.cell_length for each in line) for line in pane._drawn), default=0)
+            wide = max((sum(each.cell_length for each in line) for line in pane.drawn), default=0)
             assert 0 < wide <= pane.content_size.width, name
         assert set("[◆") & set(screen.pane("grid")), "the chosen head"
         assert "▸" in screen.pane("main"), "the query's row"
@@ -48,7 +48,7 @@ def test_without_colours_shades_are_characters_and_every_cell_has_a_style(explor
         assert set(screen.pane("grid")) & set("░▒▓█")
         assert "opened█" in screen.pane("looks")
         segments = [
-            each for name in ("grid", "main", "looks") for line in app.pane(name)._drawn for each in line
+            each for name in ("grid", "main", "looks") for line in app.pane(name).drawn for each in line
         ]
         assert all(each.style is not None for each in segments)
 

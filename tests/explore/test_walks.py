@@ -134,7 +134,7 @@ def test_both_directions_stand_under_each_other_with_their_own_shades(explored: 
 def shade(app: Explorer, pane: str, place: int) -> object:
     """The colour behind a cell of a pane's first line."""
     at = 0
-    for segment in app.pane(pane)._drawn[0]:
+    for segment in app.pane(pane).drawn[0]:
         at += cell_len(segment.text)
         if place < at:
             return segment.style.bgcolor

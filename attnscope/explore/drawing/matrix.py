@@ -11,7 +11,7 @@ from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.shown import Prepared
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.drawing.window import part_words, window
-from attnscope.render.kit.cells import DIM, HEADING, row_heads, widest
+from attnscope.render.kit.cells import DIM, HEADING, row_heads
 from attnscope.render.kit.labels import left, right, settled, stacked
 from attnscope.render.kit.stage import Panel
 from attnscope.render.terminal.raster import SHADES
@@ -49,7 +49,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     assert shown.column_tokens is not None, "a matrix of pairs"
     rows, columns = len(shown.row_tokens), len(shown.column_tokens)
     margin = row_heads(shown.row_tokens, width // 4).cells + 2
-    least = widest(of.texts) + 1 if columns <= _MOST_NUMBERS else 4
+    least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
     room = max(width - margin, 1)
     sizes = (least, *([least - 1] if tight else []), 2)
     cells = next((each for each in sizes if each * columns <= room), 2 if columns < _FEW else 1)
@@ -63,20 +63,29 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
 
 def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surface: Surface) -> Cells:
     """Rows are queries, columns are keys; the query's row is pointed at, the key's cell in brackets."""
-    shown = of.panel
-    lines = _headings(shown, column, laid)
-    heads = row_heads(shown.row_tokens, laid.margin * 2)
+    names = row_heads(of.panel.row_tokens, laid.margin * 2)
+    lines = _headings(of.panel, column, laid)
     for number in laid.rows:
         here = number == row
-        line = Line(("▸" if here else " ", _ROW))
-        line.append(left(heads.text(number), laid.margin - 2) + " ", _ROW if here else "")
-        if shown.answered[number]:
-            for key in laid.columns:
-                line.append(*_cell(of, number, key, here and key == column, laid.cells, surface))
-        else:
-            line.append(shown.unanswered, DIM)
+        pointed = column if here else None
+        place = (number, here, pointed, laid.columns, laid.cells, laid.margin)
+        line = of.lines.get(place)
+        if line is None:
+            name = left(names.text(number), laid.margin - 2)
+            line = of.lines[place] = _row(of, number, here, pointed, name, laid, surface)
         lines.append(line)
     return Cells(lines)
+
+
+def _row(
+    of: Prepared, number: int, here: bool, column: int | None, name: str, laid: Laid, surface: Surface
+) -> Line:
+    line = Line(("▸" if here else " ", _ROW), (f"{name} ", _ROW if here else ""))
+    if not of.panel.answered[number]:
+        return line.append(of.panel.unanswered, DIM)
+    for key in laid.columns:
+        line.append(*_cell(of, number, key, key == column, laid.cells, surface))
+    return line
 
 
 def window_words(shown: Panel, laid: Laid) -> str:

@@ -1,12 +1,14 @@
 """Where the cursor stands in what is shown: rows and columns of a head, or of its view by words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
+from attnscope.explore.drawing.cells import Line
 from attnscope.explore.state import State
 from attnscope.render.head.strongest import descending
-from attnscope.render.kit.cells import cell_texts
+from attnscope.render.kit.cells import cell_texts, widest
 from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.stage import Panel, panel
 from attnscope.render.terminal.shading import Shading, shading
@@ -21,6 +23,12 @@ class Prepared:
 
     panel: Panel
     shades: Shading
+    lines: dict[Any, Line] = field(default_factory=dict)  # rows that were drawn, by what they depend on
+
+    @cached_property
+    def widest(self) -> int:
+        """The cells of its widest number."""
+        return widest(self.texts)
 
     @cached_property
     def texts(self) -> list[list[str]]:

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment
-from rich.style import Style
+from rich.style import Style, StyleType
 from rich.theme import Theme
 
 from attnscope.explore.drawing.cells import Cells
@@ -12,11 +12,16 @@ from attnscope.render.terminal import ramps
 from attnscope.render.terminal.ramps import Background
 
 Lines = list[list[Segment]]
+_PLAIN = Style.null()
 DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windows": "standard"}
 
 
 class Surface:
-    """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark."""
+    """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark.
+
+    `colours` says whether cells can be told from one another by them, `shades` whether characters shade
+    cells: without colours, and where these are few.
+    """
 
     def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
         self.console = Console(
@@ -30,30 +35,25 @@ class Surface:
             highlight=False,
         )
         self.console.push_theme(ramps.theme(background, depth) if depth else Theme({}))
+        self.colours = self.console.color_system is not None and not self.console.no_color
+        few = self.console.color_system not in ("truecolor", "256")
+        self.shades = not self.colours or few
+        self._styles: dict[StyleType, Style] = {"": _PLAIN}
 
-    @property
-    def colours(self) -> bool:
-        """Whether a cell can be told from another by its colour."""
-        return self.console.color_system is not None and not self.console.no_color
-
-    @property
-    def few(self) -> bool:
-        """Whether there are so few colours that shades are characters."""
-        return self.console.color_system not in ("truecolor", "256")
-
-    @property
-    def shades(self) -> bool:
-        """Whether shades are characters, as without colours."""
-        return not self.colours or self.few
+    def style(self, name: StyleType) -> Style:
+        """What a name of a style means here; nothing where it is unknown."""
+        found = self._styles.get(name)
+        if found is None:
+            found = self._styles[name] = self.console.get_style(name, default=_PLAIN)
+        return found
 
     def lines(self, drawn: RenderableType, width: int) -> Lines:
         """The lines of `drawn` in `width` cells; every cell has a style, as Textual's filters want it."""
         if isinstance(drawn, Cells):
-            return drawn.segments(self.console)
+            return drawn.segments(self.style)
         self.console.width = width
         options = self.console.options.update(width=width, height=None, highlight=False, markup=False)
-        plain = Style.null()
         return [
-            [Segment(each.text, each.style or plain) for each in line if each.text]
+            [Segment(each.text, each.style or _PLAIN) for each in line if each.text]
             for line in self.console.render_lines(drawn, options, pad=False)
         ]

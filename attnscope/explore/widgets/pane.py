@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -45,7 +46,7 @@ class Pane(Widget):
         self._room: Any = None
         self._subtitle: Subtitle = ""
         self._title = self._told = ""
-        self._drawn: Lines = []
+        self.drawn: Lines = []
         self._first = 0
 
     def show(self, key: Any, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
@@ -60,8 +61,9 @@ class Pane(Widget):
         if self._room == size and self._key == key:
             self._under()
             return
-        if self._key != key:
+        if self._key != key and self._first:
             self._first = 0
+            self.refresh()
         self._drawing, self._key, self._room = drawing, key, size
         self._draw()
 
@@ -80,19 +82,29 @@ class Pane(Widget):
     def _draw(self) -> None:
         width, height = self.content_size
         if width > 0 and height > 0:
-            self._drawn = self._surface.lines(self._drawing(width, height), width)
-            self.refresh()
+            before, self.drawn = self.drawn, self._surface.lines(self._drawing(width, height), width)
+            self._refresh_lines(before, height)
         self._under()
+
+    def _refresh_lines(self, before: Lines, height: int) -> None:
+        """Only what is another line than before: to compose a screen takes longer than to draw it."""
+        count = min(max(len(before), len(self.drawn)), height)
+        width = self.content_size.width
+        changed = [Region(0, y, width, 1) for y in range(count) if before[y : y + 1] != self.drawn[y : y + 1]]
+        if self._first:
+            self.refresh()
+        elif changed:
+            self.refresh(*changed)
 
     @property
     def text(self) -> str:
         """What stands in the pane, without styles: for tests, and for whoever listens."""
-        return "\n".join("".join(segment.text for segment in line) for line in self._drawn)
+        return "\n".join("".join(segment.text for segment in line) for line in self.drawn)
 
     def page(self, step: int) -> None:
         """Scroll by most of a page."""
         height = self.content_size.height
-        last = max(len(self._drawn) - height, 0)
+        last = max(len(self.drawn) - height, 0)
         self._first = min(max(self._first + step * max(height - 2, 1), 0), last)
         self._under()
         self.refresh()
@@ -100,11 +112,11 @@ class Pane(Widget):
     @property
     def more(self) -> bool:
         """Whether there are lines below what is seen."""
-        return self._first + self.content_size.height < len(self._drawn)
+        return self._first + self.content_size.height < len(self.drawn)
 
     def render_line(self, y: int) -> Strip:
         width, number = self.content_size.width, y + self._first
-        line = self._drawn[number] if number < len(self._drawn) else []
+        line = self.drawn[number] if number < len(self.drawn) else []
         return Strip(line or [Segment("", _PLAIN)]).adjust_cell_length(width, _PLAIN)
 
     def on_click(self, event: events.Click) -> None:
