@@ -28,9 +28,20 @@ if TYPE_CHECKING:
     from attnscope.cli.output import Output
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
-    from attnscope.results import Dimensions, HeadTerms, HeadView, HeadWeights, Projection, Report, Result
+    from attnscope.results import (
+        Ablation,
+        Dimensions,
+        Finding,
+        HeadTerms,
+        HeadView,
+        HeadWeights,
+        Projection,
+        Report,
+        Result,
+    )
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened, Purpose
+    from attnscope.session.questions.pages import Held
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
 
@@ -61,7 +72,8 @@ Ask = Callable[["Reading", "Chosen | None"], Answer]
 class Question:
     """What is asked, of which model and of what it reads, and where the answer goes.
 
-    `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads.
+    `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
+    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
     """
 
     ask: Ask
@@ -71,6 +83,7 @@ class Question:
     delivery: "Delivery"
     output: "Output"
     whole: bool = False
+    ranks: bool = False
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
@@ -86,7 +99,15 @@ class Question:
         from attnscope.session.entering import read_inputs
 
         looked_at = replace(opened, chosen=None) if self.whole else opened
-        return self.ask(read_inputs(looked_at, inputs, self.output), opened.chosen)
+        reading = read_inputs(looked_at, inputs, self.output)
+        if self.paged and not self.ranks and opened.chosen is not None:
+            check_room(reading, opened.chosen)
+        return self.ask(reading, opened.chosen)
+
+    @property
+    def paged(self) -> bool:
+        """Whether a page is to be written."""
+        return any(target.suffix.lower() == PAGE for target in self.delivery.targets)
 
     def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
         """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""
@@ -143,6 +164,35 @@ class Question:
             for target in targets:
                 place = of_head(target, head.layer, head.head)
                 self.output.file(result, place, self.delivery, answer.focus or WHOLE)
+
+
+def with_heads(result: "Result", held: "Held | None") -> "tuple[Result, Beside]":
+    """What a page of a result is made of that does not hold the weights it is about."""
+    from attnscope.render.web.beside import NOTHING, Beside
+
+    if held is None:
+        return result, NOTHING
+    return result, Beside(held.full, heads=() if held.overview is None else (held.overview,))
+
+
+def ranked_heads(
+    reading: "Reading", chosen: "Chosen", result: "Finding | Ablation"
+) -> "tuple[Result, Beside]":
+    """The same of a ranking: all of its heads where they have room, else the best of them."""
+    from attnscope.render.web.room import fits
+    from attnscope.session.questions.pages import extent, read_ranked
+
+    found = extent(reading, chosen)
+    return with_heads(result, read_ranked(reading, chosen, result, whole=found is None or fits(*found)))
+
+
+def check_room(reading: "Reading", chosen: "Chosen") -> None:
+    """Refuse a page that would be too large, before the model runs."""
+    from attnscope.render.web.room import check_room as check
+    from attnscope.session.questions.pages import extent
+
+    if (found := extent(reading, chosen)) is not None:
+        check(*found)
 
 
 def _refused(name: str, why: str, code: int) -> int:

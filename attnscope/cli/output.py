@@ -71,16 +71,18 @@ class Output:
         *,
         targets: "Sequence[Path] | None" = None,
         line: "NumberedText | None" = None,
+        beside: "Beside | None" = None,
     ) -> None:
         """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed.
 
-        The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them.
+        The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them. A
+        page holds what is `beside`.
         """
         from attnscope.render.focus import WHOLE
 
         focus = replace(focus or WHOLE, verbose=self.verbose)
         for target in delivery.targets if targets is None else targets:
-            self.file(result, target, delivery, focus)
+            self.file(result, target, delivery, focus, beside)
         if delivery.json and line is not None:
             self.document(line.document(result))
         elif delivery.json:

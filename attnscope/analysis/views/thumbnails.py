@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
 from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.results import Special, Thumbnails, Verdict
+from attnscope.results import Overview, Special, Thumbnails, Verdict
 from attnscope.results.base.words import Groups, joined
 from attnscope.sdpa import attend
 from attnscope.tokens import Tokens
@@ -127,6 +128,34 @@ def thumbnails(
         provenance=whole.provenance,
         tower=whole.tower,
         notes=tuple(dict.fromkeys(notes)),
+        words=view.words,
+        special=view.special,
+    )
+
+
+def made_small(found: Overview, allowed: Seen, view: View = PLAIN) -> Thumbnails:
+    """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
+    sides = found.query_tokens, found.key_tokens
+    asked, given = view.tokens(*sides)
+    step = step_for(len(asked), len(given), len(found.heads))
+
+    def small(i: int, j: int, weights: Weights) -> Cells:
+        return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), step)
+
+    return Thumbnails(
+        kind=found.kind,
+        query_tokens=asked,
+        key_tokens=given,
+        layers=found.layers,
+        heads=found.heads,
+        step=step,
+        weights=np.array(
+            [[small(i, j, each) for j, each in enumerate(row)] for i, row in enumerate(found.dense_weights)]
+        ),
+        verdicts=tuple(tuple(each.verdict for each in row) for row in found.certificates),
+        provenance=found.provenance,
+        tower=found.tower,
+        notes=found.notes,
         words=view.words,
         special=view.special,
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.asking import Answer, Question
+from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
@@ -144,9 +144,10 @@ def ablate(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
-        return Answer(ablated(reading, chosen, wish))
+        result = ablated(reading, chosen, wish)
+        return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    question = Question(ask, request, read, wanted, delivery, output, whole=True)
+    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True)
     question.put(inputs, Purpose.ANSWER_OR_CLASS)
 
 

@@ -220,10 +220,13 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
-        from attnscope.session.questions.claims.difference import compare_files
+        from attnscope.render.web.beside import Beside
+        from attnscope.session.questions.claims.difference import compare_results, load_both
 
+        runs, names = load_both(*sides.stored)
         others = sides.layer_b, sides.head_b
-        output.deliver(compare_files(*sides.stored, wanted.layer, wanted.head, *others), delivery)
+        found = compare_results(*runs, names, wanted.layer, wanted.head, *others)
+        output.deliver(found, delivery, beside=Beside(heads=runs))
         return
     check_delivery(delivery, "Comparison")
     if sides.texts is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.asking import Answer, Question
+from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
@@ -102,6 +102,7 @@ def find(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
-        return Answer(found(reading, chosen, wish, looking))
+        result = found(reading, chosen, wish, looking)
+        return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
+    Question(ask, request, read, wanted, delivery, output, ranks=True).put(inputs, Purpose.ATTENTION)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli import options
-from attnscope.cli.asking import Answer, Question
+from attnscope.cli.asking import Answer, Question, with_heads
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
@@ -203,12 +203,7 @@ def heads(
 
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
         if asked.grid:
-            from attnscope.render.focus import Focus
-            from attnscope.session.questions.claims.thumbnails import read_thumbnails
-
-            small = read_thumbnails(reading, chosen, looking)
-            focus = Focus(scale=asked.scale)
-            return Answer(small, focus, page=lambda: _page(reading, chosen, asked, looking))
+            return _grid(reading, chosen, asked, looking, paged=question.paged)
         if chosen.one or asked.terms or asked.dims:
             if measures is not None:
                 raise InputError("--measure is about several heads: leave --head out, or name several")
@@ -218,30 +213,45 @@ def heads(
             raise InputError("--show needs one head: give one --layer and one --head")
         if asked.scale is not Scaling.AUTO:
             raise InputError("--scale needs one head: give one --layer and one --head")
+        from attnscope.session.questions import pages
         from attnscope.session.questions.each import each_head
 
+        if question.paged and not answers:
+            reading = pages.kept(reading, chosen, measures or ())
         several = _several(reading, chosen, asked, looking)
         return Answer(
             several,
             each=lambda: each_head(reading, chosen, looking),
-            page=lambda: _page(reading, chosen, asked, looking, several),
+            page=lambda: _page(reading, chosen, several),
         )
 
     question = Question(ask, request, read, wanted, delivery, output, whole=answers)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
-def _page(
-    reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking, several: "Result | None" = None
-) -> "tuple[Result, Beside]":
+def _grid(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking, *, paged: bool) -> Answer:
+    """Every head in small; what a page shows of them is read at the same time."""
+    from attnscope.render.focus import Focus
+
+    focus = Focus(scale=asked.scale)
+    if not paged:
+        from attnscope.session.questions.claims.thumbnails import read_thumbnails
+
+        return Answer(read_thumbnails(reading, chosen, looking), focus)
+    from attnscope.session.questions.pages import read_small
+
+    small, held = read_small(reading, chosen, looking)
+    return Answer(small, focus, page=lambda: with_heads(small, held))
+
+
+def _page(reading: "Reading", chosen: "Chosen", several: "Result") -> "tuple[Result, Beside]":
     """What a page of several heads is made of: the weights of all, and queries and keys of some."""
     from attnscope.render.web.beside import Beside
     from attnscope.results import Overview
     from attnscope.session.questions.pages import heads_in_full
 
-    found = _several(reading, chosen, asked, looking) if several is None else several
-    assert isinstance(found, Overview), "several heads are an overview"
-    return found, Beside(heads_in_full(reading, chosen, found.tokens or found))
+    assert isinstance(several, Overview), "several heads are an overview"
+    return several, Beside(heads_in_full(reading, chosen, several.tokens or several))
 
 
 def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "Result":

@@ -1,16 +1,21 @@
-"""What a page may hold beside its result: heads in full, and the command that was typed."""
+"""What a page may hold beside its result: the weights of the heads that it is about, and what was typed."""
 
 from dataclasses import dataclass, field
 
-from attnscope.results import HeadAttention
+from attnscope.results import HeadAttention, Result
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """`full` are heads of the same run with queries and keys; `command` is "" where nobody typed one."""
+    """`full` are heads of the same run with queries and keys; `command` is "" where nobody typed one.
+
+    `heads` are the results whose weights a ranking or a comparison is made of: of a comparison one for each
+    side, else at most one.
+    """
 
     full: tuple[HeadAttention, ...] = field(default=())
     command: str = ""
+    heads: tuple[Result, ...] = field(default=())
 
 
 NOTHING = Beside()

@@ -13,11 +13,12 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import overview_view_words, weights_words
 from attnscope.render.thumbnails import words as thumbnails
-from attnscope.render.web import answers, media
+from attnscope.render.web import answers, media, runs
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
+from attnscope.render.web.tokens import first_token
 from attnscope.results import (
     Ablation,
     Comparison,
@@ -47,7 +48,8 @@ class Document:
     """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
 
     `claims` are numbers that are not shown without all that is said of them; `opener` is the command that
-    opens one of their heads, with `{layer}` and `{head}` in it.
+    opens one of their heads, with `{layer}` and `{head}` in it. `both` says of two readings which heads of
+    the one and the other belong together, and whether their tokens do.
     """
 
     blocks: Blocks
@@ -61,7 +63,12 @@ class Document:
     prediction: dict[str, Any] | None = None
     picture: dict[str, Any] | None = None
     sound: dict[str, Any] | None = None
+    both: dict[str, Any] | None = None
     says: list[str] = field(default_factory=list)
+
+    def tokens(self, side: str) -> dict[str, Any] | None:
+        """The tokens of one side of what is read, where there are any."""
+        return None if not self.readings else self.readings[0][side] or self.readings[0]["queries"]
 
 
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
@@ -129,13 +136,16 @@ def _first(overview: Overview, full: Sequence[HeadAttention]) -> tuple[int, int]
 
 def _thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
     made.heading = _told(thumbnails.subject(small), thumbnails.where(small), model_words(small.provenance))
+    _all_heads(made, beside)
+    first = beside.full[0] if beside.full else None
+    opened = (small.layers[0], small.heads[0]) if first is None else (first.layer, first.head)
+    if made.readings:  # the weights that the thumbnails were made of
+        _opens(made, *opened, "heads", words=small.words, special=small.special.value)
+        return
     made.readings.append(sides.of_thumbnails(small, made.blocks))
-    made.says += (
-        []
-        if small.step == 1
-        else [f"a cell is the largest weight of {small.step} queries by {small.step} keys"]
-    )
-    _opens(made, small.layers[0], small.heads[0], "heads")
+    if small.step > 1:
+        made.says.append(f"a cell is the largest weight of {small.step} queries by {small.step} keys")
+    _opens(made, *opened, "heads")
 
 
 def _map(made: Document, found: Projection, beside: Beside) -> None:
@@ -181,7 +191,7 @@ def _laid_over(made: Document, found: Any, beside: Beside) -> None:
 
 
 def _finding(made: Document, found: Finding, beside: Beside) -> None:
-    _beside(made, beside)
+    _all_heads(made, beside)
     made.heading, made.claims = _told(finding.subject(found), model_words(found.provenance)), True
     made.opener = sides.opener(found)
     made.grids = numbers.of_finding(found)
@@ -193,13 +203,16 @@ def _finding(made: Document, found: Finding, beside: Beside) -> None:
     )
     made.says += [each for each in (*told, *finding.remarks(found), *found.notes) if each]
     i, j = found.ranking[0] if found.ranking else (0, 0)
-    _opens(
-        made, found.layers[i], found.heads[j], "heads", grid=1, query=found.sought.query, key=found.sought.key
-    )
+    sought: dict[str, Any] = {
+        "query": first_token(found.sought.query, made.tokens("queries"), found.words, found.special),
+        "key": first_token(found.sought.key, made.tokens("keys"), found.words, found.special),
+    }
+    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
+    _opens(made, found.layers[i], found.heads[j], "heads", grid=1, **sought, **looked)
 
 
 def _ablation(made: Document, found: Ablation, beside: Beside) -> None:
-    _beside(made, beside)
+    _all_heads(made, beside)
     answer = f"answer {ablation.answer_words(found)}"
     made.heading, made.claims = _told(answer, ablation.done_words(found), model_words(found.provenance)), True
     made.opener = sides.opener(found)
@@ -218,9 +231,12 @@ def _ablation(made: Document, found: Ablation, beside: Beside) -> None:
         _opens(made, found.heads[0].layer, found.heads[0].head, "heads", grid=1)
 
 
-def _beside(made: Document, beside: Beside) -> None:
-    """Heads that a ranking does not hold itself."""
-    if beside.full:
+def _all_heads(made: Document, beside: Beside) -> None:
+    """The weights that a result does not hold itself: of all heads, or of some in full."""
+    (overview,) = beside.heads or (None,)
+    if isinstance(overview, Overview):
+        made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
+    elif beside.full:
         made.readings.append(sides.of_heads(beside.full, made.blocks))
 
 
@@ -229,19 +245,16 @@ def _comparison(made: Document, found: Comparison, beside: Beside) -> None:
         told = comparison.side_words(found, side) or comparison.sentence(side)
         made.readings.append(sides.of_heads([side.head], made.blocks, f"{letter}: {told}"))
         made.readings[-1]["opens"]["query"] = side.position
+    a, b = found.sides
+    made.both = {
+        "pairs": [[a.head.layer, a.head.head, b.head.layer, b.head.head]],
+        "aligned": found.divergence is not None,
+    }
     made.heading = _told(comparison.subject(found), comparison.heads(found), comparison.models(found))
     made.grids = numbers.of_comparison(found)
     made.says += [comparison.subject(found), *comparison.view_remarks(found)]
-    a = found.a
-    _opens(
-        made,
-        a.head.layer,
-        a.head.head,
-        grid=1,
-        query=a.position,
-        words=found.words,
-        special=found.special.value,
-    )
+    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
+    _opens(made, a.head.layer, a.head.head, "both", grid=1, query=a.position, **looked)
 
 
 def _difference(made: Document, found: Difference, beside: Beside) -> None:
@@ -249,8 +262,10 @@ def _difference(made: Document, found: Difference, beside: Beside) -> None:
     told = (difference.control_words, difference.shown_words, difference.differing_words)
     made.says += [said for each in told if (said := each(found))]
     made.grids = numbers.of_difference(found)
+    made.both = {"pairs": found.pairs, "aligned": True}
+    made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
     layer, head = found.pairs[found.shown][:2]
-    made.opening = {"view": "heads", "grid": 1, "layer": layer, "head": head}
+    _opens(made, layer, head, "both", grid=1 if made.grids else 0, **looked)
 
 
 # a further kind of result with a page is a function above and a line here

@@ -18,18 +18,17 @@ from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
 from attnscope.render.web.document import PAGED, Document, document
-from attnscope.render.web.readings import FINE_TOKENS
-from attnscope.results import Comparison, HeadAttention, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.render.web.room import HARD_BYTES, too_large
+from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens, printable
 from attnscope.version import __version__
 
-MOST_BYTES = 20_000_000
 _MOST_CELLS = 60_000  # of the table of numbers
-__all__ = ["MOST_BYTES", "PAGED", "as_page"]
+__all__ = ["PAGED", "as_page"]
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
-    """The page; `InputError` where it would be larger than `MOST_BYTES`, with what to leave out."""
+    """The page; `InputError` where it would be larger than `HARD_BYTES`, with what to leave out."""
     made = document(result, focus, beside)
     told = _told(result, made, beside)
     parts = {
@@ -51,8 +50,8 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "boot": boot(),
     }
     page = _filled(asset("page.html"), parts).encode()
-    if len(page) > MOST_BYTES:
-        raise InputError(_too_large(result, len(page)))
+    if len(page) > HARD_BYTES:
+        raise InputError(_too_large(made, len(page)))
     return page
 
 
@@ -100,6 +99,7 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "prediction": made.prediction,
         "picture": made.picture,
         "sound": made.sound,
+        "both": made.both,
         "claims": made.claims,
         "opener": made.opener,
         "says": [printable(each) for each in made.says],
@@ -198,19 +198,13 @@ def _encoding(made: Document) -> str:
         exact = sorted({name for each in made.readings for name in each["full"]})
         but = f"; those of {', '.join(exact)} are exact" if exact else ""
         return (
-            f"over {FINE_TOKENS} tokens weights are held as their square roots in 8 bits, within .004 of the "
-            f"exact numbers, and shown with two digits{but}"
+            "of so many heads and tokens weights are held as their square roots in 8 bits, within .004 of "
+            f"the exact numbers, and shown with two digits{but}"
         )
     return "weights are held in single precision" if depths else "the numbers are those of the result"
 
 
-def _too_large(result: Result, size: int) -> str:
-    what = (
-        "this page would have"
-        if isinstance(result, HeadAttention)
-        else "a page of all these heads would have"
-    )
-    return (
-        f"{what} {size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f} MB, which browsers are slow to open: "
-        "leave layers or heads out (--layer, --head), or shorten the text (--truncate)"
-    )
+def _too_large(made: Document, size: int) -> str:
+    heads = sum(len(each["layers"]) * len(each["heads"]) for each in made.readings)
+    tokens = max((len((each["keys"] or each["queries"])["names"]) for each in made.readings), default=0)
+    return too_large(f"{size / 1e6:.1f}", heads, tokens)

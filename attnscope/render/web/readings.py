@@ -1,10 +1,11 @@
 """Heads as a page knows them: the weights of all, and of those in full also queries, keys and added terms.
 
-Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, beyond that of 8; those in full are
-there as numbers in single precision.
+Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
+those in full are there as numbers in single precision. Of a long text each head stands there in small too, so
+that all of them can be drawn before their weights are unpacked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,14 +16,16 @@ from attnscope.render.kit.words.certificate import certificate_words, verdict_wo
 from attnscope.render.kit.words.command import Heads, opening_head
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
+from attnscope.render.web.room import FINE_TOKENS, ROOM
 from attnscope.render.web.tokens import sides
-from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Thumbnails, Verdict
+from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Thumbnails, Verdict
+from attnscope.results.claims.difference import Run
 from attnscope.tokens import Token, Tokens
 
-FINE_TOKENS = 200
-ROOM = 18_000_000  # bytes that codes may take in a page
 _WITH_SCORES = 200  # tokens up to which a head alone has its scores too, and not only q and k
+_SMALL, _SMALL_FROM = 64, 96  # cells of a head in small along its longer side, and tokens from which on
 Reading = dict[str, Any]
+Layer = Float[np.ndarray, "head query key"]
 
 
 def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Reading:
@@ -38,6 +41,7 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
         "heads": numbers,
         "depth": 0,
         "blocks": None,
+        "small": None,
         "full": {_name(head): in_full(head, blocks, len(heads) == 1) for head in heads},
         "certificates": blocks.json(_certificates(certificates)),
         "opens": {"layer": first.layer, "head": first.head},
@@ -45,37 +49,66 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
     }
 
 
-def of_overview(overview: Overview, blocks: Blocks, full: Sequence[HeadAttention] = ()) -> Reading:
+def of_overview(
+    overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = ""
+) -> Reading:
     """All heads of an overview; those that are there in full with what their weights are made from."""
     found = overview.tokens or overview
-    fine = max(len(found.query_tokens), len(found.key_tokens)) <= FINE_TOKENS
+    layers = _stacked(found.dense_weights)
     return {
-        "name": "",
+        "name": name,
         **sides(found.query_tokens, found.key_tokens),
         "layers": found.layers,
         "heads": found.heads,
-        "depth": 2 if fine else 1,
-        "blocks": _layers(found.dense_weights, fine, blocks),
+        **_packed(layers, blocks),
+        "small": _small(layers, blocks),
         "full": {_name(head): in_full(head, blocks, False) for head in full},
         "certificates": blocks.json(_certificates(found.certificates)),
+        "opens": {"layer": found.layers[0], "head": found.heads[0]},
         "command": opener(found),
+    }
+
+
+def of_result(result: Result, blocks: Blocks, name: str = "") -> Reading | None:
+    """The heads that any result holds by tokens; None where it holds none."""
+    if isinstance(result, Overview):
+        return None if (result.tokens or result).weights is None else of_overview(result, blocks, name=name)
+    head = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
+    return of_heads([head], blocks, name) if isinstance(head, HeadWeights) else None
+
+
+def of_matrix(run: Run, name: str, place: tuple[int, int], weights: np.ndarray, blocks: Blocks) -> Reading:
+    """One head of a run of which nothing is known but its weights; a pair that has 0 is masked."""
+    layer, head = place
+    masked = blocks.floats(np.where(weights == 0, np.nan, weights))
+    return {
+        "name": name,
+        **sides(run.query_tokens, run.key_tokens),
+        "layers": [layer],
+        "heads": [head],
+        "depth": 0,
+        "blocks": None,
+        "small": None,
+        "full": {f"L{layer}H{head}": {"weights": masked, "q": None}},
+        "certificates": blocks.json(_table([[run.verdict]], [[verdict_words(run.verdict)]])),
+        "opens": {"layer": layer, "head": head},
+        "command": "",
     }
 
 
 def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
     """Thumbnails as they are: where a cell stands for several tokens, it is called by the first of them."""
-    fine = max(small.weights.shape[2:]) <= FINE_TOKENS
-    weights = [list(layer) for layer in small.weights]
     verdicts = [[verdict_words(each) for each in row] for row in small.verdicts]
     return {
         "name": "",
         **sides(_cells(small.query_tokens, small.step), _cells(small.key_tokens, small.step)),
         "layers": small.layers,
         "heads": small.heads,
-        "depth": 2 if fine else 1,
-        "blocks": _packed([np.stack(layer) for layer in weights], fine, blocks),
+        **_packed(list(small.weights), blocks),
+        "small": None,
         "full": {},
         "certificates": blocks.json(_table([list(row) for row in small.verdicts], verdicts)),
+        "opens": {"layer": small.layers[0], "head": small.heads[0]},
         "command": opener(small),
     }
 
@@ -105,34 +138,61 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
     }
 
 
-def _layers(weights: Sequence[Sequence[np.ndarray]], fine: bool, blocks: Blocks) -> list[str]:
-    """One block a layer. Where every head of a layer gives a pair nothing at all, it is masked.
+def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
+    """Layer by layer. Where every head of a layer gives a pair nothing at all, it is masked.
 
     A softmax in double precision gives 0 to nothing else; rows without a key are no numbers already.
     """
-    kind = np.float64 if fine else np.float32
-    stacked = [np.stack(layer).astype(kind) for layer in weights]
+    fine = max(weights[0][0].shape) <= FINE_TOKENS
+    stacked = [np.stack(layer).astype(np.float64 if fine else np.float32) for layer in weights]
     for layer, exact in zip(stacked, weights, strict=True):
         layer[:, np.logical_and.reduce([head == 0 for head in exact])] = np.nan
-    return _packed(stacked, fine, blocks)
+    return stacked
 
 
-def _packed(layers: Sequence[Float[np.ndarray, "head query key"]], fine: bool, blocks: Blocks) -> list[str]:
-    """Layers as blocks, several at a time: deflating takes longest, and needs no lock.
+def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
+    """Layers as blocks, in the finest codes that have room, by what the first layer takes.
 
-    Codes of 8 bits that have no room are made sparing; the first layer tells.
+    Several at a time: deflating takes longest, and needs no lock.
     """
-
-    def made(layer: Float[np.ndarray, "head query key"]) -> str:
-        return Blocks.pack_runs(codes.planes(codes.fine(layer)) if fine else _bytes(codes.coarse(layer)))
-
-    def spared(layer: Float[np.ndarray, "head query key"]) -> str:
-        return Blocks.pack_runs(_bytes(codes.sparing(layer)))
-
+    ways: list[Callable[[Layer], bytes]] = [_coarse, _sparing]
+    if max(layers[0].shape[1:]) <= FINE_TOKENS:
+        ways.insert(0, _fine)
+    for way in ways:
+        first = Blocks.pack_runs(way(layers[0]))
+        if len(first) * len(layers) <= ROOM:
+            break
     with ThreadPoolExecutor(max_workers=2) as workers:
-        cramped = not fine and len(made(layers[0])) * len(layers) > ROOM
-        packed = list(workers.map(spared if cramped else made, layers))
-    return [blocks.keep(each) for each in packed]
+        others = workers.map(lambda layer: Blocks.pack_runs(way(layer)), layers[1:])
+        packed = [blocks.keep(each) for each in (first, *others)]
+    return {"depth": 2 if way is _fine else 1, "blocks": packed}
+
+
+def _fine(layer: Layer) -> bytes:
+    return codes.planes(codes.fine(layer))
+
+
+def _coarse(layer: Layer) -> bytes:
+    return _bytes(codes.coarse(layer))
+
+
+def _sparing(layer: Layer) -> bytes:
+    return _bytes(codes.sparing(layer))
+
+
+def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any] | None:
+    """Of a long text the largest weight of every few pairs, in codes of 8 bits; None where it is not long."""
+    if max(layers[0].shape[1:]) < _SMALL_FROM:
+        return None
+    step = -(-max(layers[0].shape[1:]) // _SMALL)
+    packed = Blocks.pack_runs(b"".join(_coarse(_pooled(layer, step)) for layer in layers))
+    return {"step": step, "block": blocks.keep(packed)}
+
+
+def _pooled(layer: Layer, step: int) -> Layer:
+    for axis in (1, 2):
+        layer = np.fmax.reduceat(layer, np.arange(0, layer.shape[axis], step), axis=axis)
+    return layer
 
 
 def _bytes(found: codes.Codes) -> bytes:

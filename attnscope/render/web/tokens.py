@@ -5,6 +5,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.results.base.words import joined, words_of
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Special
 
 
 def tokens_of(tokens: Tokens) -> dict[str, Any]:
@@ -40,3 +41,14 @@ def sides(queries: Tokens, keys: Tokens) -> dict[str, Any]:
         "self": same,
         "pair": pair,
     }
+
+
+def first_token(
+    place: int | None, tokens: dict[str, Any] | None, words: bool, special: Special
+) -> int | None:
+    """Where what stands at a `place` begins, among words or without special tokens, by tokens."""
+    if place is None or tokens is None:
+        return place
+    groups = tokens["words"] if words and tokens["words"] else [(i,) for i in range(len(tokens["names"]))]
+    hidden = () if special is Special.SHOW else tokens["special"]
+    return [group[0] for group in groups if group[0] not in hidden][place]

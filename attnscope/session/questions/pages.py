@@ -1,45 +1,157 @@
-"""Heads in full for a page of many: those whose queries and keys it holds beside the weights of all."""
+"""What a page holds of many heads: the weights of all, and queries and keys of some, of one run of the model.
 
-from dataclasses import replace
+Which heads a page has room for is known before the model runs (`Extent`); it draws nothing here.
+"""
 
-from attnscope.analysis import recompute_head
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+
+from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.measuring.known import Seen
+from attnscope.analysis.padding import without_padding
+from attnscope.analysis.returned import returned_overview
+from attnscope.analysis.views.thumbnails import View, made_small
+from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
-from attnscope.results import HeadAttention, Overview
+from attnscope.errors import InputError
+from attnscope.results import Ablation, Finding, HeadAttention, Overview, Thumbnails
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.heads import ENTROPY, check_has_words, needs_norms
+from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
+from attnscope.vocabulary import Kind, Route
 
 MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full
 Places = tuple[tuple[int, int], ...]
 
 
-def heads_in_full(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[HeadAttention, ...]:
-    """Every head where they are few and not long, else the one with the strongest link; it comes first.
+@dataclass(frozen=True, eq=False)
+class Held:
+    """All heads by tokens, where there is room for them; `full` are those of them with queries and keys."""
 
-    None where they cannot be recomputed.
+    overview: Overview | None
+    full: tuple[HeadAttention, ...] = ()
+
+
+class Extent(NamedTuple):
+    """How much attention a page would hold, known once the text is read and before the model runs.
+
+    `causal` queries see no key behind them.
     """
-    places = _strongest_first(overview)
-    first = _of(reading, chosen, places[:1])
-    if not first or len(places) > MOST_HEADS or _numbers(first[0]) * len(places) > MOST_NUMBERS:
-        return first
-    return first + _of(reading, chosen, places[1:])
+
+    layers: int
+    heads: int
+    queries: int
+    keys: int
+    causal: bool
 
 
-def _strongest_first(overview: Overview) -> Places:
+def extent(reading: Reading, chosen: Chosen) -> Extent | None:
+    """What the chosen heads come to; None where positions are not those of what was read."""
+    if reading.perceived is not None or chosen.block:
+        return None
+    queries = len(reading.tokens_of(chosen.kind))
+    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    return Extent(len(chosen.layers), len(chosen.heads), queries, keys, chosen.kind is Kind.DECODER)
+
+
+def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) -> Reading:
+    """The reading with its attention in memory, so that all that a page asks costs one run."""
+    if reading.captured is not None or chosen.route is Route.RETURNED:
+        return reading
+    with reading.listener.working("reading the attention"):
+        found = reading.attention(chosen, projections=needs_norms(measures))
+    return replace(reading, captured=found) if isinstance(found, Capture) else reading
+
+
+def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thumbnails, Held]:
+    """Every chosen head in small, and as it is, each recomputed once."""
+    check_has_words(reading, chosen, looking)
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+        if reading.perceived is not None and isinstance(attention, Capture):
+            tell_windows(attention, reading, chosen)
+        overview = _overview(attention, chosen)
+        full = in_full(attention, chosen, strongest_first(overview))
+        view = View(looking.words, looking.treatment)
+        small = made_small(overview, _allowed(attention, chosen, overview), view)
+    return replace(small, notes=(*small.notes, *reading.notes)), Held(overview, full)
+
+
+def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *, whole: bool) -> Held | None:
+    """The heads that were ranked, so that a page shows what their numbers are taken of; the best in full.
+
+    Not `whole`, only the best that are in full: the others have no room. None where a layer does not look at
+    what another one looks at; that is told.
+    """
+    places = _ranked(ranking, chosen)
+    layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
+    meant = replace(chosen, layers=layers, heads=heads)
+    try:
+        with reading.listener.working("reading the attention"):
+            attention = reading.attention(meant)
+            overview = _overview(attention, meant) if whole else None
+            return Held(overview, in_full(attention, meant, places, few=True))
+    except InputError as error:
+        reading.listener.notice(f"the page shows no weights: {error}")
+        return None
+
+
+def heads_in_full(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[HeadAttention, ...]:
+    """Heads of an overview, the one with the strongest link first; none where they cannot be recomputed."""
+    with reading.listener.working("reading the attention"):
+        return in_full(reading.attention(chosen), chosen, strongest_first(overview))
+
+
+def in_full(
+    attention: Capture | Returned, chosen: Chosen, places: Places, *, few: bool = False
+) -> tuple[HeadAttention, ...]:
+    """Every one of `places` where they are few and not long, else the first; of a `few` as many as fit."""
+    if isinstance(attention, Returned) or not places:
+        return ()
+    first = recompute_head(attention, *places[0], block=chosen.block)
+    most = min(MOST_HEADS, MOST_NUMBERS // max(_numbers(first), 1))
+    if few:
+        places = places[:most]
+    elif len(places) > most:
+        places = places[:1]
+    rest = (recompute_head(attention, *place, block=chosen.block) for place in places[1:])
+    return (first, *rest) if places else ()
+
+
+def strongest_first(overview: Overview) -> Places:
     i, j = divmod(int(overview.strongest_weight.argmax()), len(overview.heads))
     first = overview.layers[i], overview.heads[j]
     every = ((layer, head) for layer in overview.layers for head in overview.heads)
     return (first, *(place for place in every if place != first))
 
 
-def _of(reading: Reading, chosen: Chosen, places: Places) -> tuple[HeadAttention, ...]:
-    """These heads, read in one run that ends behind the last of their layers."""
-    if not places:
-        return ()
-    layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
-    captured = reading.attention(replace(chosen, layers=layers, heads=heads))
-    if isinstance(captured, Returned):
-        return ()
-    return tuple(recompute_head(captured, layer, head, block=chosen.block) for layer, head in places)
+def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
+    """Best first; of layers that differ in their heads those that all of them have."""
+    if isinstance(ranking, Finding):
+        return tuple((ranking.layers[i], ranking.heads[j]) for i, j in ranking.ranking)
+    every = [(each.layer, each.head) for each in ranking.heads]
+    every += [(each.layer, each.head) for each in ranking.estimates]
+    return tuple(dict.fromkeys(place for place in every if place[1] in chosen.heads))
+
+
+def _overview(attention: Capture | Returned, chosen: Chosen) -> Overview:
+    if isinstance(attention, Returned):
+        return returned_overview(attention, chosen.heads, ENTROPY)
+    return measure_heads(attention, chosen.heads, chosen.block, ENTROPY)
+
+
+def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> Seen:
+    """Where queries may look; what a model returns does not tell, and a weight of 0 is one like any other."""
+    if isinstance(attention, Returned):
+        everywhere = torch.ones(overview.dense_weights[0][0].shape, dtype=torch.bool)
+        return lambda i, j: everywhere
+    calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in overview.layers]
+    return lambda i, j: calls[i].allowed_matrix(chosen.heads[j])
 
 
 def _numbers(head: HeadAttention) -> int:

@@ -147,8 +147,8 @@ def test_a_head_in_full_is_there_in_single_precision(head, text) -> None:
 
 
 def test_a_page_that_is_too_large_is_refused_with_what_to_leave_out(monkeypatch) -> None:
-    monkeypatch.setattr(pages, "MOST_BYTES", 50_000)
-    with pytest.raises(InputError, match=r"more than 0 MB.*--layer, --head") as refused:
+    monkeypatch.setattr(pages, "HARD_BYTES", 50_000)
+    with pytest.raises(InputError, match=r"72 heads over 13 tokens .*\(--layer, --head\)") as refused:
         content(made.overview(6, 12), ".html")
     assert refused.value.exit_code == 2
 

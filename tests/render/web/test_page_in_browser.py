@@ -87,8 +87,9 @@ def test_pointing_at_a_cell_tells_its_weight_and_a_click_keeps_it(opened, head) 
 
 def test_a_click_in_the_grid_opens_that_head_and_keys_go_on_from_there(opened, overview) -> None:
     with opened(overview, f"#L{overview.layers[0]}H{overview.heads[0]}&view=matrix") as view:
-        box = view.locator("#lead canvas").nth(len(overview.heads) + 2).bounding_box()
-        view.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        box = view.locator("#lead canvas").bounding_box()
+        across, down = len(overview.heads), len(overview.layers)
+        view.mouse.click(box["x"] + box["width"] * 2.5 / across, box["y"] + box["height"] * 1.5 / down)
         view.wait_for_function(
             f"() => location.hash.startsWith('#L{overview.layers[1]}H{overview.heads[2]}')"
         )

@@ -2,7 +2,7 @@
 /** All heads: thumbnails of their weights, or one number of each. The small one leads, the large one is a view. */
 
 import { amongText, behind, draw, el, numberText, table } from "./elements.js";
-import { figure, raster, scaleStrip } from "./figure.js";
+import { figure, scaleStrip } from "./figure.js";
 import { command } from "./proof.js";
 import { css, inkOn, pixels, shadeColour, signedColour } from "./shades.js";
 import { set, state } from "./state.js";
@@ -15,6 +15,9 @@ function places(shape, room, largest) {
   const across = shape.heads.length, cell = Math.max(8, Math.min(largest, Math.floor((room - LEFT - 4) / across)));
   return { cell, width: LEFT + across * cell + 4, height: TOP + shape.layers.length * cell + 26 };
 }
+
+/** How wide the small grid is. @param {any} shape @param {number} room */
+export const leadWidth = (shape, room) => places(shape, room, 34).width;
 
 /** @param {any} page @param {number} room @param {number} largest @param {boolean} small @returns {any} */
 export function grid(page, room, largest, small) {
@@ -30,6 +33,7 @@ export function grid(page, room, largest, small) {
   if (!numbers) scaleStrip(svg, LEFT, height - 18, small ? "√weight, 0 to 1" : said);
   else svg.append(draw("text", { x: LEFT, y: height - 10, class: "small" }, legend(numbers)));
   drawn.tabIndex = 0;
+  drawn.dataset.cell = cell;
   drawn.setAttribute("role", "group");
   drawn.setAttribute("aria-label", `Heads by ${said}: arrow keys choose`);
   drawn.addEventListener("keydown", (/** @type {any} */ event) => arrows(event, shape));
@@ -75,46 +79,65 @@ function shaded(svg, numbers, cell) {
   }));
 }
 
-/** Every head in small: of several pairs in one dot the largest weight. @param {any} drawn @param {any} reading @param {number} cell */
+/** Every head in small, on one canvas: of several pairs in one dot the largest weight. @param {any} drawn @param {any} reading @param {number} cell */
 async function thumbnails(drawn, reading, cell) {
-  const ramp = pixels(shadeColour), queries = reading.queries.names.length, keys = reading.keys.names.length;
-  const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), step = Math.max(1, Math.ceil(Math.max(queries, keys) / most));
-  const rows = Math.ceil(queries / step), columns = Math.ceil(keys / step);
-  reading.layers.forEach((/** @type {number} */ _, /** @type {number} */ i) => reading.planes(i)); // inflated beside one another
-  for (let i = 0; i < reading.layers.length; i++) {
-    const planes = await reading.planes(i);
-    for (let j = 0; j < reading.heads.length; j++) {
-      const dots = planes ? fromCodes(planes, j * queries * keys, reading.it.depth === 2 ? (reading.heads.length + j) * queries * keys : -1, queries, keys, step) : fromWeights(await reading.weights(reading.layers[i], reading.heads[j]), queries, keys, step);
-      const colours = dots.map((dot) => (dot < 0 ? 0 : ramp[dot]));
-      const box = [LEFT + j * cell, TOP + i * cell, cell - 2, cell - 2];
-      if (rows !== columns) (box[2] *= Math.min(1, columns / rows)), (box[3] *= Math.min(1, rows / columns));
-      drawn.pixels(raster(columns, rows, new Uint32Array(colours)), box);
+  const ramp = pixels(shadeColour), across = reading.heads.length, down = reading.layers.length;
+  const fine = Math.max(1, Math.min(3, Math.floor(2400 / (cell * Math.max(across, down))))), side = (cell - 2) * fine;
+  const board = el("canvas", { width: across * cell * fine, height: down * cell * fine }), pen = board.getContext("2d");
+  drawn.pixels(board, [LEFT, TOP, across * cell, down * cell], true);
+  const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), small = await reading.small();
+  if (!small) for (let i = 0; i < down; i++) reading.planes(i); // inflated beside one another
+  for (let i = 0; i < down; i++) {
+    const planes = small ? null : await reading.planes(i), image = new ImageData(board.width, cell * fine);
+    for (let j = 0; j < across; j++) {
+      const seen = small ? { bytes: small.bytes, from: (i * across + j) * small.rows * small.columns, low: -1, rows: small.rows, columns: small.columns }
+        : await whole(reading, planes, i, j);
+      paint(image, j * cell * fine, side, dots(seen, Math.max(1, Math.ceil(Math.max(seen.rows, seen.columns) / most))), ramp);
     }
+    pen.putImageData(image, 0, i * cell * fine);
     if (i % 3 === 2) await new Promise((done) => setTimeout(done));
   }
 }
 
-/**
- * The largest high byte of each few pairs, -1 where all of them are masked.
- * @param {Uint8Array} planes @param {number} high where the high bytes of the head begin @param {number} low where its low bytes do, -1 without
- * @param {number} queries @param {number} keys @param {number} step @returns {number[]}
- */
-function fromCodes(planes, high, low, queries, keys, step) {
-  const rows = Math.ceil(queries / step), columns = Math.ceil(keys / step), found = new Array(rows * columns).fill(-1);
-  for (let q = 0, i = 0; q < queries; q++) {
-    const row = Math.floor(q / step) * columns;
-    for (let k = 0; k < keys; k++, i++) {
-      const at = row + Math.floor(k / step), dot = planes[high + i];
-      if (dot > found[at] && (dot || (low >= 0 && planes[low + i]))) found[at] = dot;
-    }
-  }
-  return found;
+/** The codes of one head as they stand in the page, or of its numbers. @param {any} reading @param {Uint8Array|null} planes of its layer @param {number} i @param {number} j */
+async function whole(reading, planes, i, j) {
+  const rows = reading.queries.names.length, columns = reading.keys.names.length, count = rows * columns;
+  if (planes) return { bytes: planes, from: j * count, low: reading.it.depth === 2 ? (reading.heads.length + j) * count : -1, rows, columns };
+  if (!reading.has(reading.layers[i], reading.heads[j])) return { bytes: new Uint8Array(1), from: 0, low: -1, rows: 1, columns: 1 };
+  const weights = await reading.weights(reading.layers[i], reading.heads[j]);
+  return { bytes: Uint8Array.from(weights, (w) => (Number.isNaN(w) ? 0 : 1 + Math.round(254 * Math.sqrt(w)))), from: 0, low: -1, rows, columns };
 }
 
-/** @param {Float32Array} weights @param {number} queries @param {number} keys @param {number} step @returns {number[]} */
-function fromWeights(weights, queries, keys, step) {
-  const bytes = Uint8Array.from(weights, (w) => (Number.isNaN(w) ? 0 : 1 + Math.round(254 * Math.sqrt(w))));
-  return fromCodes(bytes, 0, -1, queries, keys, step);
+/**
+ * A dot for every `step` by `step` pairs: the largest high byte, -1 where all of them are masked.
+ * @param {{bytes: Uint8Array, from: number, low: number, rows: number, columns: number}} seen `low` is where the low bytes begin, -1 without
+ * @param {number} step @returns {{found: Int16Array, tall: number, wide: number}}
+ */
+function dots({ bytes, from, low, rows, columns }, step) {
+  const tall = Math.ceil(rows / step), wide = Math.ceil(columns / step), found = new Int16Array(tall * wide).fill(-1);
+  const at = Int32Array.from({ length: columns }, (_, k) => Math.floor(k / step));
+  for (let q = 0, i = 0; q < rows; q++) {
+    const row = Math.floor(q / step) * wide;
+    for (let k = 0; k < columns; k++, i++) {
+      const dot = bytes[from + i], place = row + at[k];
+      if (dot > found[place] && (dot || (low >= 0 && bytes[low + i]))) found[place] = dot;
+    }
+  }
+  return { found, tall, wide };
+}
+
+/** Dots as a picture of at most `side` by `side` pixels. @param {ImageData} image @param {number} left @param {number} side @param {{found: Int16Array, tall: number, wide: number}} dots @param {Uint32Array} ramp */
+function paint(image, left, side, { found, tall, wide }, ramp) {
+  const colours = new Uint32Array(image.data.buffer), longest = Math.max(tall, wide);
+  const down = Math.round((side * tall) / longest), across = Math.round((side * wide) / longest);
+  const at = Int32Array.from({ length: across }, (_, x) => Math.floor((x * wide) / across));
+  for (let y = 0; y < down; y++) {
+    const row = Math.floor((y * tall) / down) * wide, to = y * image.width + left;
+    for (let x = 0; x < across; x++) {
+      const dot = found[row + at[x]];
+      if (dot >= 0) colours[to + x] = ramp[dot];
+    }
+  }
 }
 
 /** The chosen head, and heads that are not certified. @param {any} svg @param {any} shape @param {any} page @param {number} cell */

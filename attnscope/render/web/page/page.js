@@ -1,10 +1,11 @@
 // @ts-check
 /** The page: which views it has, what they are given, and how they are led with the mouse, keys and the address. */
 
+import { both, pairNow } from "./both.js";
 import { readDocument } from "./decode.js";
 import { byId, el } from "./elements.js";
 import { save } from "./figure.js";
-import { grid, heads, move } from "./grid.js";
+import { grid, heads, leadWidth, move } from "./grid.js";
 import { map } from "./map.js";
 import { matrix } from "./matrix.js";
 import { picture, sound } from "./media.js";
@@ -19,23 +20,27 @@ import { theme } from "./shades.js";
 import { begin, link, set, state, VIEWS } from "./state.js";
 
 /** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
-const DRAWN = { sentence, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
-const TITLES = { sentence: "Sentence", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
+const DRAWN = { both, sentence, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
+const TITLES = { both: "Side by side", sentence: "Sentence", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
 const KEYS = "↑ ↓ query · ← → key · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 
 const given = readDocument();
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
-  given, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [],
+  given, readings, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [],
   room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
-  command: () => (page.reading?.it.command || given.command).replace("{layer}", state.layer).replace("{head}", state.head),
-  missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page. This writes a page that holds them:`), command(page.command())),
+  missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
   liveliest,
   chooser,
   pointed: (/** @type {string} */ text) => byId("pointed") && (byId("pointed").textContent = text),
 };
+
+/** The command that writes a page of this head alone, where that is known. @returns {string} */
+function opener() {
+  return (page.reading?.it.command || given.opener || "").replace("{layer}", state.layer).replace("{head}", state.head);
+}
 
 /** The query that is surest of one key that is no special token, or the first. @param {Float32Array} weights @param {number} width */
 function liveliest(weights, width) {
@@ -53,7 +58,7 @@ function there() {
   const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
   const many = page.grids.length || readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
   /** @type {Record<string, any>} */
-  const has = { sentence: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
+  const has = { both: given.both && readings.length > 1, sentence: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
   return VIEWS.filter((view) => has[view]);
 }
 
@@ -83,6 +88,12 @@ function choice(label, name, choices, meant = (v) => v, more = () => ({})) {
     choices.map(([value, text]) => el("option", { value, selected: String(state[name]) === value }, text))));
 }
 
+/** The head and the query of the other side that belong to those of this one. @param {number} i */
+function sided(i) {
+  const [layer, head] = pairNow(given).slice(2 * i), opens = readings[i].it.opens;
+  return { ...(given.both ? { layer, head } : opens), query: opens.query ?? state.query };
+}
+
 /** Weights or one of the numbers, in the grid. */
 function chooser() {
   const named = page.grids.map((/** @type {any} */ each, /** @type {number} */ i) => [String(i + 1), each.name]);
@@ -90,10 +101,10 @@ function chooser() {
 }
 
 function controls() {
-  const reading = page.reading, tokens = reading?.it, weights = ["sentence", "matrix"].includes(state.view);
+  const reading = page.reading, tokens = reading?.it, weights = ["both", "sentence", "matrix"].includes(state.view);
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
-    readings.length > 1 && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, (i) => readings[i].it.opens),
+    readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
     weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
     weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
@@ -110,7 +121,7 @@ function saved(kind) {
   const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
   for (const { drawn, name } of page.drawn) {
     const verdict = ["certified", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
-    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["prediction", "heads"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
+    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["prediction", "heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
   }
 }
 
@@ -128,6 +139,7 @@ async function redraw() {
   page.drawn = [];
   if (!document.documentElement.dataset.theme) document.documentElement.dataset.theme = theme();
   tabs();
+  reserve();
   await verdict();
   const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["heads", "prediction", "numbers", "proof"].includes(view);
   const parts = lacking ? [page.missing("The weights of this head")] : await DRAWN[view](page.reading, page);
@@ -156,28 +168,57 @@ function tabs() {
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 }
 
-/** The verdict of the head that is looked at, which nothing hides. */
+/** The verdict of the head that is looked at, of both where two stand beside each other; nothing hides it. */
 async function verdict() {
-  const reading = page.reading;
+  const reading = page.reading, pair = pairs();
   page.verdicts = reading ? reading.verdicts() : Promise.resolve(given.verdicts);
   if (!reading) return;
-  const told = byId("of-head");
-  if (!reading.has(state.layer, state.head)) return void (told.textContent = "");
-  const own = await reading.certificate(state.layer, state.head);
-  told.className = own.verdict === "certified" ? "" : own.verdict;
-  told.textContent = `${readings.length > 1 ? reading.it.name + " · " : ""}L${state.layer} H${state.head}: ${own.words}`;
-  byId("said").textContent = `L${state.layer} H${state.head}, ${own.verdict}`;
+  const told = byId("of-head"), found = [];
+  for (const [side, layer, head] of pair) {
+    if (!side.has(layer, head)) continue;
+    const own = await side.certificate(layer, head);
+    found.push({ verdict: own.verdict || "none", text: `${readings.length > 1 ? side.it.name + " · " : ""}L${layer} H${head}: ${own.words}`, name: `L${layer} H${head}` });
+  }
+  const odd = found.find((each) => !["certified", "none"].includes(each.verdict));
+  told.className = odd ? odd.verdict : "";
+  told.textContent = found.map((each) => each.text).join("   |   ");
+  byId("said").textContent = found.map((each) => `${each.name}, ${each.verdict}`).join("; ");
+}
+
+/** The heads that are looked at, each with the side it is on. @returns {any[][]} */
+function pairs() {
+  if (state.view !== "both") return [[page.reading, state.layer, state.head]];
+  const [layer, head, other, another] = pairNow(given);
+  return [[readings[0], layer, head], [readings[1], other, another]];
 }
 
 /** The small grid that leads. */
 function lead() {
-  const many = there().includes("heads") && state.view !== "heads", shape = page.grids[state.grid - 1] || page.reading?.it;
+  const shape = leading();
   const held = byId("lead").contains(document.activeElement);
-  if (!many) return byId("lead").replaceChildren();
-  const across = shape.heads.length, room = innerWidth <= 700 ? innerWidth - 40 : Math.min(34 + across * 30, 400, Math.max(innerWidth * 0.32, 34 + across * 8));
-  const drawn = grid(page, room, 34, true);
+  if (!shape) return byId("lead").replaceChildren();
+  const drawn = grid(page, leadRoom(shape), 34, true);
   byId("lead").replaceChildren(...[page.chooser(), drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
   if (held) drawn.focus();
+}
+
+/** Keep the room of the small grid free before it is drawn, so that the view has the room that it will have. */
+function reserve() {
+  const shape = leading(), place = byId("lead");
+  if (shape && !place.firstChild) place.append(el("span"));
+  place.style.minWidth = shape ? `${Math.max(leadWidth(shape, leadRoom(shape)), 250)}px` : "";
+  if (!shape) place.replaceChildren();
+}
+
+/** What the small grid shows, null where it is not needed. @returns {any} */
+function leading() {
+  return there().includes("heads") && state.view !== "heads" ? page.grids[state.grid - 1] || page.reading?.it : null;
+}
+
+/** How wide the small grid is. @param {any} shape */
+function leadRoom(shape) {
+  const across = shape.heads.length;
+  return innerWidth <= 700 ? innerWidth - 40 : Math.min(34 + across * 30, 400, Math.max(innerWidth * 0.32, 34 + across * 8));
 }
 
 /** Which keys there are, told or no longer. */
@@ -210,7 +251,7 @@ function keyed(event) {
 
 /** The next query or key of those that are shown. @param {"query"|"key"} what @param {number} by */
 function step(what, by) {
-  if (!page.reading || !["sentence", "matrix", "product", "parts", "map"].includes(state.view)) return;
+  if (!page.reading || !["both", "sentence", "matrix", "product", "parts", "map"].includes(state.view)) return;
   const { rows, columns } = page.reading.axes(), all = what === "query" ? rows : columns, at = rowOf(all, state[what]);
   const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
   if (next) set({ [what]: next[0] });

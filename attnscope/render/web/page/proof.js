@@ -12,7 +12,7 @@ export async function proof(reading, page) {
     own && el("h3", {}, `Certificate of L${state.layer} H${state.head}`), own && el("p", { class: `certificate ${own.verdict}` }, own.words),
     el("h3", {}, "All that this page shows"), el("p", {}, given.proof),
     ...given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each)),
-    given.command && [el("h3", {}, "The command that makes it again"), command(page.command())],
+    given.command && [el("h3", {}, "The command that makes it again"), command(given.command.replace("{layer}", String(state.layer)).replace("{head}", String(state.head)))],
     ...given.provenance.map((/** @type {any} */ [title, rows]) => table(title, ["", ""], rows, "provenance")),
     el("p", { class: "hint" }, given.encoding),
   ];

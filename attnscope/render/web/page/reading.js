@@ -44,6 +44,12 @@ export class Reading {
     return this.it.blocks ? codes(this.it.blocks[i]) : Promise.resolve(null);
   }
 
+  /** Every head in small, where the page has that beside the weights. @returns {Promise<{bytes: Uint8Array, rows: number, columns: number}|null>} */
+  async small() {
+    const { small } = this.it, cells = (/** @type {string[]} */ names) => Math.ceil(names.length / small.step);
+    return small && { bytes: await codes(small.block), rows: cells(this.queries.names), columns: cells(this.keys.names) };
+  }
+
   /** Weights by tokens. @param {number} layer @param {number} head @returns {Promise<Float32Array>} */
   async weights(layer, head) {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);

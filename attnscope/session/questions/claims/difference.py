@@ -15,10 +15,16 @@ def compare_files(
     a: Path, b: Path, layer: Numbers, head: Numbers, layer_b: Numbers = None, head_b: Numbers = None
 ) -> Difference:
     """The heads that two files hold; with `layer_b` or `head_b` those of the second are others."""
+    runs, names = load_both(a, b)
+    return compare_results(*runs, names, layer, head, layer_b, head_b)
+
+
+def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]:
+    """The results in two files, and what they are called beside each other."""
     names = a.name, b.name
     if a.name == b.name and a.resolve() != b.resolve():
         names = str(a), str(b)
-    return compare_results(load(a), load(b), names, layer, head, layer_b, head_b)
+    return (load(a), load(b)), names
 
 
 def compare_results(

@@ -1,0 +1,46 @@
+"""How large a page of weights becomes: estimated from tokens, layers and heads, before any model runs.
+
+A page may turn out up to a quarter larger than was foretold, and is written then; beyond that it is refused.
+"""
+
+from attnscope.errors import InputError
+
+MOST_BYTES = 20_000_000  # as foretold
+HARD_BYTES = 25_000_000  # as it is
+ROOM = 18_000_000  # of them for the weights of many heads
+FINE_TOKENS = 200  # up to which weights have 16 bits, where there is room for them
+_FRAME = 100_000  # bytes of style, script, certificates and tables
+
+
+def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> float:
+    """What a page of so many heads takes, by what one weight took in pages of MiniLM (benchmarks/page.py).
+
+    Of a longer text each takes less, since more of them are small. Masked weights are nearly nothing.
+    """
+    longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
+    if heads == 1:
+        return 4.8 * seen + _FRAME
+    fine, coarse, sparing = (seen * rate for rate in (2.0, 2.1 / longest**0.2, 2.3 / longest**0.285))
+    if longest <= FINE_TOKENS and fine <= ROOM:
+        return float(fine) + _FRAME
+    return float(coarse if coarse <= ROOM else sparing) + _FRAME
+
+
+def fits(layers: int, heads: int, queries: int, keys: int, causal: bool) -> bool:
+    """Whether a page of all these heads can be expected to be written."""
+    return expected_bytes(layers * heads, queries, keys, causal=causal) <= MOST_BYTES
+
+
+def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -> None:
+    """Refuses a page that would be larger than `MOST_BYTES`, with what to leave out."""
+    size = expected_bytes(layers * heads, queries, keys, causal=causal)
+    if size > MOST_BYTES:
+        raise InputError(too_large(f"about {size / 1e6:.0f}", layers * heads, max(queries, keys)))
+
+
+def too_large(size: str, heads: int, tokens: int) -> str:
+    """What is said of a page that is refused, `size` being its megabytes."""
+    whose, limit = "one head" if heads == 1 else f"{heads} heads", f"{MOST_BYTES / 1e6:.0f} MB"
+    told = f"a page of {whose} over {tokens} tokens would have {size} MB"
+    fewer = "" if heads == 1 else "leave layers or heads out (--layer, --head), or "
+    return f"{told}, more than the {limit} that open quickly: {fewer}shorten the text"

@@ -1,0 +1,42 @@
+"""Two runs beside each other as a page knows them: all heads of both where they are known, or one of each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnscope.render.web import readings
+from attnscope.render.web.blocks import Blocks
+from attnscope.results import Difference, Result, Special
+
+
+def of_runs(
+    found: Difference, held: Sequence[Result], blocks: Blocks
+) -> tuple[list[readings.Reading], dict[str, Any]]:
+    """The readings of both sides, and how they are looked at; the pair that is shown is there exactly.
+
+    `held` are the results that were compared, or nothing.
+    """
+    names = [f"{letter}: {run.name}" for letter, run in zip("ab", (found.a, found.b), strict=True)]
+    looked = [_looked(result) for result in held]
+    pairs = zip(held, names, strict=True) if held else ()
+    whole = [readings.of_result(result, blocks, name) for result, name in pairs]
+    known = [each for each in whole if each is not None]
+    if len(known) < 2 or looked[0] != looked[1]:
+        return _alone(found, names, blocks), {}
+    if looked[0] == _looked(None):
+        for each, exact in zip(known, _alone(found, names, blocks), strict=True):
+            each["full"] = exact["full"] | each["full"]
+    return known, looked[0]
+
+
+def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[readings.Reading]:
+    layer, head, other, second = found.pairs[found.shown]
+    return [
+        readings.of_matrix(found.a, names[0], (layer, head), found.before, blocks),
+        readings.of_matrix(found.b, names[1], (other, second), found.after, blocks),
+    ]
+
+
+def _looked(result: Result | None) -> dict[str, Any]:
+    """By words, or without special tokens, or as it is."""
+    special = getattr(result, "special", Special.SHOW)
+    return {"words": bool(getattr(result, "words", False)), "special": special.value}
