@@ -1,6 +1,10 @@
 """Typed axes are enforced while tests run; the hook must stand before the first import of attnscope."""
 
+import os
+
 from typed_axes import enforce
+
+os.environ["ATTNSCOPE_CACHE"] = "off"  # nobody's own cache is read or written, by subprocesses neither
 
 TYPED = (
     "sdpa",

@@ -5,9 +5,10 @@ The one place where commands meet a model: each says only what it asks of a read
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         Report,
         Result,
     )
+    from attnscope.session.cache.memory import Memory
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened, Purpose
     from attnscope.session.questions.pages import Held
@@ -73,7 +75,8 @@ class Question:
     """What is asked, of which model and of what it reads, and where the answer goes.
 
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
-    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
+    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for;
+    `cached` that the answer may come from the cache of captures, and is kept there.
     """
 
     ask: Ask
@@ -84,16 +87,53 @@ class Question:
     output: "Output"
     whole: bool = False
     ranks: bool = False
+    cached: bool = False
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
         from attnscope.session.opening import open_model
 
+        if self.cached and (memory := self._memory(inputs)) is not None:
+            self._remembered(memory, inputs, purpose)
+            return
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output)
         if self.read.texts is None:
             self._deliver(self._answer(opened, inputs), self.delivery.targets)
         elif code := max(self._of_line(opened, inputs, line) for line in self.read.lines):
             raise typer.Exit(code)
+
+    def _memory(self, inputs: "Inputs") -> "Memory | None":
+        """What is kept of such a question; None for pages and many files, which take several runs."""
+        several = self.read.texts is not None or any(map(is_of_each_head, self.delivery.targets))
+        if several or self.paged or self.whole or self.wanted is None:
+            return None
+        from attnscope.session.cache.memory import remember
+
+        return remember(self.request, inputs, self.wanted, self.output)
+
+    def _remembered(self, memory: "Memory", inputs: "Inputs", purpose: "Purpose") -> None:
+        """Show what is kept; else load the model, ask it and, when the answer stands, keep it."""
+        assert self.wanted is not None, "otherwise nothing is kept"
+        from attnscope.session.cache.hearing import Hearing
+        from attnscope.session.cache.memory import NotKeptError
+        from attnscope.session.cache.remembered import recall
+
+        with suppress(NotKeptError):
+            known = recall(memory, self.wanted)
+            answer = self.ask(
+                cast("Reading", known), cast("Chosen", known.meant)
+            )  # see session.cache.answers
+            self._deliver(answer, self.delivery.targets)
+            return
+        from attnscope.session.entering import open_chosen
+
+        heard = Hearing(self.output)
+        reading, chosen = open_chosen(self.request, inputs, self.wanted, heard, purpose)
+        from attnscope.session.cache.keeping import kept
+
+        reading, keeper = kept(memory, reading, chosen, heard)
+        self._deliver(self.ask(reading, chosen), self.delivery.targets)
+        keeper.keep()
 
     def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:
         from attnscope.session.entering import read_inputs
@@ -106,8 +146,9 @@ class Question:
 
     @property
     def paged(self) -> bool:
-        """Whether a page is to be written."""
-        return any(target.suffix.lower() == PAGE for target in self.delivery.targets)
+        """Whether a page of all that is chosen is to be written, and not of each head alone."""
+        pages = [each for each in self.delivery.targets if each.suffix.lower() == PAGE]
+        return any(not is_of_each_head(each) for each in pages)
 
     def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
         """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""

@@ -14,6 +14,8 @@ from attnscope.errors import InputError
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from attnscope.cli.asking import OfHead
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
@@ -184,6 +186,7 @@ def heads(
     writing: Writing,
     request: Request,
     output: Output,
+    no_cache: options.NoCache = False,
 ) -> None:
     """Show what attention heads look at, recomputed and certified.
 
@@ -213,19 +216,18 @@ def heads(
             raise InputError("--show needs one head: give one --layer and one --head")
         if asked.scale is not Scaling.AUTO:
             raise InputError("--scale needs one head: give one --layer and one --head")
-        from attnscope.session.questions import pages
-        from attnscope.session.questions.each import each_head
-
         if question.paged and not answers:
+            from attnscope.session.questions import pages
+
             reading = pages.kept(reading, chosen, measures or ())
         several = _several(reading, chosen, asked, looking)
         return Answer(
             several,
-            each=lambda: each_head(reading, chosen, looking),
+            each=lambda: _each(reading, chosen, looking),
             page=lambda: _page(reading, chosen, several),
         )
 
-    question = Question(ask, request, read, wanted, delivery, output, whole=answers)
+    question = Question(ask, request, read, wanted, delivery, output, whole=answers, cached=not no_cache)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
@@ -235,7 +237,7 @@ def _grid(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking, 
 
     focus = Focus(scale=asked.scale)
     if not paged:
-        from attnscope.session.questions.claims.thumbnails import read_thumbnails
+        from attnscope.session.cache.answers import read_thumbnails
 
         return Answer(read_thumbnails(reading, chosen, looking), focus)
     from attnscope.session.questions.pages import read_small
@@ -254,9 +256,16 @@ def _page(reading: "Reading", chosen: "Chosen", several: "Result") -> "tuple[Res
     return several, Beside(heads_in_full(reading, chosen, several.tokens or several))
 
 
+def _each(reading: "Reading", chosen: "Chosen", looking: Looking) -> "Iterator[OfHead]":
+    """Every head as it is looked at, for a file of its own."""
+    from attnscope.session.questions.each import each_head
+
+    return each_head(reading, chosen, looking)
+
+
 def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "Result":
     """The heads at a glance, by their measures or by what one query gives to a key in each."""
-    from attnscope.session.questions.heads import ENTROPY, read_aimed, read_overview
+    from attnscope.session.cache.answers import ENTROPY, read_aimed, read_overview
 
     if asked.of_an_answer:
         from attnscope.session.attributing import Attributing
@@ -272,7 +281,7 @@ def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Lookin
 def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
-    from attnscope.session.questions.heads import look_at, read_dimensions, read_terms, read_weights
+    from attnscope.session.cache.answers import look_at, read_dimensions, read_terms, read_weights
 
     if asked.dims:
         pair = read_dimensions(reading, chosen, asked.query, asked.key)

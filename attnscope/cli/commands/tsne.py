@@ -44,6 +44,7 @@ def tsne(
     writing: Writing,
     request: Request,
     output: Output,
+    no_cache: options.NoCache = False,
 ) -> None:
     """Map the queries and keys of one head, and say how far the map can be trusted.
 
@@ -56,8 +57,8 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
+    from attnscope.session.cache.answers import look_at, read_head
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.heads import look_at, read_head
     from attnscope.session.questions.maps import map_head
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
@@ -70,4 +71,4 @@ def tsne(
         result = map_head(head, settings, output, looking)
         return Answer(result, focus, each=lambda: [result], place=place)
 
-    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION)
+    Question(ask, request, read, wanted, delivery, output, cached=not no_cache).put(inputs, Purpose.ATTENTION)

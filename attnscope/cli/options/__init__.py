@@ -47,7 +47,7 @@ from attnscope.cli.options.model import (
     Route,
     Tower,
 )
-from attnscope.cli.options.shown import Json, Quiet, Rows, Theme, Verbose
+from attnscope.cli.options.shown import Json, NoCache, Quiet, Rows, Theme, Verbose
 from attnscope.cli.options.written import Bare, Caption, Dpi, Out, Picture, Scale, Size, Title
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "MaxIter",
     "Metric",
     "ModelName",
+    "NoCache",
     "OneHead",
     "OneLayer",
     "Out",

@@ -27,3 +27,11 @@ Theme = Annotated[
         help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
     ),
 ]
+NoCache = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Compute the answer even if it is kept from an earlier run, and do not keep it.",
+        show_default=False,
+    ),
+]

@@ -4,7 +4,7 @@ A reading is either one of a model, then the question is passed on and what come
 is kept. This is imported without torch; the questions themselves are imported when a model has to answer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from attnscope.analysis.links import aimed
@@ -14,7 +14,6 @@ from attnscope.results import (
     Dimensions,
     HeadAttention,
     HeadTerms,
-    HeadView,
     HeadWeights,
     Overview,
     Thumbnails,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENTROPY",
-    "each_head",
     "look_at",
     "read_aimed",
     "read_dimensions",
@@ -131,19 +129,6 @@ def read_thumbnails(reading: "Readable", chosen: "Which", looking: Looking = TOK
     if reading.keeper is not None:
         reading.keeper.made(made, *what)
     return made
-
-
-def each_head(reading: "Readable", chosen: "Which", looking: Looking) -> Iterator[HeadWeights | HeadView]:
-    """Every chosen head of every chosen layer as it is looked at."""
-    if not isinstance(reading, Remembered):
-        from attnscope.session.questions.each import each_head as of_model
-
-        yield from of_model(reading, cast("Chosen", chosen), looking)
-        return
-    for layer in chosen.layers:
-        for head in chosen.heads:
-            weights = reading.head(layer, head)
-            yield look_at(weights, looking) or weights
 
 
 def _which(chosen: "Which") -> tuple[list[int], list[int], int]:

@@ -7,7 +7,6 @@ heads are many or the text long: then the heads that were asked for are kept, or
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -22,34 +21,17 @@ from attnscope.errors import AttnscopeError
 from attnscope.results import Provenance, Result, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.folder import look_into
+from attnscope.session.cache.hearing import Hearing
 from attnscope.session.cache.memory import Memory, told
 from attnscope.session.cache.packed import packed
 from attnscope.session.cache.remembered import ABOUT, LAYER, RESULT, TOWER
 from attnscope.session.choosing import Chosen
-from attnscope.session.listener import Listener
 from attnscope.session.reading import Reading
 from attnscope.verify import certify_heads
 
 MOST_PAIRS = 2**19  # pairs of a query and a key, over all heads: twelve heads of 209 tokens, 144 of 60
 _BELIEVED = {Verdict.CERTIFIED, Verdict.PARTIAL, Verdict.INCONCLUSIVE}
 _OWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids"}
-
-
-class Hearing:
-    """A listener that passes everything on, and remembers what was said before the answer was asked for."""
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener, self.heard = listener, list[str]()
-
-    def notice(self, text: str) -> None:
-        self.heard.append(text)
-        self._listener.notice(text)
-
-    def detail(self, text: str) -> None:
-        self._listener.detail(text)
-
-    def working(self, what: str) -> AbstractContextManager[None]:
-        return self._listener.working(what)
 
 
 class Keeper:

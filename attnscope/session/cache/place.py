@@ -2,15 +2,14 @@
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnscope.cachedir import kept_in
 from attnscope.errors import InputError
 
-FOLDER, ROOM = "ATTNSCOPE_CACHE", "ATTNSCOPE_CACHE_SIZE"
+ROOM = "ATTNSCOPE_CACHE_SIZE"
 USUAL_ROOM = 2 * 10**9  # bytes
-_OFF = {"off", "no", "none", "0", "false"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 
@@ -28,13 +27,8 @@ def place() -> Place | None:
 
     `InputError` for a size that is none.
     """
-    told, room = os.environ.get(FOLDER, "").strip(), _room()
-    if told.casefold() in _OFF or not room:
-        return None
-    if told:
-        return Place(Path(os.path.abspath(os.path.expanduser(told))), room)
-    own = _own_folder()
-    return None if own is None else Place(own / "attnscope" / "captures", room)
+    folder, room = kept_in(), _room()
+    return None if folder is None or not room else Place(folder / "captures", room)
 
 
 def _room() -> int:
@@ -45,15 +39,3 @@ def _room() -> int:
     if size is None:
         raise InputError(f"{ROOM} is no size: '{told}': such as 500MB or 2GB, 0 for none")
     return int(float(size[1]) * _UNITS[size[2].casefold()])
-
-
-def _own_folder() -> Path | None:
-    """The user's folder for what can be made again, by the custom of the system; None without a home."""
-    if (told := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(told):
-        return Path(told)  # the standard says that what is not absolute does not count
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local)
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home):
-        return None
-    return Path(home, "Library", "Caches") if sys.platform == "darwin" else Path(home, ".cache")

@@ -95,7 +95,7 @@ class Store:
 
     def _folder(self, folder: Path) -> None:
         """What is kept are texts that somebody asked about: nobody else's to read."""
-        self.place.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.place.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for each in (self.place.folder, folder):
             each.mkdir(mode=0o700, exist_ok=True)
 
