@@ -37,7 +37,7 @@ def local(workers: int) -> Engine:
 def _run(workers: int, recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
     waiting: queue.Queue[Chunk | None] = queue.Queue(maxsize=workers)
     done: queue.Queue[Finished | BaseException] = queue.Queue()
-    served = [_Worker(recipe) for _ in range(workers)]
+    served = [Worker(recipe) for _ in range(workers)]
     threads = [threading.Thread(target=_feed, args=(each, waiting, done), daemon=True) for each in served]
     with ExitStack() as stack:
         for each in served:
@@ -76,7 +76,7 @@ def _handed(
 
 
 def _feed(
-    worker: "_Worker",
+    worker: "Worker",
     waiting: "queue.Queue[Chunk | None]",
     done: "queue.Queue[Finished | BaseException]",
 ) -> None:
@@ -97,7 +97,7 @@ class _StoppedError(Exception):
 
 
 @dataclass
-class _Worker:
+class Worker:
     """One process after the other that measures chunks, for as long as they die."""
 
     recipe: Recipe

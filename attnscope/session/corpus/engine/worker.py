@@ -3,13 +3,15 @@
     python -m attnscope.session.corpus.engine.worker
 
 Its own standard output is put out of reach first, so that nothing that a library prints can get between. It
-ends when its input does, so that it never outlives whoever started it by more than a chunk.
+ends when its input does, and in the middle of a chunk where whoever started it was killed.
 """
 
 import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -17,6 +19,8 @@ from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, 
 from attnscope.session.corpus.engine.interface import Measurer
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+_LOOK = 0.5  # seconds
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,15 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         sink.flush()
 
 
+def _follow(parent: int) -> None:
+    """End with whoever started this process, which the system hands on to another one then."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(0)
+
+
 def main() -> None:
+    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     for name in ("SIGINT", "SIGHUP"):  # whoever started it answers those, and then ends its input
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
