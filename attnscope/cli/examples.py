@@ -33,6 +33,10 @@ EXAMPLES = {
         "attnscope dependencies dev.conllu -m demo",
         "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
     ),
+    "corpus": (
+        "attnscope corpus texts.txt -m demo -o corpus.png",
+        "attnscope corpus dev.conllu -m demo --from-pos VERB --to-pos NOUN",
+    ),
     "compose": (
         "attnscope compose -m demo-causal",
         "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",

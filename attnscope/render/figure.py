@@ -15,6 +15,8 @@ from attnscope.errors import InputError
 from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.composition.figure import composition_figure
+from attnscope.render.corpus.apart_figure import corpora_figure
+from attnscope.render.corpus.figure import corpus_figure
 from attnscope.render.difference.figure import difference_figure
 from attnscope.render.dimensions.figure import dimensions_figure
 from attnscope.render.finding.figure import finding_figure
@@ -45,6 +47,8 @@ from attnscope.results import (
     Ablation,
     Comparison,
     Composition,
+    Corpus,
+    CorpusDifference,
     Dependencies,
     Difference,
     Dimensions,
@@ -151,6 +155,8 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Dependencies: _alone(dependencies_figure),
     Composition: _alone(composition_figure),
     Difference: _alone(difference_figure),
+    Corpus: _alone(corpus_figure),
+    CorpusDifference: _alone(corpora_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

@@ -13,6 +13,8 @@ from attnscope.errors import InputError
 from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.composition import csv as composition
+from attnscope.render.corpus import apart_csv as corpora
+from attnscope.render.corpus import csv as corpus
 from attnscope.render.difference import check
 from attnscope.render.difference import csv as difference
 from attnscope.render.dimensions import csv as dimensions
@@ -42,6 +44,8 @@ ROWS = (
     check,
     comparison,
     composition,
+    corpora,
+    corpus,
     difference,
     dimensions,
     finding,

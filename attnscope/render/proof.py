@@ -7,6 +7,7 @@ from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look
 from attnscope.results import (
     Comparison,
+    CorpusDifference,
     Difference,
     Dimensions,
     HeadTerms,
@@ -67,6 +68,8 @@ def origins(result: Result) -> list[Provenance]:
             return origins(result.overview)
         case Comparison():
             return [side.head.provenance for side in result.sides]
+        case CorpusDifference():
+            return list(result.provenances)
         case Difference():
             return [result.a.provenance, result.b.provenance]
         case ScaleStudy() | Outline():

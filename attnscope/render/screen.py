@@ -14,6 +14,8 @@ from attnscope.render.ablation.terminal import ablation
 from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.composition.terminal import composition
+from attnscope.render.corpus.apart_terminal import corpora
+from attnscope.render.corpus.terminal import corpus
 from attnscope.render.difference.check import check
 from attnscope.render.difference.terminal import difference
 from attnscope.render.dimensions.terminal import dimensions
@@ -49,6 +51,8 @@ from attnscope.results import (
     Check,
     Comparison,
     Composition,
+    Corpus,
+    CorpusDifference,
     Dependencies,
     Difference,
     Dimensions,
@@ -166,6 +170,14 @@ def _composition(result: Composition, width: int, focus: Focus) -> Lines:
     return [composition(result, width)]
 
 
+def _corpus(result: Corpus, width: int, focus: Focus) -> Lines:
+    return [corpus(result, width)]
+
+
+def _corpora(result: CorpusDifference, width: int, focus: Focus) -> Lines:
+    return [corpora(result, width)]
+
+
 def _difference(result: Difference, width: int, focus: Focus) -> Lines:
     return [difference(result, width)]
 
@@ -236,6 +248,8 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Composition: _composition,
     Difference: _difference,
     Check: _check,
+    Corpus: _corpus,
+    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

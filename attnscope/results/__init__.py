@@ -11,6 +11,7 @@ from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check, HeadCheck
 from attnscope.results.claims.composition import Composition
+from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
@@ -64,6 +65,8 @@ __all__ = [
     "Composition",
     "Contents",
     "Controls",
+    "Corpus",
+    "CorpusDifference",
     "Cost",
     "Dependencies",
     "Difference",

@@ -5,6 +5,7 @@ from typing import TypeAlias
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check
 from attnscope.results.claims.composition import Composition
+from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
@@ -52,4 +53,6 @@ Result: TypeAlias = (
     | Check
     | Composition
     | Thumbnails
+    | Corpus
+    | CorpusDifference
 )

@@ -11,6 +11,8 @@ from attnscope.errors import InputError
 from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.composition.figure import draw_composition
+from attnscope.render.corpus.apart_figure import draw_corpora
+from attnscope.render.corpus.figure import draw_corpus
 from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
 from attnscope.render.finding.plot import draw_bars
@@ -34,6 +36,8 @@ from attnscope.results import (
     Ablation,
     Comparison,
     Composition,
+    Corpus,
+    CorpusDifference,
     Dependencies,
     Difference,
     Finding,
@@ -127,6 +131,14 @@ def _composition(result: Composition, ax: Axes, focus: Focus) -> None:
     draw_composition(result, ax)
 
 
+def _corpus(result: Corpus, ax: Axes, focus: Focus) -> None:
+    draw_corpus(result, ax)
+
+
+def _corpora(result: CorpusDifference, ax: Axes, focus: Focus) -> None:
+    draw_corpora(result, ax)
+
+
 def _difference(result: Difference, ax: Axes, focus: Focus) -> None:
     draw_difference(result, ax)
 
@@ -196,6 +208,8 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Composition: _composition,
     Difference: _difference,
     Thumbnails: _thumbnails,
+    Corpus: _corpus,
+    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

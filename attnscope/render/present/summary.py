@@ -7,6 +7,8 @@ from typing import Any
 from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
 from attnscope.render.composition import words as composition
+from attnscope.render.corpus import apart_words as corpora
+from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
 from attnscope.render.dimensions.words import pair_name
 from attnscope.render.finding import words as finding
@@ -24,6 +26,8 @@ from attnscope.results import (
     Check,
     Comparison,
     Composition,
+    Corpus,
+    CorpusDifference,
     Dependencies,
     Difference,
     Dimensions,
@@ -130,6 +134,20 @@ def _composition(result: Composition) -> list[str]:
     return [composition.subject(result), counted(max(counts), "pair"), _model(result.provenance)]
 
 
+def _corpus(result: Corpus) -> list[str]:
+    texts = corpus.counted_in(result.read.texts, "text")
+    return [
+        fit(corpus.subject(result), _MOST_NAME),
+        texts,
+        corpus.size_words(result),
+        _model(result.provenance),
+    ]
+
+
+def _corpora(result: CorpusDifference) -> list[str]:
+    return [fit(corpora.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
+
+
 def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
@@ -220,6 +238,8 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,
+    Corpus: _corpus,
+    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

@@ -15,7 +15,7 @@ from attnscope.results.claims.corpus import LEVELS, Corpus, CorpusRead, CorpusSc
 from attnscope.results.stored.codec.typed import restored
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.measuring.chunk_file import Measured, Proved
-from attnscope.session.corpus.measuring.recipe import Linked
+from attnscope.session.corpus.measuring.told import Linked
 from attnscope.session.corpus.reading.chunks import Census
 from attnscope.session.corpus.reading.source import Source
 

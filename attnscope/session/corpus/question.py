@@ -19,7 +19,8 @@ from attnscope.session.corpus.engine.alone import alone
 from attnscope.session.corpus.engine.interface import Chunk, Engine
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.measuring.chunk_file import Measured
-from attnscope.session.corpus.measuring.recipe import BATCH, LONGEST, Linked, Measuring
+from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.measuring.told import BATCH, LONGEST, Linked
 from attnscope.session.corpus.reading.chunks import CHUNK, Census, census, chunks, tagged
 from attnscope.session.corpus.reading.source import FIELD, Source, form_of
 from attnscope.session.corpus.run.aside import write_aside
@@ -111,7 +112,7 @@ def corpus_of(
     if linked is not None and not tagged(sources):
         raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
     if asked.rows is not None:
-        from attnscope.session.corpus.parquet import arrow
+        from attnscope.session.corpus.reading.parquet import arrow
 
         arrow()
     with listener.working("counting the texts"):
@@ -215,7 +216,7 @@ def _merge(
             raise InputError(f"no text could be read: {why}; all of it stands in {folder.path}")
         aside = write_aside(folder, _kept(folder, there))
         if asked.rows is not None:
-            from attnscope.session.corpus.parquet import write_rows
+            from attnscope.session.corpus.run.rows import write_rows
 
             write_rows(asked.rows, _kept(folder, there))
     shown = GAIN if recipe.linked is not None else ""

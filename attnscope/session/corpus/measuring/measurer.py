@@ -30,7 +30,7 @@ from attnscope.results import Verdict
 from attnscope.session.corpus.engine.interface import Chunk, SetAside, Text
 from attnscope.session.corpus.measuring.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.measuring.chunk_file import Measured, Proved, Rows, written
-from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.measuring.told import Told
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
@@ -44,7 +44,7 @@ _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 class CorpusMeasurer:
     """The measurer of a recipe; the model is open."""
 
-    def __init__(self, recipe: Measuring, opened: Opened) -> None:
+    def __init__(self, recipe: Told, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
         self.recipe, self.model, self.chosen = recipe, opened.model, opened.chosen
         self._check()

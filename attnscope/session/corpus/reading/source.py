@@ -168,7 +168,7 @@ def _sentence(block: list[bytes], first: int, source: Source) -> Iterator[Item]:
 
 
 def _of_parquet(source: Source) -> Iterator[Item]:
-    from attnscope.session.corpus.parquet import column
+    from attnscope.session.corpus.reading.parquet import column
 
     for number, value in enumerate(column(source.path, source.name, source.field), start=1):
         yield _of_record({source.field: value}, f"{source.name}:{number}", source.field)

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.measuring.told import Told
 from attnscope.session.corpus.reading.chunks import CHUNK, Census
 from attnscope.session.corpus.reading.source import Source
 from attnscope.version import __version__
@@ -23,7 +23,7 @@ _COUNT = ("torch", "transformers", "tokenizers", "numpy")
 
 
 def identity_of(
-    recipe: Measuring, sources: Sequence[Source], census: Census, checkpoint: "Checkpoint", limit: int | None
+    recipe: Told, sources: Sequence[Source], census: Census, checkpoint: "Checkpoint", limit: int | None
 ) -> dict[str, Any]:
     """By name, as plain values."""
     request = asdict(recipe.request)

@@ -1,0 +1,151 @@
+"""`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnscope.cli import typed
+from attnscope.cli.counting import counting
+from attnscope.cli.groups import Delivery, Request, Wanted
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.streams import read_input
+from attnscope.errors import InputError
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Texts: a line each, .jsonl, .conllu or .parquet; '-' reads standard input.",
+        show_default=False,
+    ),
+]
+Form = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="lines|file|jsonl|conllu|parquet",
+        help="How texts stand in the files; file: each is one text. Default: by suffix, else lines.",
+    ),
+]
+Field = Annotated[str, typer.Option("--field", metavar="NAME", help="The field of .jsonl and .parquet.")]
+Measures = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        metavar="NAME,NAME,...",
+        help="What to measure, as `attnscope measures` lists it, or all.",
+    ),
+]
+FromPos = Annotated[
+    str | None,
+    typer.Option(
+        "--from-pos", metavar="TAG", help="Rank heads by what words of this part of speech (.conllu) give..."
+    ),
+]
+ToPos = Annotated[str | None, typer.Option("--to-pos", metavar="TAG", help="...to words of this one.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Read the first N texts. Default: all.")
+]
+Longest = Annotated[
+    int,
+    typer.Option("--longest", metavar="N", help="Set texts of more tokens aside, or cut them (--truncate)."),
+]
+Truncate = Annotated[
+    bool, typer.Option("--truncate", help="Cut texts that are longer than that.", show_default=False)
+]
+Batch = Annotated[
+    int, typer.Option("--batch", metavar="N", help="At most so many texts of about one length at once.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", metavar="N", help="Processes that measure. Default: as many as there are cores."
+    ),
+]
+Run = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="FOLDER",
+        help="Where the run is kept, so that the same command goes on. Default: outputs/corpus-...",
+    ),
+]
+Rows = Annotated[
+    Path | None,
+    typer.Option("--rows", metavar="FILE", help="Also write a row for each text and head, as .parquet."),
+]
+
+
+@dataclass(frozen=True)
+class CorpusRead:
+    """Which files are read, and how texts stand in them."""
+
+    PANEL = "What is read"
+
+    files: Files
+    form: Form = None
+    field: Field = "text"
+    limit: Limit = None
+    longest: Longest = 1024
+    truncate: Truncate = False
+
+
+@dataclass(frozen=True)
+class CorpusRun:
+    """Who measures, and where it is kept."""
+
+    PANEL = "The run"
+
+    workers: Workers = None
+    batch: Batch = 32
+    run: Run = None
+    rows: Rows = None
+
+
+def corpus(
+    read: CorpusRead,
+    wanted: Wanted,
+    measures: Measures = "all",
+    from_pos: FromPos = None,
+    to_pos: ToPos = None,
+    *,
+    running: CorpusRun,
+    delivery: Delivery,
+    request: Request,
+    output: Output,
+) -> None:
+    """Measure every head over a corpus: mean, standard error and quantiles over its texts.
+
+    Cut off at any point (Ctrl-C, kill, power), the same command goes on where it was, and the result is the
+    same, bit for bit. What cannot be read is counted, told, and kept in set-aside.jsonl in the run's folder.
+    With --from-pos and --to-pos the heads that link words of one part of speech to those of another are
+    ranked, beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
+    """
+    check_delivery(delivery, "Corpus")
+    if running.rows is not None and running.rows.suffix.lower() != ".parquet":
+        raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
+    from attnscope.session.corpus.question import Asked, corpus_of
+    from attnscope.session.corpus.standing_in import standing_in
+
+    with standing_in(read.files, read_input) as files:
+        asked = Asked(
+            files=files,
+            form=read.form,
+            field=read.field,
+            measures=measures,
+            source=from_pos,
+            target=to_pos,
+            limit=read.limit,
+            longest=read.longest,
+            batch=running.batch,
+            truncate=read.truncate,
+            workers=running.workers,
+            run=running.run,
+            rows=running.rows,
+            command=typed.command("FILE"),
+        )
+        with counting("text", quiet=output.quiet) as done:
+            found = corpus_of(request, asked, wanted, output, done)
+    output.deliver(found, delivery)

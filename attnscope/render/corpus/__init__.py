@@ -1,0 +1,1 @@
+"""Measures of heads over a corpus, and over two of them."""
