@@ -21,12 +21,16 @@ TYPED = (
 enforce(f"attnscope.{name}" for name in TYPED)
 
 from collections.abc import Iterator  # noqa: E402
+from functools import cache  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+import typer.testing  # noqa: E402
 
 torch.set_num_threads(1)
+# the commands with their options are made once and not at every run in this process
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 
 SLOW = tuple((Path(__file__).parent / "slow.txt").read_text().split())
