@@ -43,8 +43,8 @@ class Chunk:
     deadly: frozenset[int] = frozenset()
 
     def only(self, number: int) -> "Chunk":
-        """The chunk with one of its texts alone."""
-        return replace(self, texts=tuple(each for each in self.texts if each.number == number))
+        """One of its texts alone, without a number: nothing is proved of it, and it is never kept."""
+        return replace(self, number=-1, texts=tuple(each for each in self.texts if each.number == number))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
-from attnscope.session.corpus.engine.worker import THREADS, Refused
+from attnscope.session.corpus.engine.worker import THREADS, Broken, Refused
 from attnscope.session.listener import Listener
 
 _TRIES = 2
@@ -92,6 +92,10 @@ class _DiedError(Exception):
     """The worker has ended without an answer."""
 
 
+class WorkerBugError(Exception):
+    """The traceback of an error in a worker that is nobody's input."""
+
+
 class _StoppedError(Exception):
     """Nobody waits for an answer any more."""
 
@@ -147,6 +151,8 @@ class Worker:
             raise _DiedError from error
         if isinstance(answer, Refused):
             raise answer.error
+        if isinstance(answer, Broken):
+            raise WorkerBugError(answer.traceback)
         return answer
 
     def leave(self) -> None:

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -30,13 +31,20 @@ class Refused:
     error: AttnscopeError
 
 
+@dataclass(frozen=True)
+class Broken:
+    """A bug, with its traceback: it would come again, and no text is to blame."""
+
+    traceback: str
+
+
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer every chunk with the bytes of its file, or with why not."""
     measurer: Measurer | None = None
     while True:
         try:
             asked = pickle.load(source)
-            answer: bytes | Refused = b""
+            answer: bytes | Refused | Broken = b""
         except EOFError:
             return
         try:
@@ -46,10 +54,11 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
                 answer = measurer.measure(asked)
         except AttnscopeError as error:
             answer = Refused(error)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            answer = Refused(DoesNotFitError(f"this does not fit in memory: {one_line(error)}"))
+        except Exception as error:
+            if is_out_of_memory(error):
+                answer = Refused(DoesNotFitError(f"this does not fit in memory: {one_line(error)}"))
+            else:
+                answer = Broken(traceback.format_exc())
         pickle.dump(answer, sink)
         sink.flush()
 
