@@ -12,7 +12,7 @@ async function bytesOf(id) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** @param {string} text @returns {Uint8Array} */
+/** @param {string} text @returns {Uint8Array<ArrayBuffer>} */
 function fromBase64(text) {
   const own = /** @type {any} */ (Uint8Array).fromBase64; // browsers since 2025
   if (own) return own.call(Uint8Array, text);

@@ -61,7 +61,7 @@ export function cut(text, most) {
 export function table(caption, heads, rows, kind = "") {
   return el("table", { class: kind }, el("caption", {}, caption),
     el("thead", {}, el("tr", {}, heads.map((each) => el("th", { scope: "col" }, each)))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => (i ? el("td", {}, cell) : el("th", { scope: "row" }, cell)))))));
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => (i || cell === "" ? el("td", {}, cell) : el("th", { scope: "row" }, cell)))))));
 }
 
 /** The numbers behind a picture, written when somebody opens them. @param {string} title @param {() => any} make */

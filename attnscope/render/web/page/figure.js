@@ -28,7 +28,7 @@ export function figure(width, height, label) {
 /** A canvas of colours, a pixel a number. @param {number} width @param {number} height @param {Uint32Array} colours */
 export function raster(width, height, colours) {
   const canvas = el("canvas", { width, height });
-  const image = new ImageData(new Uint8ClampedArray(colours.buffer, colours.byteOffset, colours.length * 4), width, height);
+  const image = new ImageData(new Uint8ClampedArray(/** @type {ArrayBuffer} */ (colours.buffer), colours.byteOffset, colours.length * 4), width, height);
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }

@@ -14,6 +14,7 @@ export async function map(reading, page) {
   const unit = Math.min((wide - 150) / (ends[1] - ends[0] || 1), 460 / (ends[3] - ends[2] || 1)), tall = (ends[3] - ends[2]) * unit + 80;
   const at = (/** @type {number[]} */ p) => [wide / 2 + (p[0] - (ends[0] + ends[1]) / 2) * unit, tall / 2 - (p[1] - (ends[2] + ends[3]) / 2) * unit];
   const drawn = figure(wide, tall, "Map of queries and keys"), { svg } = drawn;
+  svg.setAttribute("role", "group");
   const query = rowOf(found.rows, state.query), row = query < 0 ? null : found.weights[query];
   if (row) row.forEach((/** @type {number|null} */ w, /** @type {number} */ k) => {
     const [a, b] = [at(found.queries[query]), at(found.keys[k])];

@@ -12,7 +12,7 @@ async function rowNow(reading) {
   const weights = await reading.weights(state.layer, state.head), width = reading.keys.names.length, query = state.query;
   const rows = query === null ? reading.queries.names.map((/** @type {string} */ _, /** @type {number} */ i) => i) : [query];
   const seen = rows.map((/** @type {number} */ q) => [...weights.subarray(q * width, (q + 1) * width)]).filter((/** @type {number[]} */ row) => row.some((w) => !Number.isNaN(w)));
-  return Array.from({ length: width }, (_, k) => seen.reduce((sum, row) => sum + (row[k] || 0), 0) / (seen.length || 1));
+  return Array.from({ length: width }, (_, k) => seen.reduce((/** @type {number} */ sum, /** @type {number[]} */ row) => sum + (row[k] || 0), 0) / (seen.length || 1));
 }
 
 /** @param {any} reading @returns {any[]} */

@@ -146,6 +146,7 @@ async function redraw() {
   if (mine !== turn) return;
   const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
   byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
+  for (const each of document.querySelectorAll("#view .wide")) if (each.scrollWidth > each.clientWidth) scrolled(each);
   controls();
   lead();
   const again = kept ? `[data-choice="${kept}"]` : word;
@@ -154,6 +155,11 @@ async function redraw() {
   performance.mark("drawn");
   await page.waiting;
   if (mine === turn) document.body.dataset.thumbnails = "all", performance.mark("thumbnails");
+}
+
+/** What is wider than the window can be moved with the keys too. @param {Element} wide */
+function scrolled(wide) {
+  wide.setAttribute("tabindex", "0"), wide.setAttribute("role", "region"), wide.setAttribute("aria-label", "wider than the window");
 }
 
 /** What finds the token that has the focus again, once it is drawn anew. @returns {string} */

@@ -23,8 +23,8 @@ export async function product(reading, page) {
   const strip = all(page, reading, { own, products, sums, row, query, key, dim });
   const one = pair(reading, full, { own, other: k.subarray(key * dim, (key + 1) * dim), products: products.subarray(key * dim, (key + 1) * dim), sum: sums[key], query, key });
   page.figure(one, "product", strip);
-  return [el("h3", {}, `q·k of query ${query} ${reading.queries.names[query]} with key ${key} ${keys[key]}`), await held(full, sums[key], query, key, width, row[key]), el("div", { class: "wide" }, one),
-    el("h3", {}, "Every key: the products, dimension by dimension"), el("p", { class: "hint" }, "Blue adds to the score, red takes from it. A click chooses the key."), el("div", { class: "wide" }, strip),
+  return [el("h2", {}, `q·k of query ${query} ${reading.queries.names[query]} with key ${key} ${keys[key]}`), await held(full, sums[key], query, key, width, row[key]), el("div", { class: "wide" }, one),
+    el("h2", {}, "Every key: the products, dimension by dimension"), el("p", { class: "hint" }, "Blue adds to the score, red takes from it. A click chooses the key."), el("div", { class: "wide" }, strip),
     behind("These products as a table", () => table(`q x k of ${reading.queries.names[query]} and ${keys[key]}`, ["dimension", "query", "key", "product"],
       [...own].map((each, d) => [String(d), numberText(each), numberText(k[key * dim + d]), numberText(products[key * dim + d])])))];
 }
@@ -61,7 +61,7 @@ function all(page, reading, found) {
 }
 
 /** @param {ArrayLike<number>} values */
-const largest = (values) => Array.prototype.reduce.call(values, (a, b) => Math.max(/** @type {number} */ (a), Math.abs(b)), 0);
+const largest = (values) => Array.from(values).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
 
 /** The products of one pair, the largest first, and their sum as it grows. @param {any} reading @param {any} full @param {any} found */
 function pair(reading, full, found) {

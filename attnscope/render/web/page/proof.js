@@ -9,10 +9,10 @@ export async function proof(reading, page) {
   const given = page.given, own = reading && reading.has(state.layer, state.head) ? await reading.certificate(state.layer, state.head) : null;
   page.figure(null, "proof");
   return [
-    own && el("h3", {}, `Certificate of L${state.layer} H${state.head}`), own && el("p", { class: `certificate ${own.verdict}` }, own.words),
-    el("h3", {}, "All that this page shows"), el("p", {}, given.proof),
+    own && el("h2", {}, `Certificate of L${state.layer} H${state.head}`), own && el("p", { class: `certificate ${own.verdict}` }, own.words),
+    el("h2", {}, "All that this page shows"), el("p", {}, given.proof),
     ...given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each)),
-    given.command && [el("h3", {}, "The command that makes it again"), command(given.command.replace("{layer}", String(state.layer)).replace("{head}", String(state.head)))],
+    given.command && [el("h2", {}, "The command that makes it again"), command(given.command.replace("{layer}", String(state.layer)).replace("{head}", String(state.head)))],
     ...given.provenance.map((/** @type {any} */ [title, rows]) => table(title, ["", ""], rows, "provenance")),
     el("p", { class: "hint" }, given.encoding),
   ];

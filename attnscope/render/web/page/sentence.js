@@ -11,7 +11,7 @@ const STEP = 19, BARS = 130, MOST_LINES = 4000, LETTERS = 20;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function sentence(reading, page) {
-  const heads = [[state.layer, state.head], ...state.more.filter(([l, h]) => reading.has(l, h))];
+  const heads = [[state.layer, state.head], ...state.more.filter((/** @type {number[]} */ [l, h]) => reading.has(l, h))];
   const seen = await Promise.all(heads.map(([layer, head]) => reading.seen(layer, head)));
   const first = seen[0], query = rowOf(first.rows, state.query), key = rowOf(first.columns, state.key);
   const paragraph = text(first, query, reading);
@@ -56,6 +56,7 @@ function columns(heads, seen, query, key, room) {
   const GAP = Math.min(Math.max(room - 2 * SIDE - BARS, 90), 300);
   const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + BARS;
   const drawn = figure(across, tall, `Weights from ${queries.length} queries to ${width} keys as lines`), { svg } = drawn;
+  svg.setAttribute("role", "group");
   const y = (/** @type {number} */ i) => 34 + i * STEP;
   svg.append(draw("text", { x: SIDE - 8, y: 14, class: "axis", "text-anchor": "end" }, "query"), draw("text", { x: SIDE + GAP + 8, y: 14, class: "axis" }, "key"));
   const lines = draw("g", { "stroke-linecap": "round", fill: "none" });
@@ -87,7 +88,7 @@ function side(svg, names, x, anchor, y, chosen, choose, what) {
   names.forEach((name, i) => {
     const pick = (/** @type {any} */ event) => (event.type === "click" || event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(i));
     svg.append(draw("text", { x, y: y(i), "text-anchor": anchor, class: i === chosen ? "word chosen" : "word", tabindex: i === Math.max(chosen, 0) ? 0 : -1, role: "button", "aria-label": `${what} ${name}`, [`data-${what}`]: i, click: pick, keydown: pick },
-      draw("title", {}, name), cut(name, LETTERS)));
+      name.length > LETTERS && draw("title", {}, name), cut(name, LETTERS)));
   });
 }
 

@@ -36,7 +36,7 @@ export const css = (rgb) => `rgb(${rgb.join(",")})`;
 /** Black or white, whichever is read better on it. @param {number[]} rgb */
 export function inkOn(rgb) {
   const [r, g, b] = rgb.map((each) => (each / 255 <= 0.04045 ? each / 255 / 12.92 : ((each / 255 + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#111" : "#fff";
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 
 /** 256 colours of a ramp as pixels. @param {(shade: number) => number[]} colour @returns {Uint32Array} */
