@@ -1,11 +1,13 @@
 """The explorer as a whole, on a terminal."""
 
+import os
+
 from rich.console import Console
 
 from attnscope.explore.app import INTERRUPTED, Explorer, Notices
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.source import Source
-from attnscope.explore.terminal import left_as_it_was
+from attnscope.explore.terminal import left_as_it_was, shows_pictures
 from attnscope.render.terminal.ramps import Background
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
@@ -20,7 +22,9 @@ def run(
     """
     notices = Notices()
     source = Source(request, inputs, wanted, notices)
-    explorer = Explorer(source, notices, Surface(screen.color_system, background, screen.no_color))
+    pixels = shows_pictures(os.environ)
+    surface = Surface(screen.color_system, background, screen.no_color, pixels)
+    explorer = Explorer(source, notices, surface)
     with left_as_it_was():
         ended = explorer.run()
     if ended == INTERRUPTED:

@@ -192,6 +192,7 @@ class Source:
     def _other(self, question: ask.OfOther) -> Any:
         """Both heads, and what the second text gives more where the two can be held against each other."""
         from attnscope.explore.beside import Beside
+        from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_results
 
         place = question.layer, question.head
@@ -199,9 +200,11 @@ class Source:
             other = self._read(self._inputs(question.other), question.tower)
         first, second = self._of(question).head(*place), other.head(*place)
         try:
-            return Beside(second, compare_results(first, second, ("the first", "the second")), "")
+            found = compare_results(first, second, ("the first", "the second"))
         except InputError as error:
             return Beside(second, None, str(error))
+        assert isinstance(found, Difference), "of two heads"
+        return Beside(second, found, "")
 
 
 def _tower(tower: Any) -> Tower:

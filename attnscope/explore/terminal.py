@@ -1,12 +1,15 @@
 """The terminal: keys come from it also where the text was piped in, and it is left as it was."""
 
 import os
+import re
+import select
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.explore.drawing import graphics
 
 # out of the alternate screen, cursor, wrapping, mouse, pasting and keys as they were
 _MODES = (
@@ -22,6 +25,8 @@ _MODES = (
     b"<u",
     b"0m",
 )
+_WHO, _IT_IS = b"\x1b[c", re.compile(rb"\x1b\[\?[0-9;]*c")
+_PATIENCE = 0.5  # seconds
 _LEFT = b"".join(b"\x1b[" + each for each in _MODES)
 
 
@@ -36,6 +41,30 @@ def keys_from_the_terminal() -> None:
         ) from error
     os.dup2(there, 0)
     os.close(there)
+
+
+def shows_pictures(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal puts pictures into cells: asked only of one that may."""
+    return graphics.likely(environment) and graphics.TAKEN in _answer(graphics.ASKED)
+
+
+def _answer(question: bytes) -> bytes:
+    """What the terminal says to it before it says what it is, which every one does at once."""
+    try:
+        import termios
+        import tty
+    except ImportError:  # not on Windows
+        return b""
+    place, heard = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, b""
+    before = termios.tcgetattr(place)
+    try:
+        tty.setcbreak(place)
+        os.write(1, question + _WHO)
+        while _IT_IS.search(heard) is None and select.select([place], [], [], _PATIENCE)[0]:
+            heard += os.read(place, 1024)
+    finally:
+        termios.tcsetattr(place, termios.TCSANOW, before)
+    return heard
 
 
 @contextmanager

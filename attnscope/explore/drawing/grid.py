@@ -102,6 +102,17 @@ def grid(state: State, found: Heads, width: int, height: int, surface: Surface) 
     return Cells(lines)
 
 
+def part_of(state: State, width: int, height: int) -> str:
+    """Which layers and heads are shown, where these are not all."""
+    tower, laid = state.scene.tower, places(state, width, height)
+    told = []
+    if len(laid.layers) < len(tower.layers):
+        told.append(f"layers {laid.layers[0]}-{laid.layers[-1]} of {len(tower.layers)}")
+    if len(laid.heads) < tower.heads:
+        told.append(f"heads {laid.heads[0]}-{laid.heads[-1]} of {tower.heads}")
+    return ", ".join(told)
+
+
 def _heading(laid: Places) -> str:
     """The number of every head, of some where there is no room; that of the first in full."""
     if laid.cells > 1:

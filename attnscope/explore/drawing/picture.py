@@ -1,23 +1,47 @@
-"""A picture in half blocks, as the model saw it, bright where the query looks."""
+"""A picture as the model saw it, bright where the query looks: in half blocks, or in all its pixels."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from rich.style import Style
 
+from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.cells import Cells, Line
 from attnscope.results import Picture
 
 _FAINT = 0.25  # of the brightness, where a query gives nothing
+_MOST = 480  # pixels of a side that is sent to a terminal
+Weights = Float[np.ndarray, "row column"]
 
 
-def picture(seen: Picture, weights: Float[np.ndarray, "row column"], width: int, height: int) -> Cells:
+def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
     """The pixels in at most `width` by `height` cells, two above one another in each.
 
     What a patch is given says how bright it is: all of the brightness for the largest weight.
     """
+    columns, rows = size(seen, width, height)
+    shown = lit(seen, weights, columns, 2 * rows).tolist()
+    return Cells([_line(shown[row], shown[row + 1]) for row in range(0, 2 * rows, 2)])
+
+
+def sent(seen: Picture, weights: Weights, columns: int, rows: int) -> str:
+    """The same for a terminal that shows pixels, to stand in so many cells."""
+    high, wide = seen.size
+    scale = min(_MOST / max(high, wide), 1.0)
+    enlarged = max(int(np.ceil(2 * rows / high)), 1) if high * scale < 2 * rows else 1
+    pixels = lit(seen, weights, max(int(wide * scale), 1) * enlarged, max(int(high * scale), 1) * enlarged)
+    return graphics.sent(pixels, columns, rows)
+
+
+def size(seen: Picture, width: int, height: int) -> tuple[int, int]:
+    """Columns and rows of the cells that it fills: a cell is twice as high as it is wide."""
     high, wide = seen.size
     scale = min(width / wide, 2 * height / high)
-    columns, rows = max(int(wide * scale), 1), max(int(high * scale) // 2 * 2, 2)
+    return max(int(wide * scale), 1), max(int(high * scale) // 2, 1)
+
+
+def lit(seen: Picture, weights: Weights, columns: int, rows: int) -> UInt8[np.ndarray, "row column 3"]:
+    """So many of its pixels, each as bright as its patch is given weight."""
+    high, wide = seen.size
     down = (np.arange(rows) + 0.5) * high / rows
     across = (np.arange(columns) + 0.5) * wide / columns
     pixels = seen.image[np.ix_(down.astype(int), across.astype(int))]
@@ -25,8 +49,10 @@ def picture(seen: Picture, weights: Float[np.ndarray, "row column"], width: int,
     patch_columns = np.minimum(across * weights.shape[1] / seen.covered[1], weights.shape[1] - 1).astype(int)
     given = np.nan_to_num(weights)[np.ix_(patch_rows, patch_columns)]
     bright = _FAINT + (1 - _FAINT) * given / (float(given.max(initial=0.0)) or 1.0)
-    shown = np.rint(255 * np.clip(pixels * bright[..., None], 0, 1)).astype(int).tolist()
-    return Cells([_line(shown[row], shown[row + 1]) for row in range(0, rows, 2)])
+    whole: UInt8[np.ndarray, "row column 3"] = np.rint(
+        255 * np.clip(pixels * bright[..., None], 0, 1)
+    ).astype(np.uint8)
+    return whole
 
 
 def _line(above: list[list[int]], below: list[list[int]]) -> Line:

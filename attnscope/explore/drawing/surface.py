@@ -1,6 +1,7 @@
 """A console that is never printed: it turns renderables into lines of styled cells in our colours."""
 
 import io
+from collections.abc import Callable
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment
@@ -20,10 +21,13 @@ class Surface:
     """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark.
 
     `colours` says whether cells can be told from one another by them, `shades` whether characters shade
-    cells: without colours, and where these are few.
+    cells: without colours, and where these are few. `pixels` says that the terminal shows pictures, which it
+    is given by `send` as soon as somebody can.
     """
 
-    def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
+    def __init__(
+        self, depth: str | None, background: Background, no_color: bool = False, pixels: bool = False
+    ) -> None:
         self.console = Console(
             file=io.StringIO(),
             force_terminal=True,
@@ -38,6 +42,8 @@ class Surface:
         self.colours = self.console.color_system is not None and not self.console.no_color
         few = self.console.color_system not in ("truecolor", "256")
         self.shades = not self.colours or few
+        self.pixels = pixels and not self.shades
+        self.send: Callable[[str], object] | None = None
         self._styles: dict[StyleType, Style] = {"": _PLAIN}
 
     def style(self, name: StyleType) -> Style:

@@ -12,6 +12,7 @@ from textual.binding import Binding
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Desk, Failed, attempt
+from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.shown import Shown
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.keys import KEYS
@@ -50,10 +51,14 @@ class Basis(App[str]):
 
     def on_mount(self) -> None:
         self.pane("grid").focus()
+        if self.surface.pixels and self._driver is not None:
+            self.surface.send = self._driver.write
         self.set_interval(_TURN, self._tick)
         self.read(None)
 
     def on_unmount(self) -> None:
+        if self.surface.send is not None:
+            self.surface.send(graphics.forgotten())
         self.desk.close()
 
     @property
@@ -117,9 +122,9 @@ class Basis(App[str]):
 
     def step(self, change: Callable[[State], State]) -> None:
         """A key: the message of the one before goes; what cannot be is told."""
-        self.message = ""
         if self.state is None:
             return
+        self.message = ""
         try:
             self.go(change(self.state))
         except InputError as error:
@@ -148,6 +153,9 @@ class Basis(App[str]):
             told = Text("  ".join(each.short for each in KEYS if each.short), "dim")
             told.no_wrap, told.overflow = True, "ellipsis"
         board.say(told, (told.plain, self.bad))
+        if self.state is None:
+            ends = Text("\n\nq quits", "dim") if self.bad else Text()
+            board.wait(Text.assemble(told, ends, overflow="fold", no_wrap=False))
 
     def _doing(self) -> str:
         if self.notices.doing:

@@ -18,6 +18,7 @@ from attnscope.results import Verdict
 
 LEAST = (60, 16)  # cells
 _WIDE, _TALL = 120, 34
+_PREDICTS, _RANKING = 7, (9, 16)  # lines that there are at least, of the ranking also at most
 _PATIENCE = 0.25  # seconds that the head before is left standing
 
 
@@ -66,6 +67,10 @@ class Board(Container):
         """The bottom line."""
         self.pane("status").show(key, lambda w, h: told)
 
+    def wait(self, told: Text) -> None:
+        """Nothing can be looked at yet, or never: why, where the eye is."""
+        self.pane("main").show(told.plain, lambda w, h: told)
+
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
         """Every pane whose content has changed, the certificate in `full` where that is wished.
 
@@ -104,8 +109,12 @@ class Board(Container):
         lines = top.lines_of(state, find, self._surface, width, height)
         for name in ("looks", "looked"):
             self.pane(name).styles.height = lines
-        most = height - 11 - (16 if self.has_class("wide") else 0)
-        self.pane("grid").styles.height = min(len(state.scene.tower.layers) + 3, max(most, 6))
+        room = height - 2 - 2 * lines - _PREDICTS
+        grid = min(len(state.scene.tower.layers) + 3, max(room, 6))
+        self.pane("grid").styles.height = grid
+        ranking = self.pane("ranking")
+        ranking.display = self.has_class("wide") and room - grid >= _RANKING[0]
+        ranking.styles.height = min(max(room - grid, 1), _RANKING[1])
 
     def _prove(self, state: State, find: Find, full: bool) -> None:
         shown = head(state, find)

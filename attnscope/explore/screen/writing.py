@@ -101,11 +101,11 @@ class Writing(Basis):
 
     def _line(self, title: str, value: str, then: Callable[[str], Any]) -> None:
         """A line to write in, where there is something to be changed."""
-        self.message = ""
 
         def written(text: str | None) -> None:
             if text is not None:
                 then(text)
 
         if self.state is not None:
+            self.message = ""
             self.push_screen(Line(title, value), written)

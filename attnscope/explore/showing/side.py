@@ -35,7 +35,12 @@ def of_grid(state: State, find: Find, surface: Surface) -> Part:
     failed = find(ask.layer_of(state, state.layer)[0])
     if isinstance(failed, Failed) and not every:
         return Part((key, failed.why), lambda w, h: Text(failed.why, BAD), title)
-    return Part(key, lambda w, h: heads.grid(state, every, w, h, surface), title)
+    return Part(
+        key,
+        lambda w, h: heads.grid(state, every, w, h, surface),
+        title,
+        lambda w, h: heads.part_of(state, w, h),
+    )
 
 
 def of_ranking(state: State, find: Find) -> Part:
@@ -65,7 +70,7 @@ def of_prediction(state: State, find: Find) -> Part:
         if state.removed
         else None
     )
-    title = "predicts" if not state.removed else f"predicts · without {_names(state)}"
+    title = "predicts" if not state.removed else f"predicts · {_out(state)}"
     if found is None:
         return Part(("prediction", None), lambda w, h: WAITS, title)
 
@@ -93,6 +98,12 @@ def _absence(state: State, gone: Any) -> list[Text]:
         f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
     )
     return [line]
+
+
+def _out(state: State) -> str:
+    """`L3 H11 out`, `2 heads out`."""
+    count = len(state.removed)
+    return f"{_names(state)} out" if count == 1 else f"{count} heads out"
 
 
 def _names(state: State) -> str:

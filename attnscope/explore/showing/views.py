@@ -8,9 +8,8 @@ from rich.text import Text
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
 from attnscope.explore.beside import Beside
-from attnscope.explore.drawing import matrix, sentence
+from attnscope.explore.drawing import graphics, matrix, picture, sentence
 from attnscope.explore.drawing.cells import Cells, Line
-from attnscope.explore.drawing.picture import picture
 from attnscope.explore.drawing.scatter import scatter
 from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
@@ -53,13 +52,19 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
         case View.FOUND:
             return Part(
                 found,
-                lambda w, h: finding(found, w),
+                lambda w, h: _body(finding(found, w)),
                 str(state.view),
-                "Enter: the farthest above its controls",
+                "Enter: farthest above its controls",
             )
         case View.WITHOUT:
-            return Part(found, lambda w, h: ablation(found, w), str(state.view), "x puts a head back")
+            return Part(found, lambda w, h: _body(ablation(found, w)), str(state.view), "x puts a head back")
     return _beside(state, found, surface)
+
+
+def _body(drawn: RenderableType) -> RenderableType:
+    """What stands under the header: model and text are known here."""
+    parts = list(drawn.renderables) if isinstance(drawn, Group) else [drawn]
+    return Group(*parts[parts.index("") + 1 :]) if "" in parts else drawn
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
@@ -100,10 +105,19 @@ def _medium(state: State, found: Any, title: str, surface: Surface) -> Part:
         patches = picture_patches(found, width)
         if surface.shades or found.picture.pixels is None:
             return patches
-        seen = picture(found.picture, found.weights, width, max(height // 2, 4))
-        return Group(seen, patches)
+        return Group(_seen(found, width, max(height // 2, 4), surface), patches)
 
     return Part(found, drawn, f"{title} · query {named}", state.scene.medium)
+
+
+def _seen(found: PictureAttention, width: int, height: int, surface: Surface) -> Cells:
+    """In pixels where the terminal takes them, else in half blocks."""
+    if surface.send is None:
+        return picture.picture(found.picture, found.weights, width, height)
+    most = graphics.most()
+    cells = picture.size(found.picture, min(width, most), min(height, most))
+    surface.send(picture.sent(found.picture, found.weights, *cells))
+    return graphics.held(*cells)
 
 
 def above_controls(found: Finding) -> list[Head]:
