@@ -16,6 +16,7 @@ _HOMES = {
     "wrap": "attnscope.session.library.models",
     "compare": "attnscope.session.library.comparing",
     "difference": "attnscope.session.library.comparing",
+    "corpus": "attnscope.session.library.corpora",
     "outline": "attnscope.session.library.models",
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from attnscope.results import load as open
     from attnscope.session.library.comparing import compare as compare
     from attnscope.session.library.comparing import difference as difference
+    from attnscope.session.library.corpora import corpus as corpus
     from attnscope.session.library.models import Model as Model
     from attnscope.session.library.models import load as load
     from attnscope.session.library.models import outline as outline
@@ -43,6 +45,7 @@ __all__ = [
     "Reading",
     "__version__",
     "compare",
+    "corpus",
     "difference",
     "load",
     "open",

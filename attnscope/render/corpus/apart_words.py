@@ -26,8 +26,9 @@ def setting(result: CorpusDifference) -> str:
 
 def read_words(result: CorpusDifference) -> str:
     """How much each of them is."""
-    each = (f"{counted_in(read.texts, 'text')}, {counted_in(read.tokens, 'token')}" for read in result.reads)
-    return " · ".join(f"{name} {words}" for name, words in zip("AB", each, strict=True))
+    lengths = [f"{read.tokens / max(read.texts, 1):.1f} tokens in the mean" for read in result.reads]
+    texts = [counted_in(read.texts, "text") for read in result.reads]
+    return " · ".join(f"{name} {n} of {mean}" for name, n, mean in zip("AB", texts, lengths, strict=True))
 
 
 def ranked(scores: ScoresApart) -> list[Place]:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.results import Comparison, Difference, Result, load
+from attnscope.results import Comparison, CorpusDifference, Difference, Result, load
 from attnscope.session.library.readings import Reading
-from attnscope.session.questions.claims.difference import compare_results
+from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
 from attnscope.session.request import Looking, Numbers, Wanted
 
@@ -48,12 +48,13 @@ def difference(
     head: Numbers = None,
     layer_b: Numbers = None,
     head_b: Numbers = None,
-) -> Difference:
+) -> Difference | CorpusDifference:
     """What each query of run `b` gives more than under run `a`: overviews or heads, or files that hold them.
 
     Texts, checkpoints, kernels and precisions may differ, not the number of tokens. Heads of one number are
     held against each other; with `layer_b` or `head_b` that head of `b`, and of two single heads these two.
+    Of two corpora it is the difference of the mean of every head, with its standard error.
     """
     names = [Path(each).name if isinstance(each, str | Path) else "AB"[i] for i, each in enumerate((a, b))]
     first, second = (load(each) if isinstance(each, str | Path) else each for each in (a, b))
-    return compare_results(first, second, (names[0], names[1]), layer, head, layer_b, head_b)
+    return compare_any(first, second, (names[0], names[1]), layer, head, layer_b, head_b)

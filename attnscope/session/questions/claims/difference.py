@@ -5,18 +5,19 @@ from pathlib import Path
 from attnscope.analysis.difference.difference import Picked, difference
 from attnscope.analysis.difference.matrices import matrices_in
 from attnscope.errors import InputError
-from attnscope.results import Difference, Result, load
+from attnscope.results import Corpus, CorpusDifference, Difference, Result, load
 from attnscope.session import selection
+from attnscope.session.corpus.apart import corpora_apart
 from attnscope.session.request import Numbers
 from attnscope.tokens import printable
 
 
 def compare_files(
     a: Path, b: Path, layer: Numbers, head: Numbers, layer_b: Numbers = None, head_b: Numbers = None
-) -> Difference:
+) -> Difference | CorpusDifference:
     """The heads that two files hold; with `layer_b` or `head_b` those of the second are others."""
     runs, names = load_both(a, b)
-    return compare_results(*runs, names, layer, head, layer_b, head_b)
+    return compare_any(*runs, names, layer, head, layer_b, head_b)
 
 
 def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]:
@@ -25,6 +26,23 @@ def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]
     if a.name == b.name and a.resolve() != b.resolve():
         names = str(a), str(b)
     return (load(a), load(b)), names
+
+
+def compare_any(
+    a: Result,
+    b: Result,
+    names: tuple[str, str],
+    layer: Numbers = None,
+    head: Numbers = None,
+    layer_b: Numbers = None,
+    head_b: Numbers = None,
+) -> Difference | CorpusDifference:
+    """The same of results in memory, or of two corpora, called `names`."""
+    if isinstance(a, Corpus) and isinstance(b, Corpus):
+        if any(each is not None for each in (layer, head, layer_b, head_b)):
+            raise InputError("two corpora are compared in all their heads: leave layers and heads out")
+        return corpora_apart(a, b)
+    return compare_results(a, b, names, layer, head, layer_b, head_b)
 
 
 def compare_results(
