@@ -83,6 +83,11 @@ BROKEN = {
         "import textual",
         "attnscope.session.ablating -> textual",
     ),
+    "Ray is used in its engine only": (
+        "session/corpus/engine/local",
+        "import ray",
+        "attnscope.session.corpus.engine.local -> ray",
+    ),
 }
 
 

@@ -1,0 +1,66 @@
+"""A recipe that is opened only where it would give the same numbers: the same versions, the same model.
+
+Machines of a cluster are set up one by one. A model of the same name may be another one there, and another
+release of torch rounds differently; both would pass for the same run.
+"""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+
+from attnscope.errors import InputError
+from attnscope.session.corpus.engine.interface import Measurer, Recipe
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import find_checkpoint
+from attnscope.session.request import ModelRequest
+
+_COUNT = ("attnscope", "torch", "transformers", "tokenizers", "numpy")
+_SHOWN = 12  # characters of a hash
+
+
+@dataclass(frozen=True)
+class Alike:
+    """`recipe`, and what there is `here`: where it was made, and where it must be opened.
+
+    A model that is named by a folder is looked for in the same folder: `beside` is where this process stands.
+    """
+
+    recipe: Recipe
+    here: Mapping[str, str]
+    beside: str
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "Alike":
+        """The recipe with what there is on this machine."""
+        return cls(recipe, there_is(recipe), os.getcwd())
+
+    def open(self) -> Measurer:
+        """As the recipe has it; `InputError` where this machine has something else."""
+        if os.path.isdir(self.beside):
+            os.chdir(self.beside)
+        there = there_is(self.recipe)
+        for name, value in self.here.items():
+            if there.get(name) != value:
+                raise InputError(
+                    f"{name} is {_short(there.get(name))} on {platform.node()} and {_short(value)} here: "
+                    "every machine of the cluster needs the same"
+                )
+        return self.recipe.open()
+
+
+def there_is(recipe: Recipe) -> dict[str, str]:
+    """What numbers depend on, by name: the versions, and the hash of the weights that would be read."""
+    found = {name: metadata.version(name) for name in _COUNT}
+    request = getattr(recipe, "request", None)
+    if isinstance(request, ModelRequest):
+        checkpoint = find_checkpoint(request, Quiet())
+        whole = len(checkpoint.there) == len(checkpoint.files)
+        weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
+        found[f"the model {checkpoint.source.name}"] = str(weights)
+    return found
+
+
+def _short(value: str | None) -> str:
+    return "missing" if value is None else value if len(value) <= 2 * _SHOWN else value[:_SHOWN]

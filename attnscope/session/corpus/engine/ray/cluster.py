@@ -1,0 +1,165 @@
+"""A Ray to work on: one that exists, joined and left as it was, or one of this machine, started and ended.
+
+What Ray says by itself reaches neither screen nor pipe. One that is started here keeps its files in a folder
+that goes with it, and its processes end with this one however that ends: in order, by a signal, by kill -9.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attnscope.ending import undone_by_a_signal
+from attnscope.errors import InputError, one_line
+from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
+from attnscope.session.listener import Listener
+from attnscope.tokens import printable
+
+ADDRESS = "RAY_ADDRESS"  # the environment variable that Ray itself, and its jobs, tell the address by
+_QUIET = {
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+_STORE = 512 * 2**20  # bytes: a window of chunks and what they gave
+_PATIENCE = 5.0  # seconds for an answer from a machine
+_SHORT = 24  # characters: a socket lies 70 below, and 104 is all that systems let it have
+
+
+def the_library() -> Any:
+    """`ray`, with `ray.data`; `InputError` that says how to get it where it is missing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+            import ray.data
+    except ImportError as error:
+        raise InputError('--engine ray needs Ray: pip install "attnscope[ray]"') from error
+    return ray
+
+
+@contextmanager
+def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> Iterator[Any]:
+    """`ray`, connected to `address` or, without one, to a cluster of this machine with so much to give.
+
+    Who has started or joined one before in this process goes on with that.
+    """
+    ray = the_library()
+    if ray.is_initialized():
+        yield ray
+        return
+    with environment(_QUIET), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _joined(ray, address, listener) if address else _started(ray, cores, gpus, listener):
+            logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+            yield ray
+
+
+@contextmanager
+def _joined(ray: Any, address: str, listener: Listener) -> Iterator[None]:
+    shown = printable(address)
+    _check_answers(address)
+    with listener.working(f"joining the Ray cluster {shown}"), hushed(), own_signals():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise InputError(f"no Ray cluster at '{shown}': {one_line(error)}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself tries for a minute, and says much."""
+    shown, (host, _, port) = printable(address), address.rpartition(":")
+    if address == "auto":
+        return
+    if "//" in address:
+        raise InputError(
+            f"--ray-address is '{shown}': it takes HOST:PORT of the head, or auto on a machine of the cluster"
+        )
+    if not host or not port.isdecimal():
+        raise InputError(f"--ray-address is '{shown}': it takes HOST:PORT, as in 10.0.0.1:6379, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"no Ray cluster at '{shown}': {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    told = getattr(error, "strerror", None)
+    return str(told or error or type(error).__name__)
+
+
+@contextmanager
+def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[None]:
+    folder = _folder()
+    with undone_by_a_signal(partial(_end, folder)):
+        try:
+            with listener.working("starting Ray on this machine"), hushed(), own_signals():
+                try:
+                    ray.init(
+                        address="local",
+                        num_cpus=cores,
+                        num_gpus=gpus,
+                        include_dashboard=False,
+                        log_to_driver=False,
+                        logging_level=logging.CRITICAL,
+                        object_store_memory=_STORE,
+                        _temp_dir=str(folder),
+                    )
+                except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+                    raise InputError(f"Ray does not start on this machine: {one_line(error)}") from error
+            yield
+        finally:
+            ray.shutdown()
+            _remove(folder)
+
+
+def _folder() -> Path:
+    """A new one, at a place whose name is short enough for sockets."""
+    usual = tempfile.gettempdir()
+    short = usual if len(usual) <= _SHORT or not os.path.isdir("/tmp") else "/tmp"
+    return Path(tempfile.mkdtemp(prefix="attnscope-", dir=short))
+
+
+def _end(folder: Path) -> None:
+    """Where a signal ends the program: no library is asked, its locks may be held."""
+    for number in descendants(os.getpid()):
+        with suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+    _remove(folder)
+
+
+def descendants(parent: int) -> list[int]:
+    """The numbers of all processes that come from `parent`, the oldest first; none where that is not told."""
+    try:
+        told = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    pairs = [(int(own), int(its)) for own, its in map(bytes.split, told.splitlines())]
+    found = [parent]
+    for one in found:
+        found += [own for own, its in pairs if its == one]
+    return found[1:]
+
+
+def _remove(folder: Path) -> None:
+    """A process that is just ending may still write into it."""
+    until = time.monotonic() + _PATIENCE
+    while folder.exists() and time.monotonic() < until:
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            time.sleep(0.1)

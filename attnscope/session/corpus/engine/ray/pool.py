@@ -1,0 +1,115 @@
+"""The engine: windows of chunks become datasets of Ray Data, whose actors measure them in whatever order.
+
+A window is as much as is held in memory at once, so a corpus of any size streams through; the pool of actors
+is made anew for each, which costs seconds, and a window is minutes of work for each of them. The order in
+which chunks come back is left free, as whoever calls merges by their numbers: waiting for the order would
+keep what is finished from being kept.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from attnscope.errors import InputError, one_line
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.ray.actor import Actor, packed, unpacked
+from attnscope.session.corpus.engine.ray.alike import Alike
+from attnscope.session.corpus.engine.ray.cluster import ADDRESS, cluster, the_library
+from attnscope.session.listener import Listener
+
+WINDOW = 128 * 2**20  # bytes of chunks
+_MOST = 8192  # chunks of a window
+
+
+def on_ray(address: str | None = None, workers: int | None = None, device: str = "auto") -> Engine:
+    """So many actors on the cluster at `address` (or `$RAY_ADDRESS`), without one on a Ray of this machine.
+
+    Without `workers` as many as there are cores in all, or GPUs where `device` is `cuda`: each actor then
+    has one for itself. `InputError` where Ray is not installed, and for what cannot be.
+    """
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers is {workers}: with --engine ray it takes at least 1")
+    if device.startswith("cuda:"):
+        raise InputError(f"--device is {device}: with --engine ray each worker gets a GPU, --device cuda")
+    if device == "mps":
+        raise InputError("--device is mps: Ray hands out CPUs and CUDA's GPUs, --device cpu or cuda")
+    the_library()
+    return partial(_run, address or os.environ.get(ADDRESS) or None, workers, device)
+
+
+def _run(
+    address: str | None,
+    workers: int | None,
+    device: str,
+    recipe: Recipe,
+    chunks: Iterable[Chunk],
+    listener: Listener,
+) -> Iterator[Finished]:
+    alike, gpu = Alike.of(recipe), device == "cuda"
+    cores = workers or _cores()
+    with cluster(address, cores, _gpus(workers) if gpu else 0, listener) as ray:
+        places = workers or _places(ray, "GPU" if gpu else "CPU")
+        _tell_places(ray, places, "GPU" if gpu else "CPU", listener)
+        for window in windows(chunks):
+            yield from _measured(ray, alike, window, places, gpu)
+
+
+def windows(chunks: Iterable[Chunk], size: int = WINDOW, most: int = _MOST) -> Iterator[list[Any]]:
+    """Tables of chunks, so many that they take no more than `size` bytes, but at least one."""
+    held: list[Any] = []
+    taken = 0
+    for table in map(packed, chunks):
+        if held and (len(held) == most or taken + table.nbytes > size):
+            yield held
+            held, taken = [], 0
+        held.append(table)
+        taken += table.nbytes
+    if held:
+        yield held
+
+
+def _measured(ray: Any, recipe: Alike, window: list[Any], places: int, gpu: bool) -> Iterator[Finished]:
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    dataset = ray.data.from_blocks(window).map_batches(
+        Actor,
+        fn_constructor_args=(recipe,),
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(size=min(places, len(window))),
+        **({"num_gpus": 1} if gpu else {"num_cpus": 1}),
+    )
+    try:
+        for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+            yield from unpacked(table)
+    except ray.exceptions.RayError as error:
+        kept = "what is measured is kept, the same command goes on from there"
+        raise InputError(f"Ray gives up: {one_line(error)}; {kept}") from error
+
+
+def _places(ray: Any, kind: str) -> int:
+    """How many workers there is room for in the cluster, at least one."""
+    return max(1, int(ray.cluster_resources().get(kind, 0)))
+
+
+def _tell_places(ray: Any, places: int, kind: str, listener: Listener) -> None:
+    there = int(ray.cluster_resources().get(kind, 0))
+    if there < places:
+        have = f"{there} {kind}s" if there != 1 else f"1 {kind}"
+        listener.notice(f"the Ray cluster has {have} now: workers beyond that start when there are more")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _gpus(workers: int | None) -> int:
+    """How many of this machine's GPUs a Ray that is started here may give away."""
+    import torch
+
+    there = torch.cuda.device_count()
+    if not there:
+        raise InputError("--device is cuda and there is no GPU here: name a cluster with --ray-address")
+    return min(there, workers or there)
