@@ -214,18 +214,19 @@ def compare(
 
     Two stored runs, files that heads -o wrote, are compared head by head: what each query gives more under
     the second, beside what rounding may do and how far two heads of one layer differ. Texts, checkpoints,
-    kernels and precisions may differ, not the number of tokens.
+    kernels and precisions may differ, not the number of tokens. Two that corpus -o wrote are compared in the
+    mean of every head by every measure, with its standard error.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
         from attnscope.render.web.beside import Beside
-        from attnscope.session.questions.claims.difference import compare_results, load_both
+        from attnscope.session.questions.claims.difference import compare_any, load_both
 
         runs, names = load_both(*sides.stored)
         others = sides.layer_b, sides.head_b
-        found = compare_results(*runs, names, wanted.layer, wanted.head, *others)
+        found = compare_any(*runs, names, wanted.layer, wanted.head, *others)
         output.deliver(found, delivery, beside=Beside(heads=runs))
         return
     check_delivery(delivery, "Comparison")

@@ -64,6 +64,20 @@ Workers = Annotated[
         "--workers", metavar="N", help="Processes that measure. Default: as many as there are cores."
     ),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine", metavar="local|ray", help="Who runs them: this machine, or Ray on one or many machines."
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="HOST:PORT|auto",
+        help="A Ray cluster that exists (or $RAY_ADDRESS). Default: one is started on this machine.",
+    ),
+]
 Run = Annotated[
     Path | None,
     typer.Option(
@@ -99,6 +113,8 @@ class CorpusRun:
     PANEL = "The run"
 
     workers: Workers = None
+    engine: Engine = "local"
+    ray_address: RayAddress = None
     batch: Batch = 32
     run: Run = None
     rows: Rows = None
@@ -126,9 +142,11 @@ def corpus(
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
+    from attnscope.session.corpus.engine.choosing import engine_of
     from attnscope.session.corpus.question import Asked, corpus_of
     from attnscope.session.corpus.standing_in import standing_in
 
+    engine = engine_of(running.engine, running.ray_address, running.workers, request.device)
     with standing_in(read.files, read_input) as files:
         asked = Asked(
             files=files,
@@ -147,5 +165,5 @@ def corpus(
             command=typed.command("FILE"),
         )
         with counting("text", quiet=output.quiet) as done:
-            found = corpus_of(request, asked, wanted, output, done)
+            found = corpus_of(request, asked, wanted, output, done, engine)
     output.deliver(found, delivery)

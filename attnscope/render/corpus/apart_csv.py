@@ -26,7 +26,7 @@ def _(result: CorpusDifference) -> Iterator[tuple[str, object]]:
     yield "subject", subject(result)
     yield "model", setting(result)
     yield "read", read_words(result)
-    for side, read, verdict in zip("AB", result.reads, result.verdicts, strict=True):
+    for side, read, verdict in zip("AB", result.reads, result.verdict_of_each, strict=True):
         yield "verdict", f"{side} {verdict.value}"
         for name, digest in zip(read.files, read.digests, strict=True):
             yield "file", f"{side} {name} {digest}"

@@ -41,7 +41,7 @@ def corpora(result: CorpusDifference, width: int) -> RenderableType:
         "",
         *(
             Text(f"{name} {verdict_words(verdict)}", style=STYLES[verdict])
-            for name, verdict in zip("AB", result.verdicts, strict=True)
+            for name, verdict in zip("AB", result.verdict_of_each, strict=True)
         ),
     )
 

@@ -133,6 +133,8 @@ def quantile_texts(scores: CorpusScores, place: Place) -> tuple[str, ...]:
 
 def held_out(result: Corpus) -> str:
     """How the best head of every other text does on those between, both ways."""
+    if result.linked is None:
+        return ""
     gains = result.measure(GAIN).halves
     if np.isnan(gains).all(axis=(1, 2)).any():
         return ""

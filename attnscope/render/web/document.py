@@ -6,6 +6,8 @@ from typing import Any
 
 from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words as comparison
+from attnscope.render.corpus import apart_words as corpora
+from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
 from attnscope.render.finding import words as finding
 from attnscope.render.focus import Focus
@@ -14,6 +16,7 @@ from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import overview_view_words, weights_words
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.render.web import answers, media, runs
+from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
@@ -22,6 +25,8 @@ from attnscope.render.web.tokens import first_token
 from attnscope.results import (
     Ablation,
     Comparison,
+    Corpus,
+    CorpusDifference,
     Difference,
     Finding,
     HeadAttention,
@@ -268,6 +273,24 @@ def _difference(made: Document, found: Difference, beside: Beside) -> None:
     _opens(made, layer, head, "both", grid=1 if made.grids else 0, **looked)
 
 
+def _corpus(made: Document, found: Corpus, beside: Beside) -> None:
+    made.heading, made.claims = _told(corpus.subject(found), corpus.setting(found)), True
+    made.grids = of_texts.of_corpus(found)
+    told = [corpus.read_words(found.read), corpus.left_out(found.read), *corpus.absent_words(found)]
+    told += [*(corpus.link_legend(found) if found.linked else ()), corpus.held_out(found)]
+    made.says += [each for each in (*told, *(each for _, each in corpus.certified_words(found))) if each]
+    i, j = next(iter(corpus.ranked(found.main.scores)), (0, 0))
+    _opens(made, found.layers[i], found.heads[j], "heads", grid=1)
+
+
+def _corpora(made: Document, found: CorpusDifference, beside: Beside) -> None:
+    made.heading, made.claims = _told(corpora.subject(found), corpora.setting(found)), True
+    made.grids = of_texts.of_corpora(found)
+    made.says += [corpora.read_words(found), corpora.beyond_words(found.main), *found.notes]
+    i, j = next(iter(corpora.ranked(found.main)), (0, 0))
+    _opens(made, found.layers[i], found.heads[j], "heads", grid=1)
+
+
 # a further kind of result with a page is a function above and a line here
 _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     HeadWeights: _head,
@@ -286,6 +309,8 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     Ablation: _ablation,
     Comparison: _comparison,
     Difference: _difference,
+    Corpus: _corpus,
+    CorpusDifference: _corpora,
 }
 PAGED = tuple(_PARTS)
 

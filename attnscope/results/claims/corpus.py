@@ -155,7 +155,7 @@ class CorpusDifference(Presented):
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     measures: Mapping[str, ScoresApart]
-    verdicts: tuple[Verdict, Verdict]
+    verdict_of_each: tuple[Verdict, Verdict]
     provenances: tuple[Provenance, Provenance]
     tower: str = ""
     shown: str = ""
@@ -164,7 +164,7 @@ class CorpusDifference(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worse of both."""
-        return worst(self.verdicts)
+        return worst(self.verdict_of_each)
 
     @property
     def provenance(self) -> Provenance:

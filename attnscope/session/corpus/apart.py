@@ -35,7 +35,7 @@ def corpora_apart(a: Corpus, b: Corpus) -> CorpusDifference:
         layers=layers,
         heads=heads,
         measures={name: _apart(name, a, b, layers, heads) for name in names},
-        verdicts=(a.verdict, b.verdict),
+        verdict_of_each=(a.verdict, b.verdict),
         provenances=(a.provenance, b.provenance),
         tower=a.tower if a.tower == b.tower else "",
         shown=shown,

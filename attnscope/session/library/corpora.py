@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnscope.results import Corpus
+from attnscope.session.corpus.engine.choosing import LOCAL, engine_of
 from attnscope.session.corpus.measuring.told import BATCH, LONGEST
 from attnscope.session.corpus.question import Asked, Done, corpus_of, nobody
 from attnscope.session.corpus.reading.source import FIELD
@@ -29,6 +30,8 @@ def corpus(
     truncate: bool = False,
     batch: int = BATCH,
     workers: int | None = None,
+    engine: str = LOCAL,
+    ray_address: str | None = None,
     run: str | Path | None = None,
     rows: str | Path | None = None,
     device: str = "auto",
@@ -44,7 +47,8 @@ def corpus(
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
     Texts stand in lines, or as `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the
-    `field` of records. As many `workers` as there are cores measure, 0 of them this process. What is done is
+    `field` of records. As many `workers` as there are cores measure, 0 of them this process; with `engine` `ray`
+    those of the Ray cluster at `ray_address`, or of one that is started on this machine. What is done is
     kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a Parquet file for
     a row for each text and head. `done` is told how many texts are through, of how many.
     """
@@ -67,4 +71,5 @@ def corpus(
     request = ModelRequest(
         model, device, dtype, revision, trust_remote_code, allow_pickle, attn, adapter=adapter
     )
-    return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done)
+    measuring = engine_of(engine, ray_address, workers, device)
+    return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done, measuring)

@@ -114,7 +114,7 @@ def _(result: CorpusDifference, arrays: bool = True) -> dict[str, Value]:
         "tower": result.tower,
         "notes": list(result.notes),
         "verdict": result.verdict.value,
-        "verdicts": [each.value for each in result.verdicts],
+        "verdict_of_each": [each.value for each in result.verdict_of_each],
         "layers": list(result.layers),
         "heads": list(result.heads),
         "shown": result.shown,
@@ -152,7 +152,7 @@ def read_difference(record: Record) -> CorpusDifference:
         own,
         reads=record.get("reads", tuple[CorpusRead, CorpusRead]),
         measures=measures,
-        verdicts=record.get("verdicts", tuple[Verdict, Verdict]),
+        verdict_of_each=record.get("verdict_of_each", tuple[Verdict, Verdict]),
         provenances=record.get("provenances", tuple[Provenance, Provenance]),
     )
     _check_shown(result.shown, measures)

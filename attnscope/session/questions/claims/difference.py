@@ -12,14 +12,6 @@ from attnscope.session.request import Numbers
 from attnscope.tokens import printable
 
 
-def compare_files(
-    a: Path, b: Path, layer: Numbers, head: Numbers, layer_b: Numbers = None, head_b: Numbers = None
-) -> Difference | CorpusDifference:
-    """The heads that two files hold; with `layer_b` or `head_b` those of the second are others."""
-    runs, names = load_both(a, b)
-    return compare_any(*runs, names, layer, head, layer_b, head_b)
-
-
 def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]:
     """The results in two files, and what they are called beside each other."""
     names = a.name, b.name
@@ -37,7 +29,7 @@ def compare_any(
     layer_b: Numbers = None,
     head_b: Numbers = None,
 ) -> Difference | CorpusDifference:
-    """The same of results in memory, or of two corpora, called `names`."""
+    """The heads of two results called `names`, others of the second with `layer_b` or `head_b`; or two corpora."""
     if isinstance(a, Corpus) and isinstance(b, Corpus):
         if any(each is not None for each in (layer, head, layer_b, head_b)):
             raise InputError("two corpora are compared in all their heads: leave layers and heads out")
