@@ -129,6 +129,7 @@ def _register() -> None:
     from attnscope.cli import options
     from attnscope.cli.commands import (
         ablate,
+        cache,
         check,
         compare,
         compose,
@@ -167,6 +168,7 @@ def _register() -> None:
         model.model,
         show.show,
         measures.measures,
+        cache.cache,
     ):
         app.command(command.__name__, cls=Panelled)(options.grouped(command))
 

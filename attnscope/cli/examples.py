@@ -73,4 +73,8 @@ EXAMPLES = {
         "attnscope measures",
         "attnscope measures --json",
     ),
+    "cache": (
+        "attnscope cache",
+        "attnscope cache clear",
+    ),
 }
