@@ -47,42 +47,78 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
-@contextmanager
-def shown(browser: Any, file: Path, hash_: str = "", **settings: Any) -> Iterator[Any]:
-    """A file in the browser, offline. Any request, error or line in its console fails the test."""
-    settings = {
-        "viewport": {"width": 1280, "height": 800},
-        "offline": True,
-        "accept_downloads": True,
-    } | settings
-    context = browser.new_context(**settings)
-    heard: list[str] = []
-    view = context.new_page()
-    view.set_default_timeout(6_000)
-    view.on("console", lambda line: heard.append(f"console: {line.text}"))
-    view.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    view.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    own = file.as_uri()
-    asked = lambda each: each.url.split("#")[0] != own and not each.url.startswith("data:")  # noqa: E731
-    view.on("request", lambda each: heard.append(f"request: {each.url[:80]}") if asked(each) else None)
-    try:
-        view.goto(own + hash_)
+class Shown:
+    """Pages in one context of the browser, offline; each result is opened once and then only looked at again.
+
+    Any request, error or line in the console of a page fails the test that it comes up in.
+    """
+
+    def __init__(self, browser: Any, folder: Path) -> None:
+        self.context = browser.new_context(
+            viewport={"width": 1280, "height": 800}, offline=True, accept_downloads=True, color_scheme="light"
+        )
+        self.context.set_default_timeout(6_000)
+        self.folder = folder
+        self.open: dict[int, tuple[Any, Any, list[str]]] = {}
+
+    def page(self, result: Result | bytes) -> tuple[Any, list[str]]:
+        """The page of a result, and what it complained of."""
+        if id(result) not in self.open:
+            file = self.folder / f"{len(self.open)}.html"
+            file.write_bytes(result if isinstance(result, bytes) else content(result, ".html"))
+            self.open[id(result)] = result, self._listened(file), self.heard
+        _, view, heard = self.open[id(result)]
+        return view, heard
+
+    def _listened(self, file: Path) -> Any:
+        heard: list[str] = []
+        self.heard = heard
+        view, own = self.context.new_page(), file.as_uri()
+        view.on("console", lambda line: heard.append(f"console: {line.text}"))
+        view.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        view.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        asked = lambda each: each.url.split("#")[0] != own and not each.url.startswith("data:")  # noqa: E731
+        view.on("request", lambda each: heard.append(f"request: {each.url[:80]}") if asked(each) else None)
+        view.goto(own)
         view.wait_for_selector(DRAWN, timeout=10_000)
-        yield view
-    finally:
-        context.close()
-    assert heard == []
+        return view
+
+
+GO = """hash => {
+  delete document.body.dataset.thumbnails;
+  if (location.hash === hash) dispatchEvent(new HashChangeEvent('hashchange'));
+  else location.hash = hash;
+}"""
+
+
+def _go(view: Any, hash_: str) -> None:
+    view.evaluate(GO, hash_)
+    view.wait_for_selector(DRAWN, timeout=10_000)
+
+
+@pytest.fixture(scope="session")
+def go() -> Callable[[Any, str], None]:
+    """Another address of a page that is open."""
+    return _go
+
+
+@pytest.fixture(scope="session")
+def shown(browser: Any, tmp_path_factory: Any) -> Iterator[Shown]:
+    every = Shown(browser, tmp_path_factory.mktemp("pages"))
+    yield every
+    every.context.close()
 
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Open:
-    """The page of a result, open."""
+def opened(shown: Shown) -> Open:
+    """The page of a result, open at an address."""
 
     @contextmanager
-    def of(result: Result | bytes, hash_: str = "", **settings: Any) -> Iterator[Any]:
-        file = tmp_path / "page.html"
-        file.write_bytes(result if isinstance(result, bytes) else content(result, ".html"))
-        with shown(browser, file, hash_, **settings) as view:
-            yield view
+    def of(result: Result | bytes, hash_: str = "", scheme: str = "light") -> Iterator[Any]:
+        view, heard = shown.page(result)
+        view.emulate_media(color_scheme=scheme, media="screen")
+        _go(view, hash_)
+        yield view
+        assert heard == []
 
     return of

@@ -5,6 +5,7 @@ Every test fails on any request, any error and any line in the browser's console
 
 import base64
 from dataclasses import replace
+from itertools import product
 from urllib.parse import unquote
 
 import made_every
@@ -41,33 +42,34 @@ def head() -> HeadAttention:
     return made.head()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", made_pages.KINDS)
-def test_every_view_of_every_kind_of_result_is_drawn(opened, kind, scheme) -> None:
-    result = made_pages.KINDS[kind]()
-    with opened(result, color_scheme=scheme) as view:
+def test_every_view_of_every_kind_of_result_is_drawn_in_light_and_dark(opened, kind) -> None:
+    with opened(made_pages.KINDS[kind]()) as view:
         names = view.locator("#tabs button").all_inner_texts()
         assert "Proof" in names
-        for name in names:
-            view.get_by_role("tab", name=name, exact=True).click()
-            view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
-            view.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+        for scheme in ("light", "dark"):
+            view.emulate_media(color_scheme=scheme)
+            for name in names:
+                view.get_by_role("tab", name=name, exact=True).click()
+                view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
+                assert len(view.inner_text("#view")) > 20
+            assert view.evaluate("document.documentElement.dataset.theme") == scheme
 
 
-def test_the_weights_of_all_heads_are_printed_as_they_are(opened, overview) -> None:
+def test_the_weights_of_all_heads_are_printed_as_they_are(opened, go, overview) -> None:
     with opened(overview, "#L0H0&query=3&view=sentence") as view:
         for i, layer in enumerate(overview.layers):
             for j, head in enumerate(overview.heads):
-                view.evaluate(f"location.hash = '#L{layer}H{head}&query=3&view=sentence'")
-                view.wait_for_selector(f'body[data-ready^="#L{layer}H{head}&"]')
+                go(view, f"#L{layer}H{head}&query=3&view=sentence")
                 assert view.evaluate(WEIGHTS) == [told(each) for each in overview.weights[i][j][3]]
 
 
 def test_masked_cells_are_blank_and_say_that_they_are_masked(opened) -> None:
-    with opened(made.head(causal=True), "#L3H11&view=matrix&query=2&key=5") as view:
+    masked = made.head(causal=True)
+    with opened(masked, "#L3H11&view=matrix&query=2&key=5") as view:
         assert "masked" in view.inner_text("output")
         values = view.locator("#view svg text.value").count()
-        size = made.head(causal=True).weights.shape[0]
+        size = masked.weights.shape[0]
         assert values == size * (size + 1) // 2
         canvas = "c => [...c.getContext('2d').getImageData(5, 2, 1, 1).data]"
         assert view.locator("#view canvas").first.evaluate(canvas) == [0, 0, 0, 0]
@@ -131,30 +133,33 @@ def test_an_address_opens_the_view_again(opened, overview) -> None:
         assert set(view.evaluate("location.hash").split("&")) == set(asked.split("&"))
 
 
-@pytest.mark.parametrize(
-    "asked",
-    ["#L99H99&query=999", "#query=-1&view=nothing", "#%E0%A4%A&view=%", "#L1H1&special=<b>&pairs=A-C"],
-)
-def test_an_address_that_means_nothing_here_opens_what_there_is(opened, overview, asked) -> None:
-    with opened(overview, asked) as view:
-        assert view.locator("#view svg").count() > 0
+def test_an_address_that_means_nothing_here_opens_what_there_is(opened, go, overview) -> None:
+    with opened(overview) as view:
+        for asked in (
+            "#L99H99&query=999",
+            "#query=-1&view=nothing",
+            "#%E0%A4%A&view=%",
+            "#L1H1&special=<b>&pairs=A-C",
+        ):
+            go(view, asked)
+            assert view.locator("#view svg").count() > 0
 
 
-@pytest.mark.parametrize("special", list(Special))
-@pytest.mark.parametrize("words", [False, True])
-def test_words_and_special_tokens_are_those_of_the_session(opened, words, special) -> None:
-    head = pieces()
-    exact = viewed(head, words=words, special=special)
-    with opened(head, f"#L3H11&view=sentence&words={int(words)}&special={special.value}&query=2") as view:
-        row = exact.query_row(2)
-        assert view.evaluate(WEIGHTS) == [told(each) for each in exact.weights[row]]
-        names = view.locator("#view svg text[data-query]").evaluate_all(
-            "all => all.map(t => t.firstChild.textContent)"
-        )
-        assert names == list(exact.query_tokens.names)
+def test_words_and_special_tokens_are_those_of_the_session(opened, go, paired) -> None:
+    with opened(paired) as view:
+        for words, special in product((False, True), Special):
+            exact = viewed(paired, words=words, special=special)
+            go(view, f"#L3H11&view=sentence&words={int(words)}&special={special.value}&query=2")
+            row = exact.query_row(2)
+            assert view.evaluate(WEIGHTS) == [told(each) for each in exact.weights[row]]
+            names = view.locator("#view svg text[data-query]").evaluate_all(
+                "all => all.map(t => t.lastChild.textContent)"
+            )
+            assert names == list(exact.query_tokens.names)
 
 
-def pieces() -> HeadAttention:
+@pytest.fixture(scope="module")
+def paired() -> HeadAttention:
     """A head over two texts, with words of several pieces and special tokens."""
     names = ["[CLS]", "un", "##told", "tale", "[SEP]", "re", "##told", "[SEP]"]
     spans = [None, (0, 2), (2, 6), (7, 11), None, (0, 2), (2, 6), None]
@@ -170,10 +175,9 @@ def pieces() -> HeadAttention:
     return replace(made.head(names), query_tokens=tokens, key_tokens=tokens)
 
 
-def test_one_text_of_a_pair_looks_at_the_other(opened) -> None:
-    head = pieces()
-    with opened(head, "#L3H11&view=sentence&pairs=A-B&query=3") as view:
-        assert view.evaluate(WEIGHTS) == [told(each) for each in head.weights[3, 5:]]
+def test_one_text_of_a_pair_looks_at_the_other(opened, paired) -> None:
+    with opened(paired, "#L3H11&view=sentence&pairs=A-B&query=3") as view:
+        assert view.evaluate(WEIGHTS) == [told(each) for each in paired.weights[3, 5:]]
         assert view.locator("#view svg text[data-query]").count() == 5
 
 
@@ -202,12 +206,13 @@ def test_heads_without_queries_and_keys_say_which_command_writes_them(opened, ov
         assert f"--layer {overview.layers[1]} --head {overview.heads[1]}" in view.inner_text("#view code")
 
 
-@pytest.mark.parametrize("view_name", ["sentence", "matrix", "product", "parts", "proof"])
-def test_hostile_texts_run_nothing_and_are_shown_as_they_are(opened, view_name) -> None:
-    with opened(made_every.hostile(), f"#L3H11&view={view_name}&query=0") as view:
-        assert view.locator("img[src=x]").count() == 0
-        assert view.evaluate("document.scripts.length") == len(view.locator("script").all())
-        assert "<script>alert(1)</script>" in view.inner_text("body")
+def test_hostile_texts_run_nothing_and_are_shown_as_they_are(opened, go) -> None:
+    with opened(made_every.hostile()) as view:
+        for name in ("sentence", "matrix", "product", "parts", "proof"):
+            go(view, f"#L3H11&view={name}&query=0")
+            assert view.locator("img[src=x]").count() == 0
+            assert view.evaluate("document.scripts.length") == len(view.locator("script").all())
+            assert "<script>alert(1)</script>" in view.inner_text("body")
 
 
 ATTACKS = [
@@ -312,7 +317,7 @@ def test_the_view_is_saved_as_svg_and_as_png(opened, head) -> None:
 
 
 def test_the_colours_of_a_matrix_grow_darker_with_the_weight(opened, head) -> None:
-    with opened(head, "#L3H11&view=matrix&scale=1", color_scheme="light") as view:
+    with opened(head, "#L3H11&view=matrix&scale=1") as view:
         data = view.locator("#view canvas").first.evaluate(
             "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
         )
