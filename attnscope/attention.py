@@ -109,14 +109,14 @@ class AttentionCall:
         shared = [self.key_head(head) for head in heads]
         added = list(self._added(heads).values())
         return Operands(
-            q=_of_heads(self.q, heads).double(),
-            k=_of_heads(self.k, shared).double(),
-            v=_of_heads(self.v, shared).double(),
+            q=of_heads(self.q, heads).double(),
+            k=of_heads(self.k, shared).double(),
+            v=of_heads(self.v, shared).double(),
             scale=self.scale,
             softcap=self.softcap,
             bias=sum(added[1:], added[0]) if added else None,
             allowed=None if self.allowed is None else _of_those(self.allowed, heads),
-            sinks=None if self.sinks is None else _of_heads(self.sinks, heads).double(),
+            sinks=None if self.sinks is None else of_heads(self.sinks, heads).double(),
         )
 
     def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
@@ -138,10 +138,10 @@ class AttentionCall:
 
 def _of_those(shared: Tensor, heads: Sequence[int]) -> Tensor:
     """The entries for some heads of a tensor whose head axis may have length 1 for all."""
-    return _of_heads(shared, heads) if shared.shape[0] > 1 else shared
+    return of_heads(shared, heads) if shared.shape[0] > 1 else shared
 
 
-def _of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
+def of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
     """The entries of some heads, without a copy where they follow one another."""
     first = heads[0]
     follow = list(heads) == list(range(first, first + len(heads)))

@@ -101,8 +101,8 @@ def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
 
     Models that repeat their heads before they hand them over have several that are.
     """
-    mine = shared[call.key_head(head)]
-    others = [(call.key_head(head) + step) % call.key_heads for step in range(1, call.key_heads)]
+    place, count = call.key_head(head), call.key_heads
+    mine, others = shared[place], ((place + step) % count for step in range(1, count))
     other = next((each for each in others if not torch.equal(shared[each], mine)), None)
     return None if other is None else shared[other : other + 1].double()
 

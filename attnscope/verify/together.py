@@ -9,13 +9,13 @@ objects, is not computed again. What the verdict then is is not decided here.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.attention import AttentionCall
+from attnscope.attention import AttentionCall, of_heads
 from attnscope.sdpa import Operands, logits_over, softmax_over
 
 _FIELDS = tuple(field.name for field in fields(Operands))
@@ -45,7 +45,7 @@ class Together:
         self.products, self.weights, self.models, self.room = (
             torch.empty(shape, dtype=torch.float64) for _ in range(4)
         )
-        self.output = call.output[list(self.heads)].double()
+        self.output = of_heads(call.output, self.heads).double()
         self.largest_value = self.operands.v.abs().amax((1, 2)).clamp_min(torch.finfo(torch.float64).tiny)
         self.unanswered = _unanswered(call.allowed, self.heads)
         self._honest: list[Distance] = []
@@ -97,14 +97,20 @@ class Together:
 
     def _score_sums(self) -> list[float]:
         """As above, of the logits that now stand in the place of the weights."""
-        given, logits = self.operands, self.weights
+        given, logits, epsilon = self.operands, self.weights, self.call.epsilon
         sums = torch.bmm(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
         if given.bias is not None:
             sums.add_(given.bias.abs())
         highest = logits.amax(-1, keepdim=True)
-        lifted = torch.mul(sums, self.call.epsilon, out=self.models).add_(logits)
-        counts = (lifted >= highest - _COUNTED) & (logits > -torch.inf)
-        return _largest(sums.masked_fill_(~counts, 0)).tolist()  # type: ignore[no-any-return]
+        least = (highest - _COUNTED).masked_fill_(highest == -torch.inf, torch.inf)  # of no key none counts
+        largest, place = sums.flatten(1).max(-1, keepdim=True)
+        row = place.div(logits.shape[2], rounding_mode="floor")
+        lifted = epsilon * largest + logits.flatten(1).gather(1, place)
+        if (lifted >= least[..., 0].gather(1, row)).all():  # the largest of all counts
+            return largest[:, 0].tolist()  # type: ignore[no-any-return]
+        every = torch.mul(sums, epsilon, out=self.models).add_(logits)
+        passed_over = (every >= least).logical_not_()  # also what is no number
+        return _largest(sums.masked_fill_(passed_over, 0)).tolist()  # type: ignore[no-any-return]
 
     def _change(self, i: int, faulty: Operands) -> tuple[object, ...]:
         """What a fault changes of a head: heads of which the same is changed are computed together."""
@@ -114,34 +120,33 @@ class Together:
         """The distances of heads of which the same operands were changed."""
         rows, first = list(group), next(iter(group))
         same = {name for name in _FIELDS if getattr(group[first], name) is getattr(self.alone[first], name)}
-        given = self._joined(group, same)
+        v = self._joined("v", group, same)
         if same >= {*_FIELDS} - {"v"}:
             weights_off = torch.tensor([self._honest[i].weights for i in rows], dtype=torch.float64)
-            weights = _of(self.weights, rows)
-            return _pairs(weights_off, self._output_of(weights, given.v, rows))
-        room = self.room[: len(rows)]
-        if {"q", "k"} <= same:
-            room.copy_(_of(self.products, rows))
-        else:
-            torch.bmm(given.q, given.k.mT, out=room)
-        logits_over(room, given.scale, given.softcap, given.bias, given.allowed)
-        softmax_over(room, given.sinks)
-        output = self._output_of(room, given.v, rows)
-        return _pairs(self._weights_off(room, rows), output)
+            return _pairs(weights_off, self._output_of(_of(self.weights, rows), v, rows))
+        scores = self._scores(group, same)
+        bias, allowed, sinks = (self._joined(name, group, same) for name in ("bias", "allowed", "sinks"))
+        logits_over(scores, group[first].scale, group[first].softcap, bias, allowed)
+        weights = softmax_over(scores, sinks)
+        output = self._output_of(weights, v, rows)
+        return _pairs(self._weights_off(weights, rows), output)
 
-    def _joined(self, group: Mapping[int, Operands], same: set[str]) -> Operands:
-        """The operands of several heads together."""
-        rows = list(group)
-        made: dict[str, object] = {}
-        for name in _FIELDS:
-            whole, mine = getattr(self.operands, name), [getattr(each, name) for each in group.values()]
-            if name in _NUMBERS or mine[0] is None:
-                made[name] = mine[0]
-            elif name in same:
-                made[name] = _of(whole, rows)
-            else:
-                made[name] = torch.cat(mine)
-        return Operands(**made)  # type: ignore[arg-type]
+    def _scores(self, group: Mapping[int, Operands], same: set[str]) -> Float[Tensor, "head query key"]:
+        """The products of query and key, where there is room to work on them."""
+        rows, room = list(group), self.room[: len(group)]
+        if {"q", "k"} <= same:
+            return room.copy_(_of(self.products, rows))
+        if all(each.q is self.alone[i].k and each.k is self.alone[i].q for i, each in group.items()):
+            return room.copy_(_of(self.products, rows).mT)  # the same sums of the same products
+        q, k = self._joined("q", group, same), self._joined("k", group, same)
+        return torch.bmm(q, k.mT, out=room)
+
+    def _joined(self, name: str, group: Mapping[int, Operands], same: set[str]) -> Any:
+        """One operand of several heads together, where it is one; None where it is none."""
+        mine = [getattr(each, name) for each in group.values()]
+        if mine[0] is None:
+            return None
+        return _of(getattr(self.operands, name), list(group)) if name in same else torch.cat(mine)
 
     def _met(self) -> Float[Tensor, "head query key"]:
         """The weights that met the values: the softmax's, but where the model changed them before."""
