@@ -80,6 +80,13 @@ class Scaling(StrEnum):
     LOG = "log"
 
 
+class Pool(StrEnum):
+    """What a block of a long text's heatmap shows of its pairs: their mean or their largest weight."""
+
+    MEAN = "mean"
+    MAX = "max"
+
+
 KERNELS = (
     "eager",
     "sdpa",

@@ -42,17 +42,23 @@ def apply_measures(
     Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
     that need what is not `known`; `InputError` where there are no others among `names`.
     """
-    absent = {name: _absent(MEASURES[name], unplaced, known) for name in names}
-    if all(absent.values()):
-        there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, known)]
-        why = "; ".join(dict.fromkeys(absent.values()))
-        raise InputError(f"no {', '.join(names)} here: {why}; what can be measured is {', '.join(there)}")
+    absent = absences(names, unplaced, known)
     needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}
     heads_of = (
         (whole(each, **known.fields(i, j, each, needs)) for j, each in enumerate(row))
         for i, row in enumerate(weights)
     )
     return scores_of(names, heads_of, layers, heads, weights[0][0].shape[1], absent, words)
+
+
+def absences(names: Sequence[str], unplaced: str, known: Known) -> dict[str, str]:
+    """Why each of the measures has no meaning here, empty for one that has; `InputError` where none has."""
+    absent = {name: _absent(MEASURES[name], unplaced, known) for name in names}
+    if all(absent.values()):
+        there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, known)]
+        why = "; ".join(dict.fromkeys(absent.values()))
+        raise InputError(f"no {', '.join(names)} here: {why}; what can be measured is {', '.join(there)}")
+    return absent
 
 
 def _absent(measure: Measure, unplaced: str, known: Known) -> str:
@@ -83,6 +89,20 @@ def scores_of(
             for row in heads_of
         ]
     )
+    return as_scores(names, values, layers, heads, keys, absent, words)
+
+
+def as_scores(
+    names: Sequence[str],
+    values: Float[np.ndarray, "layer head measure"],
+    layers: tuple[int, ...],
+    heads: tuple[int, ...],
+    keys: int,
+    absent: Mapping[str, str] = NONE,
+    words: bool = False,
+) -> dict[str, HeadScores]:
+    """Numbers that have been measured, by measure, with what is said of each."""
+    measures = [MEASURES[name] for name in names]
     return {
         each.name: _scores(each, values[..., i], layers, heads, keys, absent.get(each.name, ""), words)
         for i, each in enumerate(measures)

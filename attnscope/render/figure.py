@@ -27,6 +27,7 @@ from attnscope.render.head.row_figure import row_figure
 from attnscope.render.kit.figure.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.long.figure import long_figure
 from attnscope.render.look import USUAL, Look, dressed
 from attnscope.render.map.figure import map_figure
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
@@ -57,6 +58,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -149,6 +151,7 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
+    LongHead: lambda result, focus: long_figure(result, focus.scale),
     Ablation: _alone(ablation_figure),
     Finding: _alone(finding_figure),
     Flow: _alone(flow_figure),

@@ -22,6 +22,7 @@ from attnscope.render.finding import csv as finding
 from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
 from attnscope.render.kit.csv import as_csv
+from attnscope.render.long import csv as long
 from attnscope.render.map import csv as map_
 from attnscope.render.media import csv as media
 from attnscope.render.outline import csv as outline
@@ -51,6 +52,7 @@ ROWS = (
     finding,
     flow,
     head,
+    long,
     map_,
     media,
     outline,

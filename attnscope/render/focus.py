@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from attnscope.errors import InputError
 from attnscope.render.kit.scale import scaling
 from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
-from attnscope.results import HeadAttention, HeadTerms, HeadView, HeadWeights, Projection, Result, Thumbnails
+from attnscope.results import (
+    HeadAttention,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    LongHead,
+    Projection,
+    Result,
+    Thumbnails,
+)
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import Scaling
 
@@ -84,7 +93,8 @@ def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
     """The scale that is called so; only the weights of one head have one."""
     found = scaling(wanted or Scaling.AUTO)
     if found is not Scaling.AUTO and (
-        stage != "weights" or not isinstance(result, HeadWeights | HeadView | HeadTerms | Thumbnails)
+        stage != "weights"
+        or not isinstance(result, HeadWeights | HeadView | HeadTerms | Thumbnails | LongHead)
     ):
         raise InputError(f"a scale is that of the weights of one head: leave scale {found} out")
     return found

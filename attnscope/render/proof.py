@@ -13,6 +13,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -31,7 +32,7 @@ from attnscope.results.outline import Outline
 def proof(result: Result) -> str:
     """What is proved: the certificate of the one head, or the worst verdict of several."""
     match result:
-        case HeadWeights():
+        case HeadWeights() | LongHead():
             return certificate_words(result.certificate)
         case HeadView() | HeadTerms() | Dimensions() | Projection() | Report():
             return proof(result.head)

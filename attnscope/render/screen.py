@@ -30,6 +30,7 @@ from attnscope.render.kit.stage import SHOWS, VECTORS, Show, only, panel
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
 from attnscope.render.kit.words.weights import head_of
+from attnscope.render.long.terminal import long_head, long_header
 from attnscope.render.map.terminal import projection
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
@@ -61,6 +62,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     Outline,
     Overview,
     PictureAttention,
@@ -128,6 +130,11 @@ def _report(result: Report, width: int, focus: Focus) -> Lines:
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
     return [header(result), "", overview(result, width), next_step(result)]
+
+
+def _long(result: LongHead, width: int, focus: Focus) -> Lines:
+    proof = certificate_line(result.certificate, focus.verbose)
+    return [long_header(result), proof, "", long_head(result, width, focus.scale, focus.rows)]
 
 
 def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
@@ -240,6 +247,7 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Thumbnails: _thumbnails,
+    LongHead: _long,
     Outline: _outline,
     Ablation: _ablation,
     Finding: _finding,

@@ -20,6 +20,7 @@ from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.dimensions import Dimensions, Rotation
 from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
+from attnscope.results.long import LongHead
 from attnscope.results.measure import MeasureDescription
 from attnscope.results.media import (
     Gaze,
@@ -89,6 +90,7 @@ __all__ = [
     "Kind",
     "LayerCheck",
     "LayerOutline",
+    "LongHead",
     "MapSettings",
     "MeasureDescription",
     "NextSentence",

@@ -175,7 +175,8 @@ class Overview(Presented):
         """The weights by layer and head; `InputError` where they were not stored."""
         if self.weights is None:
             raise InputError(
-                "this overview was read from JSON, which leaves the weights of its heads out: read its npz"
+                "this overview holds no weights: it was read from JSON, which leaves them out (its npz has "
+                "them), or computed in tiles"
             )
         return self.weights
 

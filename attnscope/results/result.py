@@ -14,6 +14,7 @@ from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.comparison import Comparison
 from attnscope.results.dimensions import Dimensions
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
+from attnscope.results.long import LongHead
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.results.outline import Outline
 from attnscope.results.prediction import Prediction
@@ -55,4 +56,5 @@ Result: TypeAlias = (
     | Thumbnails
     | Corpus
     | CorpusDifference
+    | LongHead
 )

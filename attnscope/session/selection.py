@@ -47,6 +47,34 @@ def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def window(wanted: str, queries: int, keys: int) -> tuple[range, range]:
+    """`1000-1063:900-1100` as queries and keys, ends included; `1000-1063` alone is both, a blank side all.
+
+    Negatives count from the end. Raises `InputError` that says how many of each there are.
+    """
+    first, colon, second = wanted.partition(":")
+    sides = (first, second if colon else first)
+    found = [
+        _stretch(side.strip(), length, wanted, what)
+        for side, length, what in zip(sides, (queries, keys), ("queries", "keys"), strict=True)
+    ]
+    return found[0], found[1]
+
+
+def _stretch(text: str, length: int, wanted: str, what: str) -> range:
+    if text in ("", "all"):
+        return range(length)
+    part = _PART.fullmatch(text)
+    if part is None:
+        raise InputError(
+            f"--zoom '{printable(wanted)}' is no window: use QUERIES:KEYS, as in 1000-1063:900-1100"
+        )
+    ends = [int(each) + length * (int(each) < 0) for each in (part[1], part[2] or part[1])]
+    if not 0 <= ends[0] <= ends[1] < length:
+        raise InputError(f"--zoom {printable(wanted)}: no {what} {text}, there are 0-{length - 1}")
+    return range(ends[0], ends[1] + 1)
+
+
 def choose(
     ranges: Ranges | None,
     there: tuple[int, ...],

@@ -29,6 +29,7 @@ DRAWN = [
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
+    "long head", "window of a long head",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 

@@ -12,6 +12,7 @@ import made_difference
 import made_dimensions
 import made_finding
 import made_flow
+import made_long_heads
 import made_media
 import made_outlines
 import made_relations
@@ -44,6 +45,7 @@ from attnscope.results import (
 )
 from attnscope.results.worked import Given, Scoring, Worked
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Pool
 from attnscope.worked import example, look_up, mistaken, scale_study, work_out
 
 HALF = "half \ud83d of one \\ud83d"
@@ -219,6 +221,9 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation of an edge": made_ablation.edge,
     "found pair": made_finding.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
+    "long head": made_long_heads.long_head,
+    "long head by its largest": lambda: made_long_heads.long_head(pool=Pool.MAX, query=11),
+    "window of a long head": lambda: made_long_heads.long_head(zoom=(7, 3, 9, 12)),
     "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "flow": made_flow.flow,

@@ -64,16 +64,22 @@ def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
     }
     apart = torch.eye(*found[Need.ALIKE].shape, dtype=torch.bool)
     there = {**found, Need.ALIKE: found[Need.ALIKE] & ~apart}
-    missing = {need: reason for need, reason in _SORTS.items() if not there[need].any()}
+    missing, absent = unmeasured({need: bool(there[need].any()) for need in _SORTS}, queries, keys)
     others = dict.fromkeys((Need.ALLOWED, Need.NORMS, Need.SCORES), without)
 
     def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
         return {need.value: values for need, values in found.items() if need in needs}
 
+    return Known({**others, **missing}, fields, absent)
+
+
+def unmeasured(
+    there: Mapping[Need, bool], queries: Tokens, keys: Tokens
+) -> tuple[dict[Need, str], dict[str, str]]:
+    """Why needs are missing, some sorts of tokens not being `there`, and which measures mean nothing here."""
+    missing = {need: reason for need, reason in _SORTS.items() if not there[need]}
     in_rows = is_picture(queries) and is_picture(keys)
-    return Known(
-        {**others, **_APART, **missing}, fields, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
-    )
+    return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
 
 
 def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) -> Known:

@@ -3,7 +3,7 @@
 import unicodedata
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnscope.tokens import Patches, Token, Tokens
@@ -28,10 +28,16 @@ def alike(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"]:
 
     A patch or a frame is like none but itself.
     """
+    first, second = named(queries, keys)
+    return first[:, None] == second[None, :]
+
+
+def named(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]]:
+    """A number for every token of either side, equal where the tokens are the same."""
     names = [_names(tokens) for tokens in (queries, keys)]
     numbers = {name: i for i, name in enumerate(dict.fromkeys([*names[0], *names[1]]))}
     first, second = (torch.tensor([numbers[name] for name in each]) for each in names)
-    return first[:, None] == second[None, :]
+    return first, second
 
 
 def _names(tokens: Tokens) -> list[object]:
@@ -49,5 +55,11 @@ def is_picture(tokens: Tokens) -> bool:
 
 def together(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"] | None:
     """Where query and key are of the same one of several texts; None where there is one."""
+    found = parts(queries, keys)
+    return None if found is None else found[0][:, None] == found[1][None, :]
+
+
+def parts(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]] | None:
+    """Which of several texts each token is of; None where there is one."""
     first, second = (torch.tensor([token.part for token in tokens.items]) for tokens in (queries, keys))
-    return None if len({*first.tolist(), *second.tolist()}) < 2 else first[:, None] == second[None, :]
+    return None if len({*first.tolist(), *second.tolist()}) < 2 else (first, second)

@@ -43,7 +43,7 @@ def long_call(
         allowed=None,
         sinks=_sinks(given, entry),
         window=given.options.get("sliding_window"),
-        output=_kept(seen.output[entry].transpose(0, 1)),
+        output=seen.output[entry].transpose(0, 1).detach().to("cpu", copy=True),
         weights={},
         epsilon=epsilon,
         precision=precision,
@@ -144,10 +144,10 @@ def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], 
             allowed = one > torch.finfo(one.dtype).min / 2
             rule, bias = Written(allowed), torch.where(allowed, one, 0)
             terms += [Term(IN_THE_MASK, bias)] if bias.any() else []
-    if (bias := given.options.get("position_bias")) is not None:
-        one = bias[entry if len(bias) > 1 else 0].detach()
-        one = one.expand(-1, given.query.shape[2], -1)[..., -given.key.shape[2] :]
-        terms += [Term(RELATIVE_POSITION, one)] if one.any() else []
+    if (added := given.options.get("position_bias")) is not None:
+        values = added[entry if len(added) > 1 else 0].detach()
+        values = values.expand(-1, given.query.shape[2], -1)[..., -given.key.shape[2] :]
+        terms += [Term(RELATIVE_POSITION, values)] if values.any() else []
     return tuple(terms), rule
 
 

@@ -7,7 +7,7 @@ positions), the fused one answers; a few rows of the model's own eager function 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,14 +24,13 @@ _BY_QUERY = ("position_bias", "sinks")
 _TRIED = 4  # rows of the fused kernel that are held against the model's own function
 
 
-@dataclass(eq=False)
 class Chunks:
     """How the kernels of one model answer; `fused` counts those of torch's fused kernel."""
 
-    supports_fused: bool
-    silent: bool = False
-    fused: int = 0
-    others: int = 0
+    def __init__(self, supports_fused: bool) -> None:
+        self.supports_fused = supports_fused
+        self.silent = False
+        self.fused = self.others = 0
 
     def answer(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         """The output `batch query head value_dim`; zeros while `silent`."""

@@ -23,7 +23,7 @@ _AT_ONCE = 2**26  # pairs that a rule is asked for at once
 Bounds = tuple[int, int, bool]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Asked:
     """The rule of a mask: transformers' function of batch, head, query and key, with its offsets."""
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.call import KernelCall
-from attnscope.capture.describe import as_read, sides_of, tokens_of
+from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.projected import projections_of
 from attnscope.capture.following.takeover import KernelInputs
@@ -21,10 +21,12 @@ from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.run import batch_size, chosen_row
 from attnscope.capture.selection import Labels, Selection
-from attnscope.capture.standing.judge import standings_of
+from attnscope.capture.standing.judge import Standings, standings_of
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route
+
+_TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
 
 
 class _Enough(Exception):
@@ -78,7 +80,7 @@ def record_long(
 
     with without_squares(model, modules) as chunks:
         chunks.silent = True
-        standing = standings_of(model, called, rung.watched, wanted, sides, row)
+        standing = _standings(model, called, rung.watched, wanted, sides, row)
         chunks.silent = False
         seek = selection.projections or selection.circuits
         found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None
@@ -94,6 +96,30 @@ def record_long(
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
     place = "" if rung.tower.alone else rung.tower.name
     return Capture(tuple(calls), len(rung.tower.layers), replace(origin, kernel=chunks.told), place)
+
+
+def _standings(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    watched: Sequence[Site],
+    wanted: set[int],
+    sides: Sides,
+    row: int,
+) -> Standings:
+    """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
+    source, target = (
+        None if tokens is None else tokens.only(range(min(len(tokens), _TRIED)))
+        for tokens in (sides.source, sides.target)
+    )
+    lengths = {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
+    cut = {
+        name: value[:, :_TRIED] if _is_by_token(value, lengths) else value for name, value in inputs.items()
+    }
+    return standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
+
+
+def _is_by_token(value: Any, lengths: set[int]) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] in lengths
 
 
 def _check_route(rung: Rung, model: nn.Module) -> None:

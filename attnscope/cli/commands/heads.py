@@ -8,6 +8,7 @@ import typer
 from attnscope.cli import options
 from attnscope.cli.asking import Answer, Question, with_heads
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
+from attnscope.cli.long import Long, answered_in_tiles
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
@@ -183,6 +184,7 @@ def heads(
     delivery: Delivery,
     *,
     looking: Looking,
+    long: Long,
     writing: Writing,
     request: Request,
     output: Output,
@@ -201,6 +203,8 @@ def heads(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
+        if (in_tiles := answered_in_tiles(reading, chosen, long, asked, looking, delivery)) is not None:
+            return in_tiles
         if inputs.sensed and not asked.grid and measures is None:
             from attnscope.session.questions.media import lay_over
 
@@ -227,7 +231,8 @@ def heads(
             page=lambda: _page(reading, chosen, several),
         )
 
-    question = Question(ask, request, read, wanted, delivery, output, whole=answers, cached=not no_cache)
+    cached = not no_cache and not long.asked
+    question = Question(ask, request, read, wanted, delivery, output, whole=answers, cached=cached)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 

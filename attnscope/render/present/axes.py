@@ -22,6 +22,7 @@ from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
 from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.long.figure import draw_long
 from attnscope.render.look import USUAL, Look
 from attnscope.render.map.plot import draw_map
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
@@ -44,6 +45,7 @@ from attnscope.results import (
     Flow,
     HeadView,
     HeadWeights,
+    LongHead,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -147,6 +149,10 @@ def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
     draw_thumbnails(result, ax, common_scale(result, focus.scale))
 
 
+def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
+    draw_long(result, ax, focus.scale)
+
+
 def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
     draw_senses(result, ax)
 
@@ -208,6 +214,7 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Composition: _composition,
     Difference: _difference,
     Thumbnails: _thumbnails,
+    LongHead: _long,
     Corpus: _corpus,
     CorpusDifference: _corpora,
 }

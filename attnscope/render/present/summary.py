@@ -17,6 +17,7 @@ from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words, where_words
+from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
@@ -36,6 +37,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     Outline,
     Overview,
     PictureAttention,
@@ -178,6 +180,10 @@ def _thumbnails(result: Thumbnails) -> list[str]:
     return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
 
+def _long(result: LongHead) -> list[str]:
+    return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
+
+
 def _verification(result: Verification) -> list[str]:
     heads = counted(sum(len(each.certificates) for each in result.layers), "head")
     return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
@@ -238,6 +244,7 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,
+    LongHead: _long,
     Corpus: _corpus,
     CorpusDifference: _corpora,
 }

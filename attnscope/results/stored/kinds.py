@@ -21,7 +21,7 @@ from attnscope.results.stored.claims import (
     relations,
     thumbnails,
 )
-from attnscope.results.stored.heads import dimensions, head, overview, projection, terms, view
+from attnscope.results.stored.heads import dimensions, head, long, overview, projection, terms, view
 
 KINDS = (
     ablation,
@@ -34,6 +34,7 @@ KINDS = (
     finding,
     flow,
     head,
+    long,
     media,
     outline,
     overview,

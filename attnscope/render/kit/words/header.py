@@ -8,7 +8,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.kit.numbers import counted
-from attnscope.results import HeadAttention, HeadWeights, Kind, Overview, Projection, Provenance, Verification
+from attnscope.results import (
+    HeadAttention,
+    HeadWeights,
+    Kind,
+    LongHead,
+    Overview,
+    Projection,
+    Provenance,
+    Verification,
+)
 from attnscope.tokens import Tokens, printable
 
 _ATTENTION = {
@@ -76,7 +85,7 @@ def _subject(result: HeadWeights | Overview | Verification) -> Text:
     return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
 
 
-def where_words(result: HeadWeights | Overview) -> str:
+def where_words(result: HeadWeights | LongHead | Overview) -> str:
     """Which attention this is, and of what part of the model where the kind does not tell."""
     part = f" of {printable(result.tower)}" if result.tower else ""
     return _ATTENTION[result.kind] + part

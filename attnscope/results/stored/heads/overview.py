@@ -97,7 +97,7 @@ def _(result: Overview) -> Arrays:
         **{name: each.values for name, each in result.scores.items()},
         "strongest": result.strongest,
         "strongest_weight": result.strongest_weight,
-        "weights": np.array(result.dense_weights),
+        **({} if result.weights is None else {"weights": np.array(result.weights)}),
         "verdicts": np.array(verdicts),
         **{f"by_tokens {name}": values for name, values in by_tokens.items()},
     }
@@ -114,7 +114,7 @@ def read_overview(record: Record) -> Overview:
         raise Damaged("'results' are not one for each of the layers and heads")
     strongest, weight = _links(record, results)
     _check_links(strongest, query, key)
-    weights = None if record.arrays is None else _dense(record)
+    weights = _dense(record) if record.arrays is not None and record.has("weights") else None
     certificates = [each.get("certificate", Certificate) for each in results]
     return made(
         Overview,

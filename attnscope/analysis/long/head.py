@@ -1,0 +1,101 @@
+"""One head of a long text: its blocks, strongest keys and one row in full, over tiles."""
+
+import math
+
+import numpy as np
+import torch
+
+from attnscope.analysis.long.overview import heads_of, long_call_of, sampled_words, special_mass
+from attnscope.analysis.measuring import sorts
+from attnscope.attention import Capture
+from attnscope.measures import MEASURES, Need
+from attnscope.results import LongHead
+from attnscope.tiles.certify import certify_long
+from attnscope.tiles.collect.collector import Collector, collect
+from attnscope.tiles.collect.measured import Measured
+from attnscope.tiles.collect.pooled import Pooled
+from attnscope.tiles.collect.strongest import OnKeys, TopKeys
+from attnscope.tiles.softmax import rows_of
+from attnscope.tiles.stream import Stream
+from attnscope.vocabulary import Pool
+
+BLOCKS = 256  # of a heatmap in either direction, at most
+EXACT = 1024  # queries or keys of a window that is shown pair by pair, at most
+TOP = 5  # strongest keys of every query
+
+
+def read_long_head(
+    captured: Capture,
+    layer: int,
+    head: int,
+    *,
+    block: int = 0,
+    zoom: tuple[range, range] | None = None,
+    query: int | None = None,
+    pool: Pool = Pool.MEAN,
+) -> LongHead:
+    """Head `head` of a long layer, by default in blocks of the whole text.
+
+    A `zoom` of queries and keys is shown pair by pair as far as `EXACT` allows, else in blocks of its own; a
+    `query` in full. `pool` is what its picture shows.
+    """
+    call = long_call_of(captured, layer, block)
+    one = heads_of(call).head(head)
+    rows = rows_of(one)
+    queries, keys = zoom or (range(one.shape[0]), range(one.shape[1]))
+    steps = step_of(len(queries), zoom is not None), step_of(len(keys), zoom is not None)
+    pooled, top = Pooled(queries, keys, steps), TopKeys(min(TOP, one.shape[1]), one.shape[0])
+    entropy, mass = Measured(MEASURES["entropy"]), OnKeys(sorts.special(call.key_tokens))
+    special = bool(sorts.special(call.key_tokens).any())
+    stream = Stream(one, rows, needs=(Need.ALLOWED,))
+    collectors: list[Collector] = [pooled, top, entropy, *([mass] if special else [])]
+    collect(stream, collectors)
+    assert call.sample is not None, "long calls hold a sample"
+    return LongHead(
+        layer=layer,
+        head=head,
+        kind=call.kind,
+        heads=call.heads,
+        layers=captured.layers,
+        query_tokens=call.query_tokens,
+        key_tokens=call.key_tokens,
+        first=(queries.start, keys.start),
+        size=(len(queries), len(keys)),
+        steps=steps,
+        pool=pool,
+        mean=pooled.mean.numpy(),
+        largest=pooled.maximum.numpy(),
+        pairs=pooled.counts.long().numpy(),
+        entropy=torch.cat(entropy.blocks).cpu().numpy(),
+        top_keys=top.keys.numpy(),
+        top_weights=top.weights.numpy(),
+        module=call.module,
+        certificate=certify_long(call, head, rows),
+        sampled=len(call.sample.rows),
+        provenance=captured.provenance,
+        special_mass=special_mass(call.key_tokens, [mass.means.tolist()]) if special else None,
+        query=query,
+        row=None if query is None else _row(stream, query),
+        tower=captured.tower,
+        block=call.block,
+        blocks=captured.blocks(layer),
+        notes=tuple(dict.fromkeys((*captured.notes(layer), sampled_words(call)))),
+    )
+
+
+def step_of(length: int, zoomed: bool) -> int:
+    """Positions in a block: a power of two, so that there are 128 to 256; 1 in a small window."""
+    if length <= (EXACT if zoomed else BLOCKS):
+        return 1
+    return int(2 ** math.ceil(math.log2(length / BLOCKS)))
+
+
+def _row(stream: Stream, query: int) -> np.ndarray:
+    """The weights of one query, masked keys 0."""
+    keys = stream.head.shape[1]
+    found = torch.zeros(keys, dtype=torch.float64)
+    size = stream.head.tiles.sizes.queries
+    block = slice(query - query % size, min(query - query % size + size, stream.head.shape[0]))
+    for columns in stream.head.tiles.columns(block):
+        found[columns] = stream.weights(block, columns)[query - block.start].double().cpu()
+    return found.numpy()

@@ -1,0 +1,174 @@
+"""Many heads of a long text at a glance: measures, strongest links and certificates, over tiles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from attnscope.analysis.long.known import beside, known_of, needs_of
+from attnscope.analysis.measuring import sorts
+from attnscope.analysis.measuring.known import without_norms
+from attnscope.analysis.scores import ENTROPY, absences, as_scores, unplaced
+from attnscope.attention import Capture
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES, Need
+from attnscope.results import Certificate, Overview, SpecialMass
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.certify import certify_long
+from attnscope.tiles.collect.collector import Collector, collect
+from attnscope.tiles.collect.measured import collector_of
+from attnscope.tiles.collect.strongest import OnKeys, Strongest
+from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.stream import Stream
+from attnscope.tiles.tiling import sizes_for
+from attnscope.tokens import Tokens
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What one head comes to; `mass` is its mean weight on each special key."""
+
+    values: tuple[float, ...]
+    place: tuple[int, int]
+    weight: float
+    mass: tuple[float, ...]
+    certificate: Certificate
+
+
+def measure_long(
+    captured: Capture,
+    heads: Sequence[int] | None = None,
+    block: int = 0,
+    measures: Sequence[str] = ENTROPY,
+    *,
+    among_all: bool = False,
+    progress: Progress = lambda done, of: None,
+) -> Overview:
+    """As `attnscope.analysis.overview.measure_heads`, of long calls; the weights are not there.
+
+    The strongest links are those of ordinary tokens, or `among_all`. `progress` is told of every head.
+    """
+    layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
+    calls = [long_call_of(captured, layer, block) for layer in layers]
+    first = calls[0]
+    for call in calls[1:]:
+        if (call.q.shape[1], call.k.shape[1]) != (first.q.shape[1], first.k.shape[1]):
+            raise InputError("the layers differ in their numbers of queries and keys: show them one by one")
+    assert first.sample is not None, "long calls hold a sample"
+    chosen = tuple(first.sample.weights) if heads is None else tuple(heads)
+    labelled = max(calls, key=lambda call: call.standing.rank)
+    queries, keys = labelled.query_tokens, labelled.key_tokens
+    placed = unplaced(first.kind, first.query_tokens, first.key_tokens)
+    absent = absences(measures, placed, known_of(calls, queries, keys))
+    ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())
+    there = tuple(name for name in measures if not absent[name])
+    found: list[list[_Measured]] = []
+    for i, call in enumerate(calls):
+        computed = heads_of(call)
+        found.append([])
+        for j, head in enumerate(chosen):
+            progress(i * len(chosen) + j, len(calls) * len(chosen))
+            found[i].append(_head(call, computed, head, there, queries, keys, ordinary))
+    values = np.array(
+        [
+            [
+                [dict(zip(there, one.values, strict=True)).get(name, np.nan) for name in measures]
+                for one in row
+            ]
+            for row in found
+        ]
+    )
+    notes = [note for layer in layers for note in captured.notes(layer)]
+    if any(Need.NORMS in MEASURES[name].needs for name in measures):
+        known = known_of(calls, queries, keys)
+        notes += without_norms(calls, known)
+    return Overview(
+        kind=first.kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        scores=as_scores(measures, values, layers, chosen, len(keys), absent),
+        strongest=np.array([[one.place for one in row] for row in found]),
+        strongest_weight=np.array([[one.weight for one in row] for row in found]),
+        ordinary=ordinary,
+        weights=None,
+        certificates=tuple(tuple(one.certificate for one in row) for row in found),
+        provenance=captured.provenance,
+        tower=captured.tower,
+        sharing=tuple(call.heads // call.key_heads for call in calls),
+        notes=tuple(dict.fromkeys((*notes, sampled_words(first)))),
+        told_mass=special_mass(keys, [one.mass for row in found for one in row]),
+        told_shares=_shares(found) if sorts.special(keys).any() else None,
+    )
+
+
+def long_call_of(captured: Capture, layer: int, block: int = 0) -> LongCall:
+    """The long call of one layer; `InputError` where padding stands in its text."""
+    call = captured.call(layer, block=block)
+    assert isinstance(call, LongCall), "a long text is captured as such"
+    if any(token.padding for tokens in (call.query_tokens, call.key_tokens) for token in tokens.items):
+        raise InputError("a long text is read alone: leave the padding of the batch out")
+    return call
+
+
+def heads_of(call: LongCall) -> Heads:
+    """Its heads, to be computed where it lies and about as precisely as the model."""
+    double = call.q.dtype == torch.float64
+    return Heads(call, sizes_for(call.q.device), torch.float64 if double else torch.float32)
+
+
+def _head(
+    call: LongCall,
+    heads: Heads,
+    head: int,
+    names: Sequence[str],
+    queries: Tokens,
+    keys: Tokens,
+    ordinary: bool,
+) -> _Measured:
+    needs = needs_of(names)
+    known = beside(call, head, queries, keys, needs)
+    one = heads.head(head)
+    rows = rows_of(one, known.norms)
+    measures = [collector_of(MEASURES[name], *one.shape) for name in names]
+    special = sorts.special(keys)
+    among = [
+        ~sorts.special(side) if ordinary else torch.ones(len(side), dtype=torch.bool)
+        for side in (queries, keys)
+    ]
+    strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
+    collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else [])]
+    collect(Stream(one, rows, known, needs), collectors)
+    return _Measured(
+        tuple(each.value for each in measures),
+        strongest.place,
+        strongest.weight,
+        tuple(mass.means.tolist()),
+        certify_long(call, head, rows),
+    )
+
+
+def special_mass(keys: Tokens, masses: Sequence[Sequence[float]]) -> SpecialMass | None:
+    """The mean weight on special tokens over some heads, by name; None without any."""
+    special = [i for i, token in enumerate(keys.items) if token.special]
+    if not special:
+        return None
+    by_name: dict[str, float] = {}
+    for position, mass in zip(special, np.nanmean(np.array(masses), axis=0).tolist(), strict=True):
+        by_name[keys.names[position]] = by_name.get(keys.names[position], 0.0) + mass
+    return SpecialMass(sum(by_name.values()), tuple(by_name.items()))
+
+
+def _shares(found: Sequence[Sequence[_Measured]]) -> np.ndarray:
+    return np.array([[sum(one.mass) for one in row] for row in found])
+
+
+def sampled_words(call: LongCall) -> str:
+    """How far a certificate of tiles goes, in one phrase."""
+    assert call.sample is not None, "long calls hold a sample"
+    return (
+        f"in tiles: certified by {len(call.sample.rows)} rows in full and the output of all "
+        f"{call.q.shape[1]:,}"
+    )

@@ -1,0 +1,1 @@
+"""One head on a long text: its blocks, or a window of it pair by pair."""

@@ -1,0 +1,100 @@
+"""One head on a long text: never all queries by all keys, but blocks, single rows and strongest keys."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.presented import Presented
+from attnscope.results.base.special import SpecialMass
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Pool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LongHead(Presented):
+    """One head of a text whose queries by keys are too many to be held.
+
+    `first` is the first query and the first key of the window that is shown, `size` how many of each it has,
+    `steps` how many of them a block has (fewer at the ends), 1 by 1 where it is in full resolution: then a
+    block is a weight. `mean` is over the `pairs` that are allowed, `largest` the largest weight, NaN where
+    none is. `entropy` is of every query, in nats, NaN for one without a key; `top_keys` are its strongest
+    keys, largest first, -1 and NaN where there are fewer. With a `query` its `row` has the weights of
+    all keys. `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are
+    as in `HeadWeights`.
+    """
+
+    layer: int
+    head: int
+    kind: Kind
+    heads: int
+    layers: int
+    query_tokens: Tokens
+    key_tokens: Tokens
+    first: tuple[int, int]
+    size: tuple[int, int]
+    steps: tuple[int, int]
+    pool: Pool
+    mean: Float[np.ndarray, "row column"]
+    largest: Float[np.ndarray, "row column"]
+    pairs: Int[np.ndarray, "row column"]
+    entropy: Float[np.ndarray, " query"]
+    top_keys: Int[np.ndarray, "query rank"]
+    top_weights: Float[np.ndarray, "query rank"]
+    module: str
+    certificate: Certificate
+    sampled: int
+    provenance: Provenance
+    special_mass: SpecialMass | None = None
+    query: int | None = None
+    row: Float[np.ndarray, " key"] | None = None
+    tower: str = ""
+    block: int = 0
+    blocks: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of its certificate."""
+        return self.certificate.verdict
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer} H{self.head}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether every block is one weight."""
+        return self.steps == (1, 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the window is all of the text."""
+        return self.size == (len(self.query_tokens), len(self.key_tokens))
+
+    @property
+    def cells(self) -> Float[np.ndarray, "row column"]:
+        """The blocks as they are drawn: by their mean or by their largest weight."""
+        return self.largest if self.pool is Pool.MAX else self.mean
+
+    def coarser(self, rows: int, columns: int) -> "LongHead":
+        """The same in blocks that are so many times as large."""
+        if (rows, columns) == (1, 1):
+            return self
+        pairs = _joined(self.pairs, rows, columns, np.add)
+        sums = _joined(np.nan_to_num(self.mean) * self.pairs, rows, columns, np.add)
+        return replace(
+            self,
+            steps=(self.steps[0] * rows, self.steps[1] * columns),
+            mean=np.where(pairs > 0, sums / np.maximum(pairs, 1), np.nan),
+            largest=_joined(self.largest, rows, columns, np.fmax),
+            pairs=pairs,
+        )
+
+
+def _joined(values: Any, rows: int, columns: int, combine: np.ufunc) -> Any:
+    for axis, many in ((0, rows), (1, columns)):
+        values = combine.reduceat(values, np.arange(0, values.shape[axis], many), axis=axis)
+    return values

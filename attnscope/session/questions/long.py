@@ -1,0 +1,141 @@
+"""Heads of a text that is too long to hold all queries by all keys: chosen by cost, asked in tiles."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnscope.analysis.long.cost import WORTH, Cost, gigabytes
+from attnscope.analysis.long.head import read_long_head
+from attnscope.analysis.long.overview import measure_long
+from attnscope.attention import Capture
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.long.run import record_long
+from attnscope.capture.selection import Selection
+from attnscope.errors import DoesNotFitError, InputError
+from attnscope.measures import MEASURES
+from attnscope.model.loading import memory
+from attnscope.results import LongHead, Overview
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.apart import with_apart
+from attnscope.session.questions.heads import ENTROPY, TOKENS, needs_norms
+from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
+from attnscope.session.selection import window
+from attnscope.vocabulary import Kind, Pool, Route
+
+__all__ = ["in_tiles", "read_long", "read_long_overview"]
+
+
+def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
+    """Whether the question is answered in tiles; what was chosen is told.
+
+    `forced` is what the user says; `against` names what is asked for and cannot be had in tiles. Raises
+    `DoesNotFitError` where the way that is left needs more memory than there is.
+    """
+    cost = cost_of(reading, chosen)
+    against = against or _unreadable(reading, chosen)
+    if forced and against:
+        raise InputError(f"--tiled: {against}, which takes all queries by all keys: leave --tiled out")
+    worth = cost.dense > WORTH and not against
+    tiled = worth if forced is None else forced
+    _check_fits(reading, cost, tiled, against)
+    size = f"{cost.queries:,} x {cost.keys:,}"
+    if tiled and forced is None:
+        reading.listener.notice(
+            f"{size} pairs of queries and keys take {gigabytes(cost.dense)} at once: computed in tiles, "
+            f"about {gigabytes(cost.tiled)} (--dense holds them all)"
+        )
+    return tiled
+
+
+def cost_of(reading: Reading, chosen: Chosen) -> Cost:
+    """What the chosen heads cost for what was read."""
+    queries = len(reading.tokens_of(chosen.kind))
+    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    config, module = reading.model.module.config, reading.model.module
+    width = max(chosen.tower.heads[layer] for layer in chosen.layers)
+    hidden = int(getattr(config, "hidden_size", None) or 64 * width)
+    dim = getattr(config, "head_dim", None) or max(hidden // max(width, 1), 1)
+    biased = any(hasattr(each, "relative_attention_bias") for each in module.modules())
+    return Cost(queries, keys, len(chosen.layers), len(chosen.heads), width, int(dim), hidden, biased)
+
+
+def _unreadable(reading: Reading, chosen: Chosen) -> str:
+    """What of the reading itself stands against tiles; nothing in most."""
+    if reading.captured is not None:
+        return "what the model wrote itself was read step by step"
+    if reading.asked.sensed:
+        return "a picture or a sound is read"
+    if chosen.route is not None and chosen.route is not Route.TAKEOVER:
+        return f"--route {chosen.route.option} holds them"
+    others = [site.path for site in chosen.tower.sites if site.route is not Route.TAKEOVER]
+    return f"the model's own code ({others[0]}) asks for no kernel" if others else ""
+
+
+def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None:
+    room = memory.free(next(reading.model.module.parameters()).device)
+    needed = cost.tiled if tiled else cost.dense
+    if room is None or needed <= room:
+        return
+    way = "in tiles" if tiled else "all pairs at once"
+    fits = cost.longest(room, tiled=tiled)
+    instead = f"about {fits:,} tokens fit"
+    if tiled and cost.layers > 1:
+        instead += ", or fewer layers at a time"
+    elif not tiled and against:
+        instead += f" ({against}: tiles, which need {gigabytes(cost.tiled)}, are not possible)"
+    elif not tiled:
+        instead += f", and in tiles all of them in {gigabytes(cost.tiled)}: leave --dense out"
+    raise DoesNotFitError(
+        f"{cost.queries:,} x {cost.keys:,} pairs, {way}, take {gigabytes(needed)} and "
+        f"{gigabytes(room)} are free: {instead}"
+    )
+
+
+def _captured(reading: Reading, chosen: Chosen, projections: bool = False) -> Capture:
+    selection = Selection(
+        layers=chosen.layers,
+        heads=chosen.heads,
+        kind=chosen.kind,
+        tower=chosen.tower.pattern,
+        projections=projections,
+    )
+    with if_it_runs(reading.model.module, _harmless(reading), reading.model.name):
+        return record_long(reading.model.module, reading.inputs, selection, reading.labels(chosen))
+
+
+def _harmless(reading: Reading) -> dict[str, Any]:
+    """The inputs cut to their first tokens: whether a model runs at all need not be found out at length."""
+    return {
+        name: value[:, :16] if getattr(value, "ndim", 0) == 2 else value
+        for name, value in reading.inputs.items()
+    }
+
+
+def read_long(
+    reading: Reading,
+    chosen: Chosen,
+    *,
+    zoom: str | None = None,
+    query: str | int | None = None,
+    pool: Pool = Pool.MEAN,
+) -> LongHead:
+    """The one chosen head, in blocks; with a `zoom` ("1000-1063:900-1100") that window of it."""
+    layer, head = chosen.only()
+    queries = reading.tokens_of(chosen.kind)
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    seen = None if zoom is None else window(zoom, len(queries), len(keys))
+    row = None if query is None else queries.position(str(query))
+    with reading.listener.working("reading the attention in tiles"):
+        captured = _captured(reading, chosen)
+        return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
+
+
+def read_long_overview(
+    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS
+) -> Overview:
+    """The chosen heads in the chosen layers, each by all of `measures` of this text."""
+    of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
+    with reading.listener.working("reading the attention in tiles"):
+        captured = _captured(reading, chosen, needs_norms(of_text))
+        found = measure_long(captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all)
+    return with_apart(reading, chosen, found, measures)
