@@ -47,10 +47,10 @@ def corpus(
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
     Texts stand in lines, or as `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the
-    `field` of records. As many `workers` as there are cores measure, 0 of them this process; with `engine` `ray`
-    those of the Ray cluster at `ray_address`, or of one that is started on this machine. What is done is
-    kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a Parquet file for
-    a row for each text and head. `done` is told how many texts are through, of how many.
+    `field` of records. As many `workers` as there are cores measure, 0 of them this process; with `engine`
+    `ray` those of the Ray cluster at `ray_address`, or of one that is started on this machine. What is done
+    is kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a Parquet file
+    for a row for each text and head. `done` is told how many texts are through, of how many.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = Asked(

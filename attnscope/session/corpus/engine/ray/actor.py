@@ -1,8 +1,8 @@
 """One place of the pool: a process of its own that measures, as the local engine has, and a table for Ray.
 
 The process is the same program with the same surroundings as a local worker, so the bits are; a text that
-ends it is found and set aside in the same way. What the user can mend comes back as a value: an exception
-would be retried, and printed by Ray.
+ends it is found and set aside in the same way. An error comes back as a value: an exception would be tried
+again, and printed by Ray.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError
 from attnscope.session.corpus.engine.interface import Chunk, Finished, Recipe
-from attnscope.session.corpus.engine.local import Worker
+from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 
 
 def packed(chunk: Chunk) -> Any:
@@ -19,11 +19,11 @@ def packed(chunk: Chunk) -> Any:
 
 
 def unpacked(table: Any) -> list[Finished]:
-    """What the actors made of the rows; an `AttnscopeError` that one of them met is raised."""
+    """What the actors made of the rows; an error that one of them met is raised."""
     found = []
     for row in table.column("held").to_pylist():
         answer = pickle.loads(row)
-        if isinstance(answer, AttnscopeError):
+        if isinstance(answer, Exception):
             raise answer
         found.append(answer)
     return found
@@ -46,10 +46,10 @@ class Actor:
         """A table of chunks to one of what they gave."""
         return _table([pickle.dumps(self._answer(pickle.loads(row))) for row in table["held"].to_pylist()])
 
-    def _answer(self, chunk: Chunk) -> Finished | AttnscopeError:
+    def _answer(self, chunk: Chunk) -> Finished | Exception:
         try:
             return Finished(chunk.number, len(chunk.texts), self.worker.measure(chunk))
-        except AttnscopeError as error:
+        except (AttnscopeError, WorkerBugError) as error:
             return error
 
     def __del__(self) -> None:

@@ -69,20 +69,21 @@ def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> I
 @contextmanager
 def _joined(ray: Any, address: str, listener: Listener) -> Iterator[None]:
     shown = printable(address)
-    _check_answers(address)
-    with listener.working(f"joining the Ray cluster {shown}"), hushed(), own_signals():
+    begun = time.monotonic()
+    with hushed(), own_signals():
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise InputError(f"no Ray cluster at '{shown}': {one_line(error)}") from error
+            raise InputError(_not_joined(address, error)) from error
+    listener.detail(f"joined the Ray cluster {shown} in {time.monotonic() - begun:.1f} s")
     try:
         yield
     finally:
         ray.shutdown()
 
 
-def _check_answers(address: str) -> None:
-    """Ray itself tries for a minute, and says much."""
+def check_answers(address: str) -> None:
+    """`InputError` where no Ray can be at `address`: Ray itself tries for a minute, and says much."""
     shown, (host, _, port) = printable(address), address.rpartition(":")
     if address == "auto":
         return
@@ -98,6 +99,12 @@ def _check_answers(address: str) -> None:
         raise InputError(f"no Ray cluster at '{shown}': {_reason(error)}") from error
 
 
+def _not_joined(address: str, error: Exception) -> str:
+    if address == "auto" and isinstance(error, ConnectionError):
+        return "no Ray cluster runs on this machine: ray start --head starts one, HOST:PORT names another"
+    return f"no Ray cluster at '{printable(address)}': {one_line(error)}"
+
+
 def _reason(error: Exception) -> str:
     told = getattr(error, "strerror", None)
     return str(told or error or type(error).__name__)
@@ -105,10 +112,10 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[None]:
-    folder = _folder()
+    folder, begun = _folder(), time.monotonic()
     with undone_by_a_signal(partial(_end, folder)):
         try:
-            with listener.working("starting Ray on this machine"), hushed(), own_signals():
+            with hushed(), own_signals():
                 try:
                     ray.init(
                         address="local",
@@ -122,6 +129,7 @@ def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[No
                     )
                 except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                     raise InputError(f"Ray does not start on this machine: {one_line(error)}") from error
+            listener.detail(f"started Ray on this machine in {time.monotonic() - begun:.1f} s")
             yield
         finally:
             ray.shutdown()

@@ -15,7 +15,7 @@ from attnscope.errors import InputError, one_line
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
 from attnscope.session.corpus.engine.ray.actor import Actor, packed, unpacked
 from attnscope.session.corpus.engine.ray.alike import Alike
-from attnscope.session.corpus.engine.ray.cluster import ADDRESS, cluster, the_library
+from attnscope.session.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
 from attnscope.session.listener import Listener
 
 WINDOW = 128 * 2**20  # bytes of chunks
@@ -35,7 +35,10 @@ def on_ray(address: str | None = None, workers: int | None = None, device: str =
     if device == "mps":
         raise InputError("--device is mps: Ray hands out CPUs and CUDA's GPUs, --device cpu or cuda")
     the_library()
-    return partial(_run, address or os.environ.get(ADDRESS) or None, workers, device)
+    address = address or os.environ.get(ADDRESS) or None
+    if address is not None:
+        check_answers(address)
+    return partial(_run, address, workers, device)
 
 
 def _run(

@@ -29,9 +29,7 @@ def hushed() -> Iterator[None]:
             yield
         finally:
             restore()
-            if sys.stderr is not python:
-                sys.stderr.close()
-                sys.stderr = python
+            sys.stderr = python  # the other one is left open: a bar may be writing to it right now
             os.close(nowhere)
             os.close(kept)
 
