@@ -17,7 +17,7 @@ def triangles(projection: Float[Tensor, "head value_dim hidden"]) -> Float[Tenso
     return triangle
 
 
-def norms(passed: Passed, of: Float[Tensor, "head size value_dim"]) -> Float[Tensor, "row head key"]:
+def norms(passed: Passed, of: Float[Tensor, "head size value_dim"]) -> Float[Tensor, "row chosen key"]:
     """||f(x)|| of every key in the selected heads, in units of the hidden state, in float64."""
     values = passed.values.cpu().double()
     each = [values[:, head // passed.shared] @ of[head].mT for head in passed.heads]

@@ -164,7 +164,7 @@ class Totals:
         with np.errstate(all="ignore"):
             least = np.full(shape, np.nan) if none else np.fmin.reduce(values)
             largest = np.full(shape, np.nan) if none else np.fmax.reduce(values)
-        flat = values.reshape(len(values), -1)
+        flat = values.reshape(len(values), least.size)
         return cls(Moments.of(values, numbers % HALVES), Sketch.of(flat), least, largest)
 
     def merged(self, later: "Totals") -> "Totals":

@@ -1,5 +1,6 @@
 """Chunks in the order of their numbers to one result: so totals are the same whoever measured, and when."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +59,8 @@ def reason_of(aside: SetAside) -> str:
     """Why, without what differs from text to text."""
     if "tokens" in aside.why and "reads at most" in aside.why:
         return _LONG
-    return aside.why.removeprefix(f"{aside.place}: ")
+    line = re.escape(aside.place.rpartition(":")[0])
+    return re.sub(rf"^{line}:[0-9]+: ", "", aside.why)
 
 
 def result(
@@ -71,7 +73,7 @@ def result(
     """The result of a whole corpus."""
     last, proved = found.last, found.proved
     assert last is not None, "there is a chunk"
-    assert proved.provenance is not None, "a text of the first chunk with one was captured"
+    assert proved.provenance is not None, "every chunk says where it comes from"
     notes = () if not found.absent else (f"{', '.join(found.absent)}: {next(iter(found.absent.values()))}",)
     return Corpus(
         read=CorpusRead(

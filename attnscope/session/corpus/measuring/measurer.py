@@ -26,7 +26,7 @@ from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.passing import Passed, Passing
 from attnscope.errors import InputError
-from attnscope.results import Verdict
+from attnscope.results import Provenance, Verdict
 from attnscope.session.corpus.engine.interface import Chunk, SetAside, Text
 from attnscope.session.corpus.measuring.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.measuring.chunk_file import Measured, Proved, Rows, written
@@ -57,8 +57,7 @@ class CorpusMeasurer:
         padding = getattr(self.model.tokenizer, "pad_token_id", None)
         self.padding = 0 if padding is None else int(padding)
         self.triangles: dict[int, Tensor] = {}
-        if needs_norms(recipe.measures):
-            self._find_projections()
+        self.provenance = self._spoken_to()
         self.padded = self._may_fill_up()
 
     def _check(self) -> None:
@@ -78,9 +77,10 @@ class CorpusMeasurer:
             for i, each in enumerate(_SPOKEN)
         ]
 
-    def _find_projections(self) -> None:
+    def _spoken_to(self) -> Provenance:
+        """Where its numbers come from; where heads are asked what they move, this finds out by what matrix."""
         one = self._spoken()[-1]
-        selection = replace(self.selection, projections=True)
+        selection = replace(self.selection, projections=needs_norms(self.recipe.measures))
         inputs = self._inputs([one])
         with if_it_runs(self.model.module, inputs, self.model.name):
             captured = record(self.model.module, inputs, selection, self._labels(one, len(one)))
@@ -88,6 +88,7 @@ class CorpusMeasurer:
             call = captured.call(layer, block=self.chosen.block)
             if call.projection is not None:
                 self.triangles[layer] = moving.triangles(call.projection)
+        return replace(captured.provenance, token_ids=())
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""
@@ -280,7 +281,6 @@ class _Done:
         verdicts = sample.verdicts
         if not sample.unlike <= UNLIKE:  # also where it is not a number
             verdicts[Verdict.FAILED] += 1
-        told = None if sample.provenance is None else asdict(replace(sample.provenance, token_ids=()))
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         unlike = math.inf if math.isnan(sample.unlike) else sample.unlike
-        return Proved(counts, sample.sentences, unlike, told)
+        return Proved(counts, sample.sentences, unlike, asdict(self.by.provenance))

@@ -29,7 +29,7 @@ def compare_any(
     layer_b: Numbers = None,
     head_b: Numbers = None,
 ) -> Difference | CorpusDifference:
-    """The heads of two results called `names`, others of the second with `layer_b` or `head_b`; or two corpora."""
+    """The heads of two results called `names`, or of two corpora; `layer_b` and `head_b` are of the other."""
     if isinstance(a, Corpus) and isinstance(b, Corpus):
         if any(each is not None for each in (layer, head, layer_b, head_b)):
             raise InputError("two corpora are compared in all their heads: leave layers and heads out")

@@ -1,0 +1,137 @@
+"""Measures of padded batches against the measure itself on each text, alone and unpadded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from attnscope.analysis.corpus.facts import Facts
+from attnscope.analysis.corpus.measuring import LINEAR, check_measurable, leaking, measurable, measured
+from attnscope.analysis.corpus.moving import norms, triangles
+from attnscope.capture.passing import Passed
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES, parse_measures, whole
+from attnscope.measures.moved import moved_norms
+
+LENGTHS, HEADS, DIM, HIDDEN = (2, 7, 5, 1), 4, 3, 11
+NAMES = measurable(parse_measures("all"))
+GENERATOR = torch.Generator().manual_seed(3)
+
+
+def facts() -> Facts:
+    """Four texts of 2 to 7 tokens; the first has no punctuation, the third no token twice."""
+    most = max(LENGTHS)
+    ids = torch.tensor([[1, 2, 0, 0, 0, 0, 0], [1, 5, 6, 5, 7, 6, 2], [1, 3, 4, 9, 2, 0, 0], [1] + [0] * 6])
+    own = torch.arange(most) < torch.tensor(LENGTHS)[:, None]
+    alike = (ids[:, :, None] == ids[:, None, :]) & own[:, :, None] & own[:, None, :]
+    return Facts(torch.tensor(LENGTHS), ((ids == 1) | (ids == 2)) & own, (ids == 7) | (ids == 9), alike)
+
+
+def batch(causal: bool) -> tuple[Passed, Facts, Tensor]:
+    """Weights with what no text is made of in the rows that fill up, and where queries may look."""
+    known, most = facts(), max(LENGTHS)
+    allowed = (known.own[:, :, None] & known.own[:, None, :])[:, None].clone()
+    allowed = allowed.tril() if causal else allowed
+    allowed[1, 0, 3] = False  # a query that may look nowhere
+    scores = 3 * torch.randn(len(LENGTHS), HEADS, most, most, generator=GENERATOR)
+    scores[1, 2, 4, 2] = scores[1, 2, 4, 5] = 9.0  # two keys that are the strongest
+    weights = torch.softmax(scores.masked_fill(~allowed, -1e30), -1)
+    values = torch.randn(len(LENGTHS), HEADS // 2, most, DIM, generator=GENERATOR)
+    return Passed(weights, allowed, values, tuple(range(HEADS)), 2), known, allowed
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_measure_of_a_batch_is_that_of_each_text_alone(causal: bool) -> None:
+    passed, known, allowed = batch(causal)
+    projection = torch.randn(HEADS, DIM, HIDDEN, generator=GENERATOR)
+    lengths = norms(passed, triangles(projection))
+    found = measured(passed, known, NAMES, lengths)
+    assert found.shape == (len(LENGTHS), len(NAMES), HEADS)
+    for row, length in enumerate(LENGTHS):
+        see = allowed[row, 0, :length, :length]
+        of_keys = moved_norms(passed.values[row, :, :length], projection)
+        for head in range(HEADS):
+            weights = passed.weights[row, head, :length, :length].double().masked_fill(~see, 0.0)
+            weights = weights.masked_fill(~see.any(-1, keepdim=True), torch.nan)
+            tiles = whole(
+                weights,
+                allowed=see,
+                visible=see.sum(-1),
+                special=known.special[row, :length],
+                punctuation=known.punctuation[row, :length],
+                alike=known.alike[row, :length, :length],
+                norms=of_keys[head],
+                moved=weights @ of_keys[head],
+            )
+            lacking = {name for name, none in known.missing(row).items() if none}
+            for i, name in enumerate(NAMES):
+                needs = {need.value for need in MEASURES[name].needs}
+                expected = float("nan") if needs & lacking else MEASURES[name](tiles)
+                assert float(found[row, i, head]) == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+
+
+def test_a_text_gives_the_same_beside_longer_ones_as_alone() -> None:
+    passed, known, _ = batch(causal=False)
+    among = measured(passed, known, ("entropy", "previous", "pattern", "fixed"), None)
+    short = LENGTHS[0]
+    alone = replace(
+        passed,
+        weights=passed.weights[:1, :, :short, :short],
+        allowed=passed.allowed[:1, :, :short, :short],
+        values=passed.values[:1, :, :short],
+    )
+    own = Facts(
+        known.lengths[:1],
+        known.special[:1, :short],
+        known.punctuation[:1, :short],
+        known.alike[:1, :short, :short],
+    )
+    assert torch.equal(measured(alone, own, ("entropy", "previous", "pattern", "fixed"), None)[0], among[0])
+
+
+def test_weight_on_what_fills_up_is_seen() -> None:
+    passed, known, _ = batch(causal=False)
+    assert leaking(passed, known) == 0
+    off = passed.weights.clone()
+    off[0, 1, 0, 5] = 0.25
+    assert leaking(replace(passed, weights=off), known) == 0.25
+    off = passed.weights.clone()
+    off[0, 1, 5, 5] = 0.5  # a row that is no query of the text
+    assert leaking(replace(passed, weights=off), known) == leaking(passed, known)
+
+
+def test_measures_that_are_added_up_in_one_product_are_sums_of_weights() -> None:
+    first, second = (torch.softmax(torch.randn(6, 6, generator=GENERATOR).double(), -1) for _ in range(2))
+    of = {
+        "special": torch.arange(6) % 3 == 0,
+        "punctuation": torch.arange(6) % 2 == 0,
+        "alike": torch.eye(6, dtype=torch.bool).roll(2, 0),
+    }
+    for name in LINEAR:
+        one, other, mixed = (
+            MEASURES[name](whole(w, **of)) for w in (first, second, 0.3 * first + 0.7 * second)
+        )
+        assert mixed == pytest.approx(0.3 * one + 0.7 * other), name
+    one, other, mixed = (MEASURES["entropy"](whole(w)) for w in (first, second, 0.3 * first + 0.7 * second))
+    assert mixed != pytest.approx(0.3 * one + 0.7 * other)
+
+
+def test_lengths_of_values_keep_what_nearly_vanishes() -> None:
+    values = torch.randn(2, 2, 5, DIM, generator=GENERATOR)
+    projection = torch.randn(HEADS, DIM, HIDDEN, generator=GENERATOR).double()
+    projection[:, 0] = 1e-9 * projection[:, 0]
+    values[..., 1:] = 0.0
+    found = norms(Passed(torch.empty(2, 4, 5, 5), None, values, (3, 1), 2), triangles(projection))
+    for row in range(2):
+        expected = moved_norms(values[row].double(), projection)[[3, 1]]
+        assert np.allclose(found[row], expected, rtol=1e-9, atol=0)
+
+
+def test_what_is_not_taken_of_a_corpus_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="no near over a corpus: what can be measured is entropy"):
+        check_measurable(("entropy", "near"))
+    passed, known, _ = batch(causal=False)
+    with pytest.raises(InputError, match="not numbers"):
+        measured(replace(passed, weights=passed.weights * torch.nan), known, ("entropy",), None)

@@ -1,0 +1,206 @@
+"""A corpus against the obvious script: one text at a time, the model's own eager weights, NumPy."""
+
+import json
+from pathlib import Path
+
+import corpus_of_demo as demo
+import numpy as np
+import pytest
+import torch
+
+import attnscope as at
+from attnscope.errors import InputError
+from attnscope.results import Corpus, Verdict
+from attnscope.results.claims.corpus import LEVELS
+from attnscope.results.stored.write import as_json, as_npz
+from attnscope.session.corpus.apart import corpora_apart
+from attnscope.session.corpus.measuring import measurer
+from attnscope.session.corpus.reading import chunks as reading
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("texts") / "texts.txt"
+    place.write_text("\n".join(demo.TEXTS) + "\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def found(file: Path) -> Corpus:
+    return demo.measure(file, file.parent / "run")
+
+
+@pytest.fixture(scope="module")
+def obvious() -> dict[str, np.ndarray]:
+    """Measure by name as `text layer head`, by loops over what the model returns."""
+    model = at.load("demo")
+    module, tokenizer = model.module, model.tokenizer
+    names = ("entropy", "previous", "special-tokens", "same", "fixed")
+    rows: dict[str, list[list[list[float]]]] = {name: [] for name in names}
+    for text in demo.REAL:
+        inputs = tokenizer(text, return_tensors="pt")
+        ids = inputs["input_ids"][0].numpy()
+        special = np.isin(ids, [tokenizer.cls_token_id, tokenizer.sep_token_id])
+        with torch.no_grad():
+            every = module(**inputs, output_attentions=True).attentions
+        each: dict[str, list[list[float]]] = {name: [] for name in names}
+        for layer in (0, 2):
+            heads = every[layer][0, [1, 4, 7]].double().numpy()
+            n = len(ids)
+            alike = (ids[:, None] == ids) & ~np.eye(n, dtype=bool)
+            each["entropy"].append([float(-(w * np.log(w)).sum(-1).mean()) for w in heads])
+            each["previous"].append([float(np.diagonal(w, -1).sum() / n) for w in heads])
+            each["special-tokens"].append([float(w[:, special].sum(-1).mean()) for w in heads])
+            each["same"].append([float((w * alike).sum(-1).mean()) if alike.any() else np.nan for w in heads])
+            offsets = [w.argmax(-1) - np.arange(n) for w in heads]
+            each["fixed"].append([max(np.unique(o, return_counts=True)[1]) / n for o in offsets])
+        for name in names:
+            rows[name].append(each[name])
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+def test_means_errors_and_quantiles_are_those_of_the_obvious_script(
+    found: Corpus, obvious: dict[str, np.ndarray]
+) -> None:
+    assert found.read.texts == len(demo.REAL) == 12
+    assert (found.layers, found.heads) == ((0, 2), (1, 4, 7))
+    for name, values in obvious.items():
+        mine, there = found.measures[name], ~np.isnan(values)
+        count = there.sum(axis=0)
+        np.testing.assert_array_equal(mine.count, count)
+        np.testing.assert_allclose(mine.values, np.nanmean(values, axis=0), atol=1e-6)
+        error = np.nanstd(values, axis=0, ddof=1) / np.sqrt(count)
+        np.testing.assert_allclose(mine.error, error, atol=1e-6)
+        exact = np.nanquantile(values, LEVELS, axis=0, method="inverted_cdf")
+        np.testing.assert_allclose(mine.quantiles, exact, rtol=mine.off, atol=1e-6)
+        np.testing.assert_allclose(mine.halves[0], np.nanmean(values[::2], axis=0), atol=1e-6)
+
+
+def test_what_was_read_is_counted_and_a_sample_certified(found: Corpus) -> None:
+    assert found.read.blanks == 2
+    assert found.read.left_out == 0
+    assert found.read.padded > 0
+    assert found.verdict is Verdict.CERTIFIED
+    assert found.certified == {"certified": 6}
+    assert found.measures["pattern"].agreement is not None
+    assert found.measures["same"].count.max() < 12
+    told = found.text(width=100)
+    for part in ("corpus texts.txt", "12 texts", "2 blank lines", "certified: 6 of 6 heads", "L2"):
+        assert part in told
+
+
+def test_a_weight_that_is_not_the_models_fails_the_sample(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check is not of a thing with itself: what is counted is changed, and it fails."""
+    recipe = demo.Measuring(demo.ModelRequest("demo"), demo.WANTED, ("entropy",))
+    opened = demo.opened(recipe)
+    real = type(opened.reader).read
+
+    def off(self, inputs, make):  # type: ignore[no-untyped-def]
+        def changed(layer, passed):  # type: ignore[no-untyped-def]
+            made = measurer.replace(passed, weights=passed.weights.flip(-1))
+            return make(layer, made)
+
+        return real(self, inputs, changed)
+
+    monkeypatch.setattr(type(opened.reader), "read", off)
+    result = demo.measure(file, tmp_path / "run", measures="entropy")
+    assert result.verdict is Verdict.FAILED
+
+
+def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
+    file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = demo.Measuring(demo.ModelRequest("demo"), demo.WANTED, tuple(demo.MEASURES.split(",")))
+    opened = demo.opened(recipe)
+    real = measurer.leaking
+    monkeypatch.setattr(
+        measurer,
+        "leaking",
+        lambda passed, facts: 0.1 if len(set(facts.lengths.tolist())) > 1 else real(passed, facts),
+    )
+    assert opened.padded
+    assert not opened._may_fill_up()
+    result = demo.measure(file, tmp_path / "run")
+    assert result.read.padded == 0
+    for name, each in found.measures.items():
+        np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-5)
+
+
+def test_the_size_of_a_chunk_changes_no_number_but_by_rounding(
+    file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 5)
+    result = demo.measure(file, tmp_path / "run")
+    assert len(list((tmp_path / "run" / "chunks").iterdir())) == 3
+    for name, each in found.measures.items():
+        np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-6)
+        np.testing.assert_allclose(result.measures[name].error, each.error, atol=1e-6)
+
+
+def test_a_corpus_is_stored_and_drawn_like_every_result(found: Corpus, tmp_path: Path) -> None:
+    for name in ("c.npz", "c.json"):
+        again = at.open(found.save(tmp_path / name))
+        assert isinstance(again, Corpus)
+        assert as_json(again) == as_json(found)
+        assert as_npz(again) == as_npz(found)
+    frame = found.to_pandas()
+    assert len(frame) == len(found.measures) * 6
+    one = frame[(frame.measure == "entropy") & (frame.layer == 2) & (frame["head"] == 4)]
+    assert float(one["mean"].iloc[0]) == found.measures["entropy"].values[1, 1]
+    found.save(tmp_path / "c.html")
+    assert b"12 texts" in (tmp_path / "c.html").read_bytes()
+
+
+def test_two_corpora_differ_by_their_means_and_the_error_of_these(found: Corpus, file: Path) -> None:
+    half = demo.measure(file, file.parent / "half", limit=6)
+    apart = corpora_apart(half, found)
+    entropy = apart.measures["entropy"]
+    np.testing.assert_array_equal(
+        entropy.difference, found.measures["entropy"].values - half.measures["entropy"].values
+    )
+    errors = [each.measures["entropy"].error for each in (half, found)]
+    np.testing.assert_allclose(entropy.error, np.hypot(*errors))
+    assert "pattern" not in apart.measures
+    assert apart.notes == ("both read the same files: errors are those of independent texts",)
+    assert pytest.approx(1 - _normal(entropy.chance)) == 1 / (2 * 6)
+    assert "B less A" in apart.text()
+    assert isinstance(at.difference(half, found), type(apart))
+    with pytest.raises(InputError, match="leave layers and heads out"):
+        at.difference(half, found, layer=0)
+
+
+def _normal(value: float) -> float:
+    from math import erf, sqrt
+
+    return (1 + erf(value / sqrt(2))) / 2
+
+
+CONLLU = """1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\tbarks\t_\tVERB\t_\t_\t0\troot\t_\t_
+
+1\tbroken
+
+1\tIt\t_\tPRON\t_\t_\t2\tnsubj\t_\t_
+2\topened\t_\tVERB\t_\t_\t0\troot\t_\t_
+3\tthe\t_\tDET\t_\t_\t4\tdet\t_\t_
+4\tdoor\t_\tNOUN\t_\t_\t2\tobj\t_\t_
+"""
+
+
+def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: Path) -> None:
+    bank = tmp_path / "small.conllu"
+    bank.write_text(CONLLU)
+    found = demo.measure(bank, tmp_path / "run", source="VERB", target="NOUN")
+    assert found.read.texts == 2
+    assert found.read.set_aside == {"2 fields between tabs, a word of CoNLL-U has 10": 1}
+    link, place, gain = (found.measures[name].values for name in ("link", "link-place", "link-gain"))
+    np.testing.assert_allclose(gain, link - place, atol=1e-12)
+    assert found.main is found.measures["link-gain"]
+    assert "heads that link VERB→NOUN most, in 2 texts" in found.text()
+    aside = [json.loads(line) for line in (tmp_path / "run" / "set-aside.jsonl").read_text().splitlines()]
+    assert [(each["place"], each["text"]) for each in aside] == [("small.conllu:5", "1\tbroken")]
+    with pytest.raises(InputError, match="--from-pos: no word is ADJ: DET, NOUN, PRON, VERB"):
+        demo.measure(bank, tmp_path / "other", source="ADJ", target="NOUN")

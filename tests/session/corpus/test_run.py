@@ -1,0 +1,247 @@
+"""A run that is cut off at every point, and what is wrong with a corpus, a folder or a disk."""
+
+import json
+import os
+from pathlib import Path
+
+import corpus_of_demo as demo
+import pytest
+
+from attnscope.errors import InputError
+from attnscope.results.stored.write import as_npz
+from attnscope.session.corpus.reading import chunks as reading
+from attnscope.session.corpus.run import folder as folders
+
+CHUNKS = 3  # of five texts, of twelve that can be read
+
+
+class CutOffError(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 5)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("texts") / "texts.txt"
+    lines = [*map(str.encode, demo.TEXTS), b"caf\xe9", " ".join(["very"] * 90).encode()]
+    place.write_bytes(b"\n".join(lines))
+    return place
+
+
+def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, turn: int) -> None:
+    """The `turn`-th call of a function of `os` ends the process before it is made."""
+    real, calls = getattr(os, name), iter(range(1000))
+
+    def cut(*given: object) -> object:
+        if next(calls) == turn:
+            raise CutOffError
+        return real(*given)
+
+    monkeypatch.setattr(folders.os, name, cut)
+
+
+def test_a_run_that_is_cut_off_at_every_write_goes_on_to_the_same_bytes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = demo.measure(file, tmp_path / "whole")
+    expected, files = as_npz(whole), demo.everything(tmp_path / "whole")
+    assert len(files) == CHUNKS + 1
+    for name, turns in (("replace", 5), ("fsync", 6)):
+        run, cut_off = tmp_path / name, 0
+        for turn in range(turns):
+            with monkeypatch.context() as patched:
+                fails_at(patched, name, turn % 3)
+                try:
+                    demo.measure(file, run)
+                except CutOffError:
+                    cut_off += 1
+                    assert not [each for each in run.rglob("*") if each.name.endswith(".part")]
+        assert cut_off >= 2
+        (run / "chunks" / ".000001.npz.part").write_bytes(b"half a chunk of a process that was killed")
+        again = demo.measure(file, run)
+        assert as_npz(again) == expected
+        assert demo.everything(run) == files
+
+
+def test_what_is_done_is_not_measured_again_and_damaged_chunks_are(file: Path, tmp_path: Path) -> None:
+    run, hearing = tmp_path / "run", demo.Hearing()
+    expected = as_npz(demo.measure(file, run))
+    kept = demo.everything(run)
+    (run / "chunks" / "000001.npz").write_bytes(kept["chunks/000001.npz"][:-9])
+    measured = []
+
+    def engine(recipe, chunks, listener):  # type: ignore[no-untyped-def]
+        for finished in demo.once_open(recipe, chunks, listener):
+            measured.append(finished.number)
+            yield finished
+
+    assert as_npz(demo.measure(file, run, hearing, engine)) == expected
+    assert measured == [1]
+    assert demo.everything(run) == kept
+    assert any("were measured before: going on in" in each for each in hearing.told)
+
+
+def test_chunks_that_come_in_another_order_make_the_same_result(file: Path, tmp_path: Path) -> None:
+    def backwards(recipe, chunks, listener):  # type: ignore[no-untyped-def]
+        yield from reversed(list(demo.once_open(recipe, chunks, listener)))
+
+    one = demo.measure(file, tmp_path / "one")
+    assert as_npz(demo.measure(file, tmp_path / "other", engine=backwards)) == as_npz(one)
+    assert demo.everything(tmp_path / "one") == demo.everything(tmp_path / "other")
+
+
+def test_what_cannot_be_read_is_counted_told_and_kept(file: Path, tmp_path: Path) -> None:
+    hearing = demo.Hearing()
+    found = demo.measure(file, tmp_path / "run", hearing)
+    assert found.read.texts == 12
+    assert found.read.set_aside == {
+        "it is not valid UTF-8": 1,
+        "longer than the tokens that are read": 1,
+    }
+    aside = [json.loads(line) for line in (tmp_path / "run" / "set-aside.jsonl").read_text().splitlines()]
+    assert [(each["place"], each["text"][:7]) for each in aside] == [
+        ("texts.txt:15", "caf\\xe9"),
+        ("texts.txt:16", "very ve"),
+    ]
+    assert "reads at most 64" in aside[1]["why"]
+    assert any("set aside 2 of the texts and lines" in each for each in hearing.told)
+    assert "1 longer than 64 tokens" in " ".join(found.text(width=140).split())
+    cut = demo.measure(file, tmp_path / "cut", truncate=True, measures="entropy")
+    assert (cut.read.texts, cut.read.cut, cut.read.longest) == (13, 1, 64)
+
+
+def test_a_folder_of_another_run_is_refused_and_says_in_what_they_differ(file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    demo.measure(file, run, measures="entropy")
+    before = demo.everything(run)
+    with pytest.raises(InputError, match=r"belongs to another run: measures is .* there and .* here"):
+        demo.measure(file, run, measures="previous")
+    with pytest.raises(InputError, match="belongs to another run: limit is null there and 3 here"):
+        demo.measure(file, run, measures="entropy", limit=3)
+    other = tmp_path / "texts.txt"
+    other.write_bytes(file.read_bytes() + b"\nOne more.")
+    with pytest.raises(InputError, match="belongs to another run: files is"):
+        demo.measure(other, run, measures="entropy")
+    assert demo.everything(run) == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("")
+    with pytest.raises(InputError, match=r"no folder of a run and not empty: name another with --run"):
+        demo.measure(file, tmp_path / "mine")
+    with pytest.raises(InputError, match=r"no folder|cannot write"):
+        demo.measure(file, other)
+
+
+def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) -> None:
+    with (
+        folders.Folder(tmp_path / "run").locked(),
+        pytest.raises(InputError, match="another process works on"),
+    ):
+        demo.measure(file, tmp_path / "run")
+
+
+def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    expected = as_npz(demo.measure(file, tmp_path / "whole"))
+    real, calls = os.fsync, iter(range(100))
+
+    def full(handle: int) -> None:
+        if next(calls) == 4:  # manifest and its folder, the first chunk and its folder
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folders.os, "fsync", full)
+        told = r"No space left on device: 5 of 13 texts are measured and kept, the same command goes on"
+        with pytest.raises(InputError, match=told):
+            demo.measure(file, run)
+    assert sorted(each.name for each in (run / "chunks").iterdir()) == ["000000.npz"]
+    assert as_npz(demo.measure(file, run)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "more", "told"),
+    [
+        ("e.txt", "", {}, "no text in 'e.txt': empty"),
+        ("e.txt", " \n\n", {}, "no text in 'e.txt': nothing but blank lines"),
+        ("e.txt", "very " * 90, {}, "no text could be read: longer than the tokens"),
+        ("a.jsonl", '{"body": "It is late."}\n', {}, "e.jsonl:1|a.jsonl:1: it has no field 'text': .* body"),
+        ("a.jsonl", '{"text": 3}\n[1]\n', {}, "its field 'text' is no text but int"),
+        ("a.jsonl", "{half", {}, "it is no JSON"),
+        ("a.conllu", "1\tbroken\n", {}, "2 fields between tabs"),
+        ("a.txt", "It is late.", {"form": "csv"}, "no format 'csv': lines, file, jsonl, conllu, parquet"),
+        ("a.txt", "It is late.", {"source": "VERB"}, "go together"),
+        ("a.txt", "It is late.", {"source": "VERB", "target": "X"}, "a .conllu file"),
+        ("a.txt", "It is late.", {"measures": "near"}, "no near over a corpus"),
+        ("a.txt", "It is late.", {"limit": 0}, "--limit is 0"),
+    ],
+)
+def test_what_is_wrong_with_a_corpus_is_one_line(
+    name: str, content: str, more: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=told):
+        demo.measure(tmp_path / name, tmp_path / "run", **{"measures": "entropy", **more})
+
+
+def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:
+    texts = demo.REAL[:6]
+    lines, records, folder = tmp_path / "a.txt", tmp_path / "a.jsonl", tmp_path / "each"
+    lines.write_text("\ufeff" + "\r\n".join(texts))
+    records.write_text("".join(json.dumps({"body": each, "n": 1}) + "\n" for each in texts))
+    folder.mkdir()
+    files = [folder / f"{i}.txt" for i in range(6)]
+    for place, each in zip(files, texts, strict=True):
+        place.write_text(each)
+    first = demo.measure(lines, tmp_path / "1", measures="entropy")
+    second = demo.measure(records, tmp_path / "2", measures="entropy", field="body")
+    third = demo.corpus_of(
+        demo.ModelRequest("demo"),
+        demo.Asked(files, form="file", measures="entropy", run=tmp_path / "3"),
+        demo.WANTED,
+        demo.Quiet(),
+        engine=demo.once_open,
+    )
+    for other in (second, third):
+        for name in ("values", "error", "quantiles"):
+            mine, its = (getattr(each.measures["entropy"], name) for each in (first, other))
+            assert mine.tobytes() == its.tobytes()
+    with pytest.raises(InputError, match="is given twice"):
+        demo.Asked([lines, lines]).sources()
+
+
+def test_parquet_is_read_and_rows_are_written_by_arrow(file: Path, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    texts = [*demo.REAL, None]
+    parquet.write_table(pyarrow.table({"body": texts}), tmp_path / "a.parquet")
+    rows = [tmp_path / f"{i}.parquet" for i in range(2)]
+    found = demo.measure(tmp_path / "a.parquet", tmp_path / "1", field="body", rows=rows[0])
+    assert found.read.texts == 12
+    assert found.read.set_aside == {"its field 'body' is no text but null": 1}
+    table = parquet.read_table(rows[0]).to_pandas()
+    assert len(table) == 12 * 6
+    mine = table[(table.layer == 2) & (table["head"] == 7)]
+    assert mine["entropy"].mean() == pytest.approx(found.measures["entropy"].values[1, 2])
+    assert mine["same"].count() == found.measures["same"].count[1, 2]
+    demo.measure(tmp_path / "a.parquet", tmp_path / "2", field="body", rows=rows[1])
+    assert rows[0].read_bytes() == rows[1].read_bytes()
+    with pytest.raises(InputError, match=r"no field 'text' in 'a.parquet': body"):
+        demo.measure(tmp_path / "a.parquet", tmp_path / "3")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(InputError, match="it is no whole Parquet file"):
+        demo.measure(tmp_path / "b.parquet", tmp_path / "4")
+
+
+def test_parquet_without_arrow_says_how_to_get_it(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"pip install 'attnscope\[corpus\]'"):
+        demo.measure(file, tmp_path / "run", rows=tmp_path / "rows.parquet")

@@ -1,0 +1,70 @@
+"""A small corpus under the bundled encoder: files, and an engine that opens the model once."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from attnscope.results import Corpus
+from attnscope.session.corpus import question
+from attnscope.session.corpus.engine.interface import Chunk, Finished
+from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.question import Asked, corpus_of
+from attnscope.session.listener import Listener, Quiet
+from attnscope.session.request import ModelRequest, Wanted
+
+TEXTS = (
+    "The door opened.", "A dog barks, and the old dog sleeps.", "", "She was watching the boat.",
+    "It is late.", "the river and the bank", "Maria sat on the table and she slept.", "  ", "Go!",
+    "The parrots fly to the bank.", "I was watching the door when it opened.", "They are not here.",
+    "A boat flows.", "The dog was on the boat, it slept.",
+)  # fmt: skip
+REAL = [each for each in TEXTS if each.strip()]
+MEASURES = "entropy,previous,evenness,special-tokens,same,pattern,moved,fixed"
+WANTED = Wanted("0,2", "1,4,7")
+
+
+class Hearing(Quiet):
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.told.append(text)
+
+
+@cache
+def opened(recipe: Measuring) -> Any:
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        return recipe.open()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def once_open(recipe: Any, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
+    """The engine of this process, which opens the same recipe once for all tests."""
+    for chunk in chunks:
+        yield Finished(chunk.number, len(chunk.texts), opened(recipe).measure(chunk))
+
+
+def asked(file: Path, run: Path, **more: Any) -> Asked:
+    more.setdefault("measures", MEASURES)
+    return Asked((file,), run=run, workers=0, **more)
+
+
+def measure(
+    file: Path, run: Path, listener: Listener | None = None, engine: Any = once_open, **more: Any
+) -> Corpus:
+    return corpus_of(
+        ModelRequest("demo"), asked(file, run, **more), WANTED, listener or Quiet(), question.nobody, engine
+    )
+
+
+def everything(run: Path) -> dict[str, bytes]:
+    """All that a run has left but when it began."""
+    files = (each for each in sorted(run.rglob("*")) if each.is_file() and each.name != "lock")
+    return {str(each.relative_to(run)): each.read_bytes() for each in files if each.name != "manifest.json"}
