@@ -38,6 +38,7 @@ _REFUSALS = (
     InputError,
 )  # what a model may raise for a text that it cannot read: then nothing is known
 _UNKNOWN = Standing.UNKNOWN, Standing.UNKNOWN
+_IDS = "input_ids", "decoder_input_ids"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +73,38 @@ def standings_of(
     """
     serving = None if layers is None else set(layers)
     wanted = {site.module: site for site in watched if serving is None or serving & {*site.layers}}
-    texts = {"input_ids": sides.source, "decoder_input_ids": sides.target}
+    texts = dict(zip(_IDS, (sides.source, sides.target), strict=True))
     changed = exchanged(inputs, texts, model.config, row)
     if not changed or not wanted:
         return Standings({})
     times = {module: _runs_of(site, serving) for module, site in wanted.items()}
     try:
-        pieces = [queries_and_keys(model, each, watched, times) for each in runs(inputs, changed, row)]
+        seen = _changes(model, runs(inputs, changed, row), watched, times)
     except _REFUSALS:
         return Standings({})
     found = {}
-    for place, pair in _joined(pieces).items():
+    for place, (query, key) in seen.items():
         site, number = wanted[place[0]], place[1]
-        tokens = sides.of(site.kind, pair[0].shape[2], pair[1].shape[2], site.tower)
+        tokens = sides.of(site.kind, query.positions, key.positions, site.tower)
         expected = [_expected(side, changed.values()) for side in tokens]
-        found[site.path, number] = standing(pair[0], expected[0]), standing(pair[1], expected[1])
+        found[site.path, number] = _judged(query, expected[0]), _judged(key, expected[1])
     return Standings(found)
+
+
+def _changes(
+    model: nn.Module,
+    inputs: Iterable[Mapping[str, Any]],
+    watched: Sequence[Site],
+    times: Mapping[nn.Module, int],
+) -> Seen["Change"]:
+    """What changed of all queries and keys, found while they pass by; of single runs, after the last."""
+    pieces: list[Seen[Tensor]] = []
+    for each in inputs:
+        if len(next(value for name, value in each.items() if name in _IDS)) > 1:
+            return queries_and_keys(model, each, watched, times, Change.of)
+        pieces.append(queries_and_keys(model, each, watched, times, Tensor.clone))
+    whole = _joined(pieces).items()
+    return {place: (Change.of(query), Change.of(key)) for place, (query, key) in whole}
 
 
 def _runs_of(site: Site, layers: set[int] | None) -> int:
@@ -95,7 +112,7 @@ def _runs_of(site: Site, layers: set[int] | None) -> int:
     return max(i + 1 for i, layer in enumerate(site.layers) if layers is None or layer in layers)
 
 
-def _joined(pieces: Sequence[Seen]) -> Seen:
+def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
     """What was seen in all of the runs, one behind the other."""
     first, *others = pieces
     return {
@@ -116,13 +133,18 @@ def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set
 def standing(
     rows: Float[Tensor, "run head position dim"], expected: Bool[Tensor, "set position"] | None
 ) -> Standing:
-    """What queries (or keys) tell: of the text as it is, with each set exchanged, and as it is again.
+    """What queries (or keys) tell: of the text as it is, with each set exchanged, and as it is again."""
+    return _judged(Change.of(rows), expected)
+
+
+def _judged(change: "Change", expected: Bool[Tensor, "set position"] | None) -> Standing:
+    """What it tells that these positions changed with these sets.
 
     A single position that answers to nothing (as a sink may) can only be the one token that is left.
     """
-    if expected is None or rows.shape[0] != len(expected) + 2 or not expected.any():
+    if expected is None or change.runs != len(expected) + 2 or not expected.any():
         return Standing.UNKNOWN
-    moved = _moved(rows).cpu()
+    moved = change.moved
     if not moved.any():
         return Standing.UNKNOWN
     silent = expected.any(0) & ~moved.any(0)
@@ -133,12 +155,30 @@ def standing(
     return Standing.OTHER if (moved & ~expected).any() else Standing.UNKNOWN
 
 
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Which positions of a layer's queries, or keys, changed with each set of tokens in so many runs."""
+
+    runs: int
+    positions: int
+    moved: Bool[Tensor, "set position"]
+
+    @classmethod
+    def of(cls, rows: Float[Tensor, "run head position dim"]) -> "Change":
+        """Of the text as it is, with each set exchanged, and as it is again, one behind the other."""
+        return cls(rows.shape[0], rows.shape[2], _moved(rows).cpu())
+
+
 def _moved(rows: Float[Tensor, "run head position dim"]) -> Bool[Tensor, "set position"]:
     """Which positions changed by more than rounding: by more than those of the same text do at another place.
 
     Nothing is said to have changed where a number is none.
     """
-    size = rows[0].abs().float().amax((0, 2)).clamp_min(torch.finfo(torch.float32).tiny)
-    change = (rows[1:].float() - rows[0].float()).abs().amax((1, 3)) / size
+    if rows.shape[0] < 2:
+        return torch.zeros(0, rows.shape[2], dtype=torch.bool)
+    size = rows[0].abs().float().amax((0, 2))
+    change = (rows[1:].float() - rows[0].float()).abs_().amax((1, 3))
+    numbers = bool(size.isfinite().all() & change.isfinite().all())  # of each row: a NaN is the largest
+    change /= size.clamp_min(torch.finfo(torch.float32).tiny)
     least = max(_LEAST, 4 * torch.finfo(rows.dtype).eps, 10 * float(change[-1].max()))
-    return (change[:-1] > least) & bool(rows.isfinite().all())
+    return (change[:-1] > least) & numbers

@@ -1,9 +1,9 @@
 """A run in which every attention answers zeros: then a position depends on other tokens by no attention."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,16 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.standing.sketched import Sketches
+from attnscope.capture.standing.unasked import Kernels
 from attnscope.capture.trace.operations import operation
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route
 
-Seen = dict[tuple[nn.Module, int], tuple[Tensor, Tensor]]
+Made = TypeVar("Made")
+Seen = dict[tuple[nn.Module, int], tuple[Made, Made]]
+Make = Callable[[Tensor], Made]
 _ATTENDS = ("softmax", "scaled_dot_product_attention")
 
 
@@ -25,37 +29,45 @@ class _Enough(Exception):
 
 
 def queries_and_keys(
-    model: nn.Module, inputs: Mapping[str, Any], watched: Sequence[Site], wanted: Mapping[nn.Module, int]
-) -> Seen:
-    """What modules hand over as `batch head position dim`, by module and call, in a muted run.
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    watched: Sequence[Site],
+    wanted: Mapping[nn.Module, int],
+    make: Make[Made],
+) -> Seen[Made]:
+    """What is made of what modules hand over, by module and call, in a muted run.
 
-    The run ends when each of the `wanted` modules has been run as often as is wanted of it.
+    `make` gets queries and keys as `batch head position dim` while they pass by, and nothing else is kept of
+    them. The run ends when each of the `wanted` modules has been run as often as is wanted of it.
     """
-    seen: Seen = {}
-    with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen):
+    seen: Seen[Made] = {}
+    with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen, make):
         model(**inputs)
     return seen
 
 
 @contextmanager
 def _muted(
-    model: nn.Module, watched: Sequence[Site], wanted: Mapping[nn.Module, int], seen: Seen
+    model: nn.Module,
+    watched: Sequence[Site],
+    wanted: Mapping[nn.Module, int],
+    seen: Seen[Made],
+    make: Make[Made],
 ) -> Iterator[None]:
-    """While open, all attention answers zeros, and the wanted modules leave their query and key in `seen`."""
+    """While open, all attention answers zeros, and what the wanted modules hand over comes to `seen`."""
     calls: Counter[nn.Module] = Counter()
     forwards: Counter[nn.Module] = Counter()
 
-    handed: dict[nn.Module, list[tuple[object, Tensor, Tensor]]] = defaultdict(list)
+    handed: dict[nn.Module, list[tuple[object, Made, Made]]] = defaultdict(list)
+    kernels = Kernels()
 
     def keep(source: object, module: nn.Module, query: Tensor, key: Tensor) -> None:
         if module in wanted:
-            pair = query.detach().clone(), key.detach().clone()
-            handed[module].append((source, *pair))
+            handed[module].append((source, make(query.detach()), make(key.detach())))
 
     def of_kernel(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        output, weights = given.answer()
         keep(given, given.module, given.query, given.key)
-        return torch.zeros_like(output), weights
+        return kernels.answer(given)
 
     def of_trace(one: TracedAttention) -> None:
         keep(one, one.module, one.query, one.key)
@@ -74,6 +86,7 @@ def _muted(
     route_of = {site.module: site.route for site in (*find_sites(model), *watched)}
     by_route = {route: [each for each, its in route_of.items() if its is route] for route in Route}
     with ExitStack() as stack:
+        stack.enter_context(Sketches())  # outermost: the tracer sees each operation as it was asked for
         for route, stand_in in STAND_INS.items():
             if by_route[route]:
                 stack.enter_context(stand_in(by_route[route], of_kernel))
