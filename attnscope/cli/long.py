@@ -110,9 +110,9 @@ def answered_in_tiles(
 
     Raises `InputError` for what is asked for and cannot be had so, `DoesNotFitError` where nothing fits.
     """
-    from attnscope.session.reading import Reading
+    from attnscope.session.cache.remembered import Remembered  # without torch, as what is kept is shown
 
-    if not isinstance(reading, Reading):
+    if isinstance(reading, Remembered):
         return None  # what is kept of an earlier run was held whole
     from attnscope.session.questions.long import in_tiles, read_long, read_long_overview
 

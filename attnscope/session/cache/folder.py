@@ -13,7 +13,7 @@ from pathlib import Path
 
 _SMALL = 32 * 2**20  # bytes; read and hashed at every question
 _MANY = 200  # files; such a folder is no model's alone
-_SETTLED = 2.0  # seconds; no file system in use counts more coarsely
+SETTLED = 2.0  # seconds; no file system in use counts more coarsely
 _HEAVY = {".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".onnx", ".gguf"}
 
 Stat = tuple[str, int, int, int, int, int]
@@ -31,7 +31,7 @@ class Folder:
     def settled(self) -> bool:
         """Whether the last change of every large file lies long enough ago for a next one to be seen."""
         now = time.time_ns()
-        return all(max(each[2:4]) < now - _SETTLED * 1e9 for each in self.large)
+        return all(max(each[2:4]) < now - SETTLED * 1e9 for each in self.large)
 
 
 def look_into(folder: Path) -> Folder | None:

@@ -149,7 +149,11 @@ def _generators() -> tuple[Any, ...]:
     cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     states = [state.numpy().tobytes() for state in (torch.get_rng_state(), *cards)]
     name, numbers, *rest = np.random.get_state(legacy=True)
-    return (*states, name, np.asarray(numbers).tobytes(), *rest, random.getstate())
+    return (*states, name, np.asarray(numbers).tobytes(), *rest, _pythons_own())
+
+
+def _pythons_own() -> Any:
+    return random.getstate()
 
 
 def kept(memory: Memory, reading: Reading, chosen: Chosen, heard: Hearing) -> tuple[Reading, Keeper]:
