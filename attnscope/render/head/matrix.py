@@ -43,17 +43,24 @@ def matrix(
     if shown.column_tokens is None:
         return Group(vectors(shown, width), *_captions(result, shown))
     shades = shading(shown)
-    if len(shown.row_tokens) <= MOST_ROWS:
-        for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
-            texts = cell_texts(shown, decimals)
-            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
-                captions = _captions(result, shown, shades.told)
-                return Group(_table(shown, shades, texts, width), *captions)
+    if (numbers := number_table(shown, shades, width)) is not None:
+        return Group(numbers, *_captions(result, shown, shades.told))
     rows = most_telling(result, shown, listed)
     parts = [_picture(shown, shades, width)]
     if rows:
         parts += [Text(), *_listed(result, shown, rows), strongest_keys(shown, shades, rows, width)]
     return Group(*parts, *_captions(result, shown, table=False))
+
+
+def number_table(shown: Panel, shades: Shading, width: int) -> RenderableType | None:
+    """All numbers of weights or scores; None where they do not fit `width` cells."""
+    assert shown.column_tokens is not None, "vectors have a table of their own"
+    if len(shown.row_tokens) <= MOST_ROWS:
+        for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
+            texts = cell_texts(shown, decimals)
+            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
+                return _table(shown, shades, texts, width)
+    return None
 
 
 def _picture(shown: Panel, shades: Shading, width: int) -> RenderableType:

@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from attnscope.render.head.bars import MOST_KEYS, bar
+from attnscope.render.head.matrix import number_table
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
@@ -30,6 +31,7 @@ from attnscope.vocabulary import Scaling
 
 _LINES, _LISTED = 48, 12  # of the picture, and queries below it
 _LABEL = 12  # cells of a token
+_TOLD = 0.05  # the largest weight of a window whose numbers say something in two decimals
 _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -80,6 +82,12 @@ class _Picture:
         shown = panel_of(fitting, self.asked)
         assert shown.column_tokens is not None, "weights have keys"
         shades = shading(shown)
+        told = float(np.nanmax(shown.values, initial=0.0)) >= _TOLD
+        numbers = number_table(shown, shades, self.width) if fitting.exact and told else None
+        if numbers is not None:
+            yield numbers
+            yield Text("blank: masked" if shown.masked else "", DIM)
+            return
         yield Raster(
             shares=shades.shares,
             plain=shades.plain,
@@ -109,7 +117,7 @@ def _listed(result: LongHead, width: int, count: int | None) -> list[RenderableT
     head, entry = digits + 1 + _LABEL, 2 + digits + 1 + _LABEL + 1 + 5
     fits = min(max((width - head) // entry, 1), result.top_keys.shape[1])
     which = "every query" if shown == size else f"{shown} queries, evenly spaced"
-    lines = [line((f"{which}, each with its strongest keys; --query N ranks the keys of one", DIM))]
+    lines = [line((f"{which}: strongest keys (--query N ranks those of one)", DIM))]
     for row in rows:
         parts = [_name(result.query_tokens.names[row], row, digits)]
         for key, weight in zip(result.top_keys[row, :fits], result.top_weights[row, :fits], strict=True):
