@@ -4,11 +4,13 @@ Machines of a cluster are set up one by one. A model of the same name may be ano
 release of torch rounds differently; both would pass for the same run.
 """
 
+import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Measurer, Recipe
@@ -17,7 +19,8 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import ModelRequest
 
 _COUNT = ("attnscope", "torch", "transformers", "tokenizers", "numpy")
-_SHOWN = 12  # characters of a hash
+_SMALL = (".json", ".txt", ".model")
+_SHOWN = 19  # characters: of a hash twelve digits
 
 
 @dataclass(frozen=True)
@@ -43,24 +46,31 @@ class Alike:
         there = there_is(self.recipe)
         for name, value in self.here.items():
             if there.get(name) != value:
-                raise InputError(
-                    f"{name} is {_short(there.get(name))} on {platform.node()} and {_short(value)} here: "
-                    "every machine of the cluster needs the same"
-                )
+                differs = f"{_short(there.get(name))} on {platform.node()}, {_short(value)} here"
+                raise InputError(f"{name}: {differs}: every machine of the cluster needs the same")
         return self.recipe.open()
 
 
 def there_is(recipe: Recipe) -> dict[str, str]:
-    """What numbers depend on, by name: the versions, and the hash of the weights that would be read."""
+    """What numbers depend on, by name: the versions, and the hashes of the files that would be read."""
     found = {name: metadata.version(name) for name in _COUNT}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
         checkpoint = find_checkpoint(request, Quiet())
         whole = len(checkpoint.there) == len(checkpoint.files)
         weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
-        found[f"the model {checkpoint.source.name}"] = str(weights)
+        found[f"weights of {checkpoint.source.name}"] = str(weights)
+        found[f"settings of {checkpoint.source.name}"] = _settings(checkpoint.source.folder)
     return found
 
 
+def _settings(folder: Path) -> str:
+    """SHA-256 over the small files beside the weights: configuration and tokenizer."""
+    whole = hashlib.sha256()
+    for place in sorted(each for each in folder.iterdir() if each.suffix in _SMALL and each.is_file()):
+        whole.update(f"{place.name}\n".encode() + hashlib.sha256(place.read_bytes()).digest())
+    return f"sha256:{whole.hexdigest()}"
+
+
 def _short(value: str | None) -> str:
-    return "missing" if value is None else value if len(value) <= 2 * _SHOWN else value[:_SHOWN]
+    return "missing" if value is None else value if len(value) <= _SHOWN else value[:_SHOWN]
