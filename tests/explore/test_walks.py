@@ -1,8 +1,8 @@
 """Keys in, state and cells out: walks through the bundled demo model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +15,16 @@ from attnscope.explore.app import Explorer
 from attnscope.explore.source import Source
 from attnscope.explore.state import View
 from attnscope.results import HeadAttention
+from attnscope.session.ablating import Ablating
+from attnscope.session.choosing import choose
+from attnscope.session.entering import read_inputs
+from attnscope.session.listener import Quiet
+from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.heads import read_head
+from attnscope.session.request import Wanted
 
 JUMP = ("slash", "3", ".", "1", "1", "enter")  # typed, as a person does
 Explored = Callable[..., Explorer]
-
-
-@pytest.fixture(scope="module")
-def library() -> Any:
-    """The same model by another way in, which keeps nothing."""
-    return attnscope.load("demo")
 
 
 def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explored) -> None:
@@ -47,11 +48,12 @@ def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explore
     explored(keys)
 
 
-def test_the_head_that_is_shown_is_the_one_that_the_library_computes(
-    explored: Explored, library: Any
+def test_the_head_that_is_shown_is_that_of_a_run_that_looks_at_it_alone(
+    explored: Explored, demo: Source
 ) -> None:
-    """The oracle is a capture of that head alone, by another way in."""
-    alone = library.read("I was watching the door when [MASK] opened.").head(2, 7)
+    """The oracle is a run of its own that ends behind layer 2, and of which nothing is kept."""
+    chosen = choose(demo._opened.model, Wanted(2, 7), Quiet(), sensed=False)
+    alone = read_head(read_inputs(replace(demo._opened, chosen=chosen), demo.inputs, Quiet()), chosen)
 
     async def keys(app: Explorer, screen) -> None:
         await screen.press("right_square_bracket", "right_square_bracket", *["full_stop"] * 7)
@@ -142,14 +144,16 @@ def shade(app: Explorer, pane: str, place: int) -> object:
 
 
 def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(
-    explored: Explored, library: Any
+    explored: Explored, demo: Source
 ) -> None:
+    reading = read_inputs(demo._opened, demo.inputs, Quiet())
+    chosen = choose(demo._opened.model, Wanted(), Quiet(), sensed=False)
+    effect = ablate(reading, chosen, Ablating(heads="L3H11")).heads[0]
+
     async def keys(app: Explorer, screen) -> None:
         await screen.press(*JUMP, "x")
         assert app.state.removed == ((3, 11),)
         first = screen.pane("predicts").splitlines()[0]
-        alone = library.read(app.state.scene.text).ablate(3, 11)
-        effect = alone.heads[0]
         assert "“it”" in first
         assert f"{effect.before:.3f}".removeprefix("0") in first
         assert f"{effect.after:.3f}".removeprefix("0") in first
@@ -210,7 +214,7 @@ def test_words_and_special_tokens_are_joined_and_left_out(explored: Explored) ->
     explored(keys)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".npz"])
+@pytest.mark.parametrize("suffix", [".svg", ".npz"])
 def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"x{suffix}"
 

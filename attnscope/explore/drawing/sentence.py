@@ -19,6 +19,7 @@ from attnscope.tokens import Tokens
 
 UNDERLINED = Style(underline=True, bold=True)
 _LONGEST = 24
+_MORE = " …"
 _MARKS = " " + SHADES[1:]  # behind a word nothing is enough for next to nothing
 
 
@@ -34,12 +35,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Set:
-    """The runs that are shown, from line `first` on, `lines` of them, after a margin."""
+    """The runs that are shown, from line `first` on, `lines` of them, after a margin; `more` come later."""
 
     runs: tuple[Run, ...]
     first: int
     lines: int
     margin: int
+    more: bool = False
 
     def at(self, x: int, y: int) -> int | None:
         """The token at this cell, None between tokens."""
@@ -52,12 +54,12 @@ class Set:
 
 def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: int, marks: bool) -> Set:
     """The tokens in lines of `width` cells, `lines` of them so that the cursor's is among them."""
-    runs = _runs(tokens.names, max(width - margin, 8), marks)
+    runs = _runs(tokens.names, max(width - margin - len(_MORE), 8), marks)
     last = runs[-1].line if runs else 0
     at = runs[cursor].line if cursor < len(runs) else 0
     first = min(max(at - lines // 2, 0), max(last + 1 - lines, 0))
     shown = tuple(run for run in runs if first <= run.line < first + lines)
-    return Set(shown, first, min(lines, last + 1), margin)
+    return Set(shown, first, min(lines, last + 1), margin, first + lines <= last)
 
 
 @lru_cache(maxsize=32)
@@ -86,13 +88,17 @@ def sentence(
     """The set text; a share of NaN is masked and dim, the cursor stands out, `other` is underlined."""
     lines = []
     for number in range(laid.first, laid.first + laid.lines):
-        line, used = Line((left(title if number == laid.first else "", laid.margin), DIM)), 0
+        before = "…" if number == laid.first > 0 else ""
+        words = left(title if number == laid.first else "", laid.margin - 1)
+        line, used = Line((words + left(before, 1), DIM)), 0
         for run in laid.runs:
             if run.line == number:
                 line.append(" " * (run.start - used))
                 used = run.start + cell_len(run.text)
                 for text, style in _run(run, shares, cursor, other, surface):
                     line.append(text, style)
+        if laid.more and number == laid.first + laid.lines - 1:
+            line.append(_MORE, DIM)
         lines.append(line)
     return Cells(lines)
 

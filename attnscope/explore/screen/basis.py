@@ -45,9 +45,11 @@ class Basis(App[str]):
         self.message, self.bad = "", False
         self.full_proof = False
         self._reading, self._turn, self._gone = 0, 0, 0.0
+        self._board: Board | None = None
 
     def compose(self) -> ComposeResult:
-        yield Board(self.surface)
+        self._board = Board(self.surface)
+        yield self._board
 
     def on_mount(self) -> None:
         self.pane("grid").focus()
@@ -64,11 +66,11 @@ class Basis(App[str]):
     @property
     def board(self) -> Board | None:
         """None where an answer comes when the screen is gone, or not yet there."""
-        there = self.screen_stack[0].query(Board) if self.screen_stack else None
-        return there.first() if there and there.first().query("#status") else None
+        return self._board if self._board is not None and self._board.pane("status").is_mounted else None
 
     def pane(self, name: str) -> Pane:
-        return self.screen_stack[0].query_one(f"#{name}", Pane)
+        assert self._board is not None, "composed before any key"
+        return self._board.pane(name)
 
     # what was read, what was answered
 
@@ -145,17 +147,18 @@ class Basis(App[str]):
         board, doing = self.board, self._doing()
         if board is None:
             return
+        keys = "  ".join(each.short for each in KEYS if each.short) if self.state is not None else ""
         if self.message:
             told = Text(self.message, BAD if self.bad else "")
         elif doing:
-            told = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}", "dim")
+            told = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  {keys}", "dim")
         else:
-            told = Text("  ".join(each.short for each in KEYS if each.short), "dim")
-            told.no_wrap, told.overflow = True, "ellipsis"
+            told = Text(keys, "dim")
+        told.no_wrap, told.overflow = True, "ellipsis"
         board.say(told, (told.plain, self.bad))
         if self.state is None:
             ends = Text("\n\nq quits", "dim") if self.bad else Text()
-            board.wait(Text.assemble(told, ends, overflow="fold", no_wrap=False))
+            board.wait(Text.assemble((told.plain, told.style), ends))
 
     def _doing(self) -> str:
         if self.notices.doing:

@@ -17,6 +17,11 @@ from attnscope.explore.widgets.pane import Pane
 from attnscope.results import Verdict
 
 LEAST = (60, 16)  # cells
+_PANES = (
+    *("small", "head", "proof", "looks", "looked"),
+    *("grid", "ranking", "predicts", "main", "bars", "status"),
+)
+_FOCUSABLE = ("looks", "grid", "main")
 _WIDE, _TALL = 120, 34
 _PREDICTS, _RANKING = 7, (9, 16)  # lines that there are at least, of the ranking also at most
 _PATIENCE = 0.25  # seconds that the head before is left standing
@@ -30,25 +35,16 @@ class Board(Container):
         self._surface = surface
         self._drawn: tuple[State, Find] | None = None
         self._full, self._since = False, 0.0
+        self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in _PANES}
+        self._left = Container(*map(self.pane, ("grid", "ranking", "predicts")), id="left")
 
     def compose(self) -> ComposeResult:
-        yield Pane(self._surface, id="small")
-        for name in ("head", "proof"):
-            yield Pane(self._surface, id=name)
-        yield Pane(self._surface, id="looks", focusable=True)
-        yield Pane(self._surface, id="looked")
-        with Container(id="body"):
-            with Container(id="left"):
-                yield Pane(self._surface, id="grid", focusable=True)
-                yield Pane(self._surface, id="ranking")
-                yield Pane(self._surface, id="predicts")
-            with Container(id="rest"):
-                yield Pane(self._surface, id="main", focusable=True)
-                yield Pane(self._surface, id="bars")
-        yield Pane(self._surface, id="status")
+        yield from map(self.pane, ("small", "head", "proof", "looks", "looked"))
+        yield Container(self._left, Container(*map(self.pane, ("main", "bars")), id="rest"), id="body")
+        yield self.pane("status")
 
     def pane(self, name: str) -> Pane:
-        return self.query_one(f"#{name}", Pane)
+        return self._panes[name]
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
@@ -105,7 +101,7 @@ class Board(Container):
         self.set_class(state.view is not View.MATRIX, "viewing")
         width, height = self.size
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))
-        self.query_one("#left", Container).styles.width = max(wide, min(26, width // 3)) + 2
+        self._left.styles.width = max(wide, min(26, width // 3)) + 2
         lines = top.lines_of(state, find, self._surface, width, height)
         for name in ("looks", "looked"):
             self.pane(name).styles.height = lines

@@ -71,7 +71,7 @@ class Choice(ModalScreen[str | None]):
         listed = self.query_one(OptionList)
         listed.clear_options()
         wide = max(map(len, names))
-        listed.add_options([Option(f"{name:<{wide}}  {told}", id=name) for name, told in found])
+        listed.add_options([Option(_entry(f"{name:<{wide}}  {told}"), id=name) for name, told in found])
         listed.highlighted = names.index(self._chosen) if self._chosen in names and not self._typed else 0
         frame = self.query_one("#choice", Vertical)
         frame.border_title, frame.border_subtitle = (
@@ -97,6 +97,11 @@ class Choice(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+def _entry(told: str) -> Text:
+    """One line, cut at its end."""
+    return Text(told, no_wrap=True, overflow="ellipsis")
+
+
 class Line(ModalScreen[str | None]):
     """A line to write in at the bottom of the screen: Enter takes it, Esc leaves all as it was."""
 
@@ -116,6 +121,9 @@ class Line(ModalScreen[str | None]):
         yield written
 
     def on_mount(self) -> None:
+        self.call_after_refresh(self._to_the_end)
+
+    def _to_the_end(self) -> None:
         self.query_one(Input).cursor_position = len(self._value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

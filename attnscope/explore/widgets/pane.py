@@ -74,7 +74,7 @@ class Pane(Widget):
 
     def _under(self) -> None:
         told = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
-        if self.id == "main" and self.more:
+        if self.id in ("main", "card") and self.more:
             told = f"{told} · PgDn: more" if told else "PgDn: more"
         if told != self._told:
             self._told, self.border_subtitle = told, Text(told)
