@@ -19,8 +19,9 @@ from typing import Any
 
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.session.corpus.engine.answers import Broken, Refused
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
-from attnscope.session.corpus.engine.worker import THREADS, Broken, Refused
+from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
 _TRIES = 2
@@ -46,6 +47,8 @@ def _run(workers: int, recipe: Recipe, chunks: Iterable[Chunk], listener: Listen
         for thread in threads:
             thread.start()
         yield from _handed(chunks, waiting, done, workers)
+        for thread in threads:  # until the processes have left
+            thread.join()
 
 
 def _handed(

@@ -13,29 +13,15 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
+from attnscope.session.corpus.engine.answers import Broken, Refused
 from attnscope.session.corpus.engine.interface import Measurer
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 _LOOK = 0.5  # seconds
-
-
-@dataclass(frozen=True)
-class Refused:
-    """An error that the user can mend: nothing that another worker would do better."""
-
-    error: AttnscopeError
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A bug, with its traceback: it would come again, and no text is to blame."""
-
-    traceback: str
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:

@@ -78,7 +78,7 @@ class CorpusMeasurer:
         ]
 
     def _spoken_to(self) -> Provenance:
-        """Where its numbers come from; where heads are asked what they move, this finds out by what matrix."""
+        """Where its numbers come from; finds what matrices heads move by, where that is asked."""
         one = self._spoken()[-1]
         selection = replace(self.selection, projections=needs_norms(self.recipe.measures))
         inputs = self._inputs([one])

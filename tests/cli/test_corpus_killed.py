@@ -1,0 +1,60 @@
+"""`attnscope corpus` as a process that is killed again and again, and goes on to the same bytes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TEXTS = (
+    "The door opened.", "A dog barks, and the old dog sleeps.", "She was watching the boat.", "It is late.",
+    "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, "",
+)  # fmt: skip
+KILLS = 12
+
+
+def corpus(folder: Path, run: str, workers: int) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable, "-m", "attnscope", "corpus", "texts.txt", "-m", "demo", "-l", "0,3", "--run", run,
+        "--workers", str(workers), "-q", "-o", f"{run}.npz", "-o", f"{run}.png",
+    ]  # fmt: skip
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, stderr=quiet)
+
+
+def left(run: Path) -> dict[str, bytes]:
+    names = (each for each in sorted(run.rglob("*")) if each.is_file())
+    return {
+        str(each.relative_to(run)): each.read_bytes()
+        for each in names
+        if each.name not in ("manifest.json", "lock")
+    }
+
+
+def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    lines = [TEXTS[i % len(TEXTS)] for i in range(1100)]
+    (tmp_path / "texts.txt").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+    started = time.monotonic()
+    assert corpus(tmp_path, "whole", 1).wait() == 0
+    whole = time.monotonic() - started
+    draw, killed, grown = random.Random(4), 0, set()
+    for turn in range(KILLS):
+        process = corpus(tmp_path, "cut", 2)
+        time.sleep(draw.uniform(0.3, 0.9) * whole)
+        if process.poll() is None:
+            killed += 1
+            process.send_signal((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[turn % 3])
+        process.wait()
+        chunks = tmp_path / "cut" / "chunks"
+        grown.add(len(list(chunks.glob("0*.npz"))) if chunks.is_dir() else 0)
+        if len(left(tmp_path / "cut")) == len(left(tmp_path / "whole")):
+            break
+    assert killed >= 2
+    assert len(grown) > 1, "it was never cut off in the middle"
+    assert corpus(tmp_path, "cut", 2).wait() == 0
+    assert left(tmp_path / "cut") == left(tmp_path / "whole")
+    for suffix in (".npz", ".png"):
+        assert (tmp_path / f"cut{suffix}").read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
