@@ -1,14 +1,16 @@
 """Pages that commands write: all heads, queries and keys of one, and the command that was typed."""
 
-import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pages_read import document, weights_in
 from typer.testing import CliRunner
 
 from attnscope.cli.app import app
 from attnscope.render.web import page as pages
+from attnscope.session.reading import Reading
 
 TEXT = "The door opened."
 
@@ -16,12 +18,6 @@ TEXT = "The door opened."
 def run(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, list(arguments), env={"HF_HUB_OFFLINE": "1", "COLUMNS": "100"})
     return result.exit_code, result.stderr
-
-
-def document(file: Path) -> dict:
-    return json.loads(
-        re.search(r'id="document">(.*?)</script>', file.read_text(encoding="utf-8"), re.DOTALL)[1]
-    )
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +77,55 @@ def test_a_result_without_a_page_says_so_before_any_work() -> None:
     code, said = run("verify", TEXT, "-m", "demo", "-o", "x.html")
     assert code == 2
     assert "the name must end in" in said
+
+
+def test_the_heads_that_find_ranks_are_in_its_page_with_the_weights_of_its_numbers(tmp_path) -> None:
+    asked = ("--from", "opened", "--to", "door", "--controls", "2")
+    code, said = run(
+        "find", TEXT, "-m", "demo", *asked, "-o", f"{tmp_path}/x.html", "-o", f"{tmp_path}/x.npz", "-q"
+    )
+    assert code == 0, said
+    opening = document(tmp_path / "x.html")["open"]
+    with np.load(tmp_path / "x.npz") as stored:
+        found = stored["weights"]
+    shown = weights_in(tmp_path / "x.html")[:, :, opening["query"], opening["key"]]
+    np.testing.assert_allclose(shown, found, atol=3.2e-5)
+    assert np.abs(shown.T.reshape(shown.shape) - found).max() > 0.01
+
+
+def test_the_heads_that_ablate_takes_away_are_in_its_page(folder, tmp_path) -> None:
+    asked = ("--layer", "1", "--each", "--answer", ".")
+    code, said = run("ablate", "The door [MASK].", "-m", "demo", *asked, "-o", f"{tmp_path}/x.html", "-q")
+    assert code == 0, said
+    code, said = run(
+        "heads", "The door [MASK].", "-m", "demo", "--layer", "1", "-o", f"{tmp_path}/y.html", "-q"
+    )
+    assert code == 0, said
+    assert document(tmp_path / "x.html")["readings"][0]["layers"] == [1]
+    np.testing.assert_array_equal(weights_in(tmp_path / "x.html"), weights_in(tmp_path / "y.html"))
+
+
+def test_two_stored_runs_have_all_the_heads_of_both_in_one_page(folder, tmp_path) -> None:
+    code, said = run("compare", *[f"{folder}/all.npz"] * 2, "-o", f"{tmp_path}/x.html", "-q")
+    assert code == 0, said
+    told = document(tmp_path / "x.html")
+    assert [(len(each["layers"]), len(each["heads"])) for each in told["readings"]] == [(4, 12)] * 2
+    assert len(told["both"]["pairs"]) == 48
+
+
+def test_a_grid_with_a_page_reads_and_recomputes_each_head_once_and_is_the_same_grid(
+    folder, tmp_path, monkeypatch
+) -> None:
+    counted = []
+    once = Reading.attention
+    monkeypatch.setattr(Reading, "attention", lambda *a, **k: counted.append(1) or once(*a, **k))
+    code, said = run(
+        "heads", TEXT, "-m", "demo", "--grid", "-o", f"{tmp_path}/x.html", "-o", f"{tmp_path}/x.npz", "-q"
+    )
+    assert code == 0, said
+    assert len(counted) == 1
+    code, said = run("heads", TEXT, "-m", "demo", "--grid", "-o", f"{tmp_path}/y.npz", "-q", "--no-cache")
+    assert code == 0, said
+    with np.load(tmp_path / "x.npz") as first, np.load(tmp_path / "y.npz") as second:
+        np.testing.assert_array_equal(first["weights"], second["weights"])
+    assert weights_in(tmp_path / "x.html").shape == (4, 12, 6, 6)

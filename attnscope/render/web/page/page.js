@@ -146,9 +146,9 @@ async function redraw() {
   if (mine !== turn) return;
   const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
   byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
-  for (const each of document.querySelectorAll("#view .wide")) if (each.scrollWidth > each.clientWidth) scrolled(each);
   controls();
   lead();
+  for (const each of document.querySelectorAll("#view .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
   if (again) /** @type {any} */ (document.querySelector(again))?.focus();
   document.body.dataset.ready = `${link()} ${view}`;

@@ -1,0 +1,125 @@
+"""How large a page becomes is known before the model runs; what has no room is refused or left out then."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import made_results as made
+import numpy as np
+import pytest
+from pages_read import block, document
+from typer.testing import CliRunner
+
+from attnscope.cli.app import app
+from attnscope.errors import InputError
+from attnscope.render.saving import content
+from attnscope.render.web import readings, room
+from attnscope.render.web.blocks import Blocks
+from attnscope.results import Overview
+from attnscope.session.reading import Reading
+
+TEXT = "The door opened."
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments), env={"HF_HUB_OFFLINE": "1", "COLUMNS": "100"})
+    return result.exit_code, result.stderr
+
+
+def dense(tokens: int, layers: int, heads: int) -> Overview:
+    """Weights with about as many small ones as a model of language has."""
+    random = np.random.default_rng(2)
+    plain = made.overview(layers, heads, [f"t{i}" for i in range(tokens)])
+    weights = random.dirichlet(np.full(tokens, 0.3), size=(layers, heads, tokens))
+    return replace(plain, weights=tuple(tuple(each) for each in weights))
+
+
+@pytest.fixture(scope="module")
+def long() -> Overview:
+    return dense(130, 2, 3)
+
+
+@pytest.mark.parametrize(("tokens", "heads"), [(130, 3), (30, 12)])
+def test_what_is_foretold_is_what_a_page_takes_within_a_quarter(tokens, heads, long) -> None:
+    found = long if tokens == 130 else dense(tokens, 12, heads)
+    page = len(content(found, ".html"))
+    every = len(found.layers) * heads
+    assert room.expected_bytes(every, tokens, tokens, causal=False) == pytest.approx(page, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("extent", "told"),
+    [
+        ((12, 12, 700, 700, False), "144 heads over 700 tokens"),
+        ((1, 1, 3000, 3000, False), "one head over 3000 tokens"),
+        ((2, 2, 64, 9000, False), "4 heads over 9000 tokens"),
+    ],
+)
+def test_what_is_too_large_is_said_in_one_line_with_what_to_leave_out(extent, told) -> None:
+    if extent == (2, 2, 64, 9000, False):
+        room.check_room(*extent)
+        return
+    with pytest.raises(InputError) as refused:
+        room.check_room(*extent)
+    assert told in str(refused.value)
+    assert ("--layer, --head" in str(refused.value)) == (extent[0] > 1)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_causal_text_has_room_for_more_tokens() -> None:
+    assert not room.fits(12, 12, 640, 640, causal=False)
+    assert room.fits(12, 12, 640, 640, causal=True)
+    room.check_room(12, 12, 512, 512, causal=False)
+
+
+def test_a_page_that_would_be_too_large_is_refused_before_the_model_runs(tmp_path, monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the model ran")
+
+    monkeypatch.setattr(room, "MOST_BYTES", 101_000)
+    monkeypatch.setattr(Reading, "attention", never)
+    code, said = run("heads", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "--no-cache")
+    assert code == 2
+    assert "48 heads over 6 tokens would have about" in said
+    assert "(--layer, --head)" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ranking_that_has_no_room_for_all_heads_shows_the_best(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(room, "MOST_BYTES", 101_000)
+    asked = (
+        "--from",
+        "opened",
+        "--to",
+        "door",
+        "--controls",
+        "2",
+        "-o",
+        f"{tmp_path}/x.html",
+        "-o",
+        f"{tmp_path}/x.npz",
+    )
+    code, said = run("find", TEXT, "-m", "demo", *asked, "-q")
+    assert code == 0, said
+    (reading,) = document(tmp_path / "x.html")["readings"]
+    with np.load(tmp_path / "x.npz") as stored:
+        order = np.argsort(-stored["weights"].ravel(), kind="stable")[:16]
+    assert reading["blocks"] is None
+    assert set(reading["full"]) == {f"L{i // 12}H{i % 12}" for i in order}
+
+
+def test_a_long_text_has_every_head_in_small_as_a_slow_loop_makes_it(tmp_path, long) -> None:
+    Path(tmp_path / "x.html").write_bytes(content(long, ".html"))
+    (reading,) = document(tmp_path / "x.html")["readings"]
+    step, tokens = reading["small"]["step"], 130
+    cells = -(-tokens // step)
+    found = np.frombuffer(block(tmp_path / "x.html", reading["small"]["block"]), np.uint8).reshape(
+        2, 3, cells, cells
+    )
+    for (i, j), (q, k) in (((0, 0), (0, 0)), ((1, 2), (3, 40)), ((0, 1), (cells - 1, cells - 1))):
+        pairs = [
+            long.dense_weights[i][j][a][b]
+            for a in range(q * step, min((q + 1) * step, tokens))
+            for b in range(k * step, min((k + 1) * step, tokens))
+        ]
+        assert found[i, j, q, k] == 1 + round(254 * max(pairs) ** 0.5)
+    assert readings.of_overview(made.overview(1, 2), Blocks())["small"] is None
