@@ -23,6 +23,7 @@ _SETTINGS = re.compile(
     "(OMP|MKL|KMP|GOMP|OPENBLAS|ATEN|ONEDNN|DNNL|PYTORCH|CUDA|CUBLAS|CUDNN|NVIDIA|NCCL|HIP|HSA|ROCR"
     "|TRANSFORMERS|TOKENIZERS|LD|DYLD|USE)_|TORCH"
 )
+_SET_BY_LIBRARIES = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")  # by scikit-learn, when it is imported
 _DEVICES = ("/proc/driver/nvidia/version", "/proc/driver/nvidia/gpus", "/dev/nvidia0", "/dev/kfd", "/dev/dri")
 _CHANGING = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "bogomips", "physical id")
 
@@ -42,7 +43,7 @@ def surroundings() -> dict[str, Any]:
 
 def _settings() -> list[str]:
     """The variables of the environment that libraries which compute look at."""
-    return sorted(name for name in os.environ if _SETTINGS.match(name))
+    return sorted(name for name in os.environ if _SETTINGS.match(name) and name not in _SET_BY_LIBRARIES)
 
 
 def _own_files() -> str:
