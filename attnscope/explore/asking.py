@@ -38,6 +38,8 @@ def attempt(what: Callable[[], Any]) -> Any:
         return what()
     except AttnscopeError as error:
         return Failed(str(error))
+    except MemoryError:
+        return Failed("there is not enough memory for this")
     except Exception as error:
         return Failed(f"this went wrong ({type(error).__name__}): {one_line(error)}")
 

@@ -2,12 +2,13 @@
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread
 from typing import Any
 
 
 class _Stopped(SystemExit):
-    """Raised in the middle of the work; of this exception a thread ends in silence."""
+    """Raised in the middle of the work; where it comes too late a thread ends of it in silence."""
 
 
 class Work:
@@ -17,12 +18,13 @@ class Work:
         self._what = what
         self.answer: Any = None
         self.done = False
-        self._thread = Thread(target=self._run, daemon=True)
+        self._thread = Thread(target=self._run, name="explore: stoppable", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        self.answer = self._what()
-        self.done = True
+        with suppress(_Stopped):
+            self.answer = self._what()
+            self.done = True
 
     def stop(self) -> None:
         """It ends where it next comes to a line of Python; its answer is lost."""

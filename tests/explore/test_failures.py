@@ -5,12 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM
 
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.explore import questions as ask
-from attnscope.explore.app import Explorer
+from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.source import Source
+from attnscope.model.loaded import Model
+from attnscope.model.loading.answering import task_of
 from attnscope.results import Verdict
+from attnscope.session.opening import Opened
+from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 Explored = Callable[..., Explorer]
 
@@ -42,6 +48,68 @@ def with_verdict(verdict: Verdict) -> Callable[[Any], Any]:
         return replace(found, certificate=replace(found.certificate, verdict=verdict, reason="on purpose"))
 
     return changed
+
+
+def broken_model(fails: Callable[[], Any]) -> Source:
+    """A tiny model of our own, in the middle of which something goes wrong."""
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=4, intermediate_size=8
+    )
+    module = BertForMaskedLM(config).eval()
+    source = Source(ModelRequest(), Inputs(ids=[3, 4, 5, 6]), Wanted(), Notices())
+    source._opened = Opened(Model(None, module, None, None), task_of(module))
+
+    def after(layer: Any, given: Any, made: Any) -> Any:
+        return fails()
+
+    module.bert.encoder.layer[1].register_forward_hook(after)
+    return source
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "memory"),
+        (RuntimeError("the size of tensor a (4) must match"), "must match"),
+        (MemoryError(), "memory"),
+    ],
+)
+def test_a_model_that_fails_in_the_middle_is_said_and_what_was_read_stays(
+    explored: Explored, raised: Exception, said: str
+) -> None:
+    """Layer 0 is read by a run that ends behind it; the run for all others fails in layer 1."""
+
+    def fails() -> Any:
+        raise raised
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "certified" in screen.pane("head")
+        await screen.press("right_square_bracket")
+        assert app.state.place == (1, 0)
+        assert said in " ".join(screen.pane("head").split()) + " ".join(screen.pane("main").split())
+        await screen.press("left_square_bracket", "full_stop")
+        assert app.state.place == (0, 1)
+        assert "certified" in screen.pane("head")
+
+    explored(keys, source=broken_model(fails))
+
+
+def test_numbers_that_are_none_fail_the_certificate_of_their_layer_and_of_no_other(
+    explored: Explored,
+) -> None:
+    def fails() -> Any:
+        return torch.full((1, 4, 24), torch.nan)
+
+    async def keys(app: Explorer, screen) -> None:
+        assert "certified" in screen.pane("head")
+        await screen.press("slash", "2", ".", "1", "enter")
+        assert app.state.place == (2, 1)
+        assert "certified" not in screen.pane("head")
+        await screen.press("slash", "0", ".", "1", "enter")
+        assert "certified" in screen.pane("head")
+
+    explored(keys, source=broken_model(fails))
 
 
 def test_a_model_that_cannot_be_opened_is_one_line_on_the_screen(explored: Explored, demo: Source) -> None:
