@@ -5,11 +5,13 @@ this module cannot be covered: an interrupt that falls into that ends in Python'
 """
 
 from attnscope.ending import answer_signals, leave
+from attnscope.startup import hasten
 
 
 def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
+    hasten()
     from attnscope.cli.app import main as program
 
     try:

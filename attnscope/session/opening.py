@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.startup.collector import leave_alone
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
@@ -112,6 +113,7 @@ def loading(name: str, listener: Listener) -> Iterator[None]:
         try:
             yield
         finally:
+            leave_alone()
             if collecting:
                 gc.enable()
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import AutoConfig
+from transformers.initialization import no_init_weights
 
 from attnscope.model.loading.classes import needs_code
 from attnscope.model.loading.plausible import check_counts, held_to
@@ -42,7 +43,10 @@ def _settle(config: Any) -> None:
 
 
 def build_skeleton(model_class: type[nn.Module], config: Any, checkpoint: Checkpoint) -> nn.Module:
-    """The whole model on the meta device; `ModelUnavailableError` where no model can be made of `config`."""
+    """The whole model on the meta device; `ModelUnavailableError` where no model can be made of `config`.
+
+    Without numbers to begin with, which its weights have no room for: as when the library loads a checkpoint.
+    """
     trying = f"{checkpoint.source.name}: no {model_class.__name__} can be built from its config.json"
-    with calling(trying), held_to(checkpoint), torch.device("meta"):
+    with calling(trying), held_to(checkpoint), torch.device("meta"), no_init_weights():
         return model_class(config)
