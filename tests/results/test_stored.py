@@ -29,7 +29,7 @@ DRAWN = [
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
-    "long head", "window of a long head",
+    "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 
@@ -137,7 +137,7 @@ ONE_OF_EACH = [
     "head with sink and terms", "view without special tokens", "terms", "overview by words", "verification",
     "projection", "masked words", "report on a head with a sink", "comparison of layers", "worked example",
     "scale study", "picture", "pictures", "sound", "sounds", "outline",
-    "relations", "two runs", "a run made anew", "composition of a head",
+    "relations", "two runs", "a run made anew", "composition of a head", "corpus", "two corpora",
 ]  # fmt: skip
 
 

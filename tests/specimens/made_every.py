@@ -7,6 +7,7 @@ import made_ablation
 import made_check
 import made_comparison
 import made_composition
+import made_corpus
 import made_difference
 import made_dimensions
 import made_finding
@@ -52,6 +53,7 @@ def every() -> dict[str, Result]:
         made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
+        made_corpus.corpus(), made_corpus.apart(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in get_args(Result)}

@@ -8,6 +8,7 @@ import made_ablation
 import made_check
 import made_comparison
 import made_composition
+import made_corpus
 import made_difference
 import made_dimensions
 import made_finding
@@ -233,6 +234,10 @@ MADE: dict[str, Callable[[], Result]] = {
     "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
     "composition": made_composition.composition,
     "composition of a head": lambda: made_composition.composition((1, 2)),
+    "corpus": made_corpus.corpus,
+    "corpus of linked words": made_corpus.linked,
+    "corpus that failed": lambda: made_corpus.corpus(failed=True),
+    "two corpora": made_corpus.apart,
     "two runs": made_difference.between,
     "a run made anew": made_check.check,
     "a run that came out otherwise": lambda: made_check.check(broken=True),

@@ -69,6 +69,8 @@ def _(result: Corpus) -> Arrays:
 def read_corpus(record: Record) -> Corpus:
     told = record.parts("measures")
     layers, heads = (record.get(name, tuple[int, ...]) for name in ("layers", "heads"))
+    if record.get("levels", tuple[float, ...]) != LEVELS:
+        raise Damaged("'levels' are not those of quantiles")
     own = _sized(record, len(told), layers, heads)
     own.sizes.update(level=len(LEVELS), half=2)
     arrays = {name: own.array(name, _HEADS) for name in ("mean", *_PLAIN, "agreement")}
@@ -120,7 +122,6 @@ def _(result: CorpusDifference, arrays: bool = True) -> dict[str, Value]:
         "shown": result.shown,
         "measures": [measured(each.scores) | {"chance": each.chance} for each in result.measures.values()],
         "provenances": [provenance(each) for each in result.provenances],
-        "provenance": provenance(result.provenance),
     }
     return told | (dict(arrays_of(result)) if arrays else {})
 

@@ -1,4 +1,4 @@
-"""What a worker answers where it has no chunk file; apart from its program, whose own names nobody can load."""
+"""What a worker answers where it has no chunk file; apart from its program, whose names nobody can load."""
 
 from dataclasses import dataclass
 

@@ -1,0 +1,65 @@
+"""A corpus as it could have come out: numbers drawn for every head, totals as they are made of them."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import made_results
+import numpy as np
+
+from attnscope.analysis.corpus.links import LINKS
+from attnscope.analysis.corpus.totals import Totals
+from attnscope.results import Corpus, CorpusDifference
+from attnscope.results.stored.codec.origin import provenance
+from attnscope.session.corpus import merging
+from attnscope.session.corpus.apart import corpora_apart
+from attnscope.session.corpus.engine.interface import SetAside
+from attnscope.session.corpus.measuring.chunk_file import Measured, Proved
+from attnscope.session.corpus.measuring.told import Linked
+from attnscope.session.corpus.reading.chunks import Census
+from attnscope.session.corpus.reading.source import Form, Source
+
+LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
+MEASURES = ("entropy", "previous", "offset", "moved", "pattern")
+
+
+def values(texts: int, measures: tuple[str, ...], seed: int) -> np.ndarray:
+    """`text measure layer head`; the third text lacks the second measure, and so does every text one head."""
+    random = np.random.default_rng(seed)
+    found = random.beta(2, 5, size=(texts, len(measures), len(LAYERS), len(HEADS)))
+    for i, name in enumerate(measures):
+        if name in ("offset", "pattern"):
+            found[:, i] = random.integers(-3 if name == "offset" else 0, 4, size=found[:, i].shape)
+        if name == "moved":
+            found[:, i] *= 40
+    found[2, 1] = np.nan
+    found[:, 1, 1, 2] = np.nan
+    return found
+
+
+def corpus(
+    name: str = "small.txt", texts: int = 41, seed: int = 0, *, linked: bool = False, failed: bool = False
+) -> Corpus:
+    measures = MEASURES + (LINKS if linked else ())
+    drawn = values(texts, measures, seed)
+    if linked:
+        drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
+    origin = provenance(replace(made_results.head().provenance, token_ids=()))
+    chunk = Measured(
+        number=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
+        tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1,
+        set_aside=(SetAside("small.txt:9", "it is not valid UTF-8", "caf\\xe9"),), absent={},
+        proved=Proved({"certified": 23, "failed": 1} if failed else {"certified": 24}, 2, 3e-7, origin),
+        totals=Totals.of(drawn, np.arange(texts)),
+    )  # fmt: skip
+    pair = Linked("VERB", "NOUN") if linked else None
+    source = Source(Path(name), name, Form.LINES)
+    census = Census(texts + 1, 3, 1, (f"{seed:064x}",))
+    return merging.result(merging.merged([chunk]), [source], census, pair, "link-gain" if linked else "")
+
+
+def apart() -> CorpusDifference:
+    return corpora_apart(corpus(), corpus("other.txt", 30, 1))
+
+
+linked = partial(corpus, linked=True)
