@@ -9,7 +9,7 @@ from typing import Any
 from attnscope.explore.state import State, View
 from attnscope.render.focus import Focus
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.vocabulary import Special
+from attnscope.vocabulary import Kind, Special
 
 
 def command(state: State, request: ModelRequest, inputs: Inputs, wanted: Wanted) -> str:
@@ -17,7 +17,7 @@ def command(state: State, request: ModelRequest, inputs: Inputs, wanted: Wanted)
     layer, head = (str(each) for each in state.place)
     place = ["--layer", layer, "--head", head]
     rest = [*_model(request), *_attention(state, wanted)]
-    read = _read(state.scene.text, inputs)
+    read = [*_writing(state, inputs), *_read(state.scene.text, inputs)]
     looking = [*(["--words"] if state.words else []), *_special(state)]
     query = ["--query", state.scene.queries.labels[state.query]]
     key = [] if state.key is None else ["--key", state.scene.keys.labels[state.key]]
@@ -32,10 +32,12 @@ def command(state: State, request: ModelRequest, inputs: Inputs, wanted: Wanted)
             return _line("find", *read, *rest, *between)
         case View.WITHOUT if state.removed:
             heads = ",".join(f"L{each}H{number}" for each, number in state.removed)
-            return _line("ablate", *read, *rest, "--heads", heads)
+            whole = "".join(state.scene.queries.texts) if inputs.goes_on else state.scene.text
+            return _line("ablate", *_read(whole, inputs), *rest, "--heads", heads)
         case View.BESIDE if state.other is not None:
             first = _line("heads", *read, *rest, *place, "-o", "a.npz")
-            second = _line("heads", *_read(state.other, inputs), *rest, *place, "-o", "b.npz")
+            other = [*_writing(state, inputs), *_read(state.other, inputs)]
+            second = _line("heads", *other, *rest, *place, "-o", "b.npz")
             return f"{first} && {second} && {_line('compare', 'a.npz', 'b.npz')}"
     if state.scene.medium:
         return _line("heads", *read, *rest, *place, *query)
@@ -77,6 +79,19 @@ def _line(name: str, *parts: str) -> str:
         at = told.index("--")
         told = [*told[:at], *told[at + 2 :], *told[at : at + 2]]
     return " ".join(["attnscope", name, *map(shlex.quote, told)])
+
+
+def _writing(state: State, inputs: Inputs) -> list[str]:
+    """How far the model goes on, where that is looked at."""
+    if state.scene.tower.kind is Kind.ENCODER:
+        return []
+    given = {
+        "--generate": inputs.writing.generate,
+        "--sample": inputs.writing.sample,
+        "--temperature": inputs.writing.temperature,
+        "--top-p": inputs.writing.top_p,
+    }
+    return [part for option, value in given.items() if value is not None for part in (option, str(value))]
 
 
 def _read(text: str, inputs: Inputs) -> list[str]:

@@ -10,7 +10,7 @@ from attnscope.explore.commands import command, file_name
 from attnscope.explore.drawing.grid import Places
 from attnscope.explore.drawing.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest, Wanted, Writing
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind, Special
 
@@ -139,6 +139,17 @@ def test_a_command_names_the_kind_where_there_are_several_and_quotes_what_a_shel
     told = command(several, ModelRequest("a b", dtype="bfloat16"), Inputs("x"), Wanted())
     assert "-m 'a b' --dtype bfloat16 --kind cross" in told
     assert told.endswith("""-- '-it'"'"'s $HOME'""")
+
+
+def test_a_command_lets_the_model_write_as_far_where_that_is_looked_at() -> None:
+    inputs = Inputs("a b", writing=Writing(generate=4, sample=7))
+    written = start(scene(Kind.DECODER, text="a b"))
+    told = command(written, ModelRequest("demo-causal"), inputs, Wanted())
+    assert told.startswith("attnscope heads --generate 4 --sample 7 'a b' -m demo-causal --layer 2")
+    assert command(written.takes(), ModelRequest("m"), inputs, Wanted()) == (
+        "attnscope ablate 'a b c d' -m m --heads L2H0"
+    ), "what was written is part of the text there"
+    assert "--generate" not in command(start(scene(text="a b")), ModelRequest("m"), inputs, Wanted())
 
 
 def test_files_are_called_by_head_and_view(state: State) -> None:
