@@ -27,7 +27,7 @@ export async function both(_reading, page) {
   const i = Math.max(rowOf(a.rows, state.query ?? first.it.opens.query ?? 0), 0);
   const rows = [i, aligned ? i : Math.max(rowOf(b.rows, state.other ?? second.it.opens.query ?? 0), 0)];
   const more = aligned ? differences(a, b) : null, digits = Math.min(a.digits, b.digits) - (a.about || b.about ? 0 : 1);
-  const bars = row(sides, rows, names, more, digits, page.room()[0]), told = el("output", { class: "readout" });
+  const bars = row(sides, rows, names, more, digits, page.room()[0]), told = el("output", { class: "readout hint" });
   const boards = matrices(sides, rows, names, more, page.room()[0], (/** @type {string} */ text) => (told.textContent = text));
   page.figure(bars, "row", boards);
   const which = aligned ? `Query ${together(a.queries[rows[0]], b.queries[rows[1]])}, key by key; b − a is what side b gives more.` : `${a.queries[rows[0]]} on side a, ${b.queries[rows[1]]} on side b. The texts differ, so no difference is taken.`;
@@ -49,7 +49,7 @@ const largest = (values) => values.reduce((most, each) => (Math.abs(each) > most
 
 /** Bars of the two rows, key beside key where keys are the same. @param {Seen[]} sides @param {number[]} rows @param {string[]} names @param {Float32Array|null} more @param {number} digits @param {number} room */
 function row(sides, rows, names, more, digits, room) {
-  const narrow = room < 620, letters = narrow ? 84 : NAMES, unit = narrow ? 40 : BARS, part = unit + FIGURES + 14;
+  const narrow = room < 620, letters = narrow ? 72 : NAMES, unit = narrow ? 36 : BARS, part = unit + FIGURES + (narrow ? 8 : 14);
   const count = Math.max(...sides.map((side) => side.keys.length)), across = more ? letters + 3 * part : 2 * (letters + part) + 10;
   const drawn = figure(across, 26 + count * STEP + 6, "Weights of one query on both sides"), { svg } = drawn;
   sides.forEach((side, s) => {
@@ -57,7 +57,7 @@ function row(sides, rows, names, more, digits, room) {
     svg.append(draw("text", { x, y: 14, class: "axis" }, names[s]));
     side.keys.forEach((name, k) => {
       const w = side.weights[rows[s] * width + k], y = 26 + k * STEP;
-      if (named) svg.append(draw("text", { x: x - 7, y: y + 11, "text-anchor": "end", class: "small name" }, cut(more ? together(name, sides[1].keys[k]) : name, narrow ? 12 : 20)));
+      if (named) svg.append(draw("text", { x: x - 7, y: y + 11, "text-anchor": "end", class: "small name" }, cut(more ? together(name, sides[1].keys[k]) : name, narrow ? 10 : 20)));
       if (Number.isNaN(w)) return void svg.append(draw("text", { x, y: y + 11, class: "small" }, "masked"));
       svg.append(draw("rect", { x, y: y + 1, width: Math.max(w * unit, 0.5), height: STEP - 5, class: "bar" }), draw("text", { x: x + Math.max(w * unit, 0.5) + 4, y: y + 11, class: "small number", "data-side": s, "data-key": k }, weightText(w, side.digits)));
     });

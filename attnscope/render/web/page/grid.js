@@ -27,7 +27,7 @@ export function grid(page, room, largest, small) {
   const drawn = figure(Math.max(width, 250), height, `${shape.layers.length} layers by ${shape.heads.length} heads, ${name}`), { svg } = drawn;
   ticks(svg, shape, cell);
   if (numbers) shaded(svg, numbers, cell);
-  else page.waiting = thumbnails(drawn, reading, cell);
+  else page.waiting = thumbnails(drawn, page, cell);
   marks(svg, shape, page, cell);
   const said = numbers ? `${numbers.name}${numbers.unit ? `, ${numbers.unit}` : ""}` : "square root of the weight, 0 to 1";
   if (!numbers) scaleStrip(svg, LEFT, height - 18, small ? "√weight, 0 to 1" : said);
@@ -79,9 +79,9 @@ function shaded(svg, numbers, cell) {
   }));
 }
 
-/** Every head in small, on one canvas: of several pairs in one dot the largest weight. @param {any} drawn @param {any} reading @param {number} cell */
-async function thumbnails(drawn, reading, cell) {
-  const ramp = pixels(shadeColour), across = reading.heads.length, down = reading.layers.length;
+/** Every head in small, on one canvas: of several pairs in one dot the largest weight. @param {any} drawn @param {any} page @param {number} cell */
+async function thumbnails(drawn, page, cell) {
+  const reading = page.reading, ramp = pixels(shadeColour), across = reading.heads.length, down = reading.layers.length;
   const fine = Math.max(1, Math.min(3, Math.floor(2400 / (cell * Math.max(across, down))))), side = (cell - 2) * fine;
   const board = el("canvas", { width: across * cell * fine, height: down * cell * fine }), pen = board.getContext("2d");
   drawn.pixels(board, [LEFT, TOP, across * cell, down * cell], true);
@@ -95,7 +95,7 @@ async function thumbnails(drawn, reading, cell) {
       paint(image, j * cell * fine, side, dots(seen, Math.max(1, Math.ceil(Math.max(seen.rows, seen.columns) / most))), ramp);
     }
     pen.putImageData(image, 0, i * cell * fine);
-    if (i % 3 === 2) await new Promise((done) => setTimeout(done));
+    if (i % 3 === 2 && !page.printing) await new Promise((done) => setTimeout(done));
   }
 }
 

@@ -72,6 +72,7 @@ function pointer(drawn, seen, cell, told) {
     for (const each of [across, down]) each.setAttribute("visibility", "visible");
   };
   const back = () => {
+    told.classList.toggle("hint", rowOf(seen.rows, state.query) < 0);
     const q = rowOf(seen.rows, state.query), k = rowOf(seen.columns, state.key);
     if (q >= 0) return show(q, k >= 0 ? k : strongestKey(seen, q));
     told.textContent = "Point at a cell for its weight; click to choose its query and key.";

@@ -18,7 +18,7 @@ export async function numbers(_reading, page) {
     holder.replaceChildren(el("table", { class: "numbers" }, el("caption", {}, counted(rows.length, page.given.every_row)),
       el("thead", {}, el("tr", {}, heads.map((/** @type {string} */ name, /** @type {number} */ i) => el("th", { scope: "col", "aria-sort": i === by ? (down ? "descending" : "ascending") : "none" }, el("button", { click: () => ((down = i === by && !down), (by = i), fill()) }, name, i === by ? (down ? " ▾" : " ▴") : ""))))),
       el("tbody", {}, shown.map((/** @type {any[]} */ row) => el("tr", { class: opens(heads, row) ? "opens" : null, click: () => open(heads, row) }, row.map((/** @type {any} */ cell) => el("td", { title: String(cell), class: typeof cell === "number" ? null : "text" }, typeof cell === "number" && !Number.isInteger(cell) ? numberText(cell) : String(cell))))))),
-      rows.length > SHOWN && !all && el("button", { click: () => ((all = true), fill()) }, `show all ${rows.length} rows`));
+      ...(rows.length > SHOWN && !all ? [el("button", { click: () => ((all = true), fill()) }, `show all ${rows.length} rows`)] : []));
     holder.prepend(...page.given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each)));
   };
   fill();

@@ -28,7 +28,7 @@ const given = readDocument();
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
-  given, readings, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [],
+  given, readings, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [], printing: false,
   room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
@@ -269,8 +269,9 @@ addEventListener("keydown", keyed);
 addEventListener("resize", () => redraw());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => themed(event.matches ? "dark" : "light"));
 let before = theme();
-addEventListener("beforeprint", () => ((before = theme()), (document.documentElement.dataset.theme = "light")));
-addEventListener("afterprint", () => themed(before));
+// what is drawn is there already: it is drawn anew, in light colours, before the printer looks
+addEventListener("beforeprint", () => ((before = theme()), (page.printing = true), themed("light")));
+addEventListener("afterprint", () => ((page.printing = false), themed(before)));
 opened();
 
 /** The first picture: of one query where a text is looked at and none was asked for. */

@@ -7,7 +7,7 @@ import { css, HEAD_COLOURS, inkOn, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
 import { set, state } from "./state.js";
 
-const STEP = 19, BARS = 130, MOST_LINES = 4000, LETTERS = 20;
+const STEP = 19, MOST_LINES = 4000;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function sentence(reading, page) {
@@ -52,7 +52,7 @@ function text(seen, query, reading) {
 
 /** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key @param {number} room */
 function columns(heads, seen, query, key, room) {
-  const { queries, keys } = seen[0], width = keys.length, SIDE = room > 560 ? 150 : 104;
+  const { queries, keys } = seen[0], width = keys.length, wide = room > 560, SIDE = wide ? 150 : 84, BARS = wide ? 130 : 96, letters = wide ? 20 : 11;
   const GAP = Math.min(Math.max(room - 2 * SIDE - BARS, 90), 300);
   const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + BARS;
   const drawn = figure(across, tall, `Weights from ${queries.length} queries to ${width} keys as lines`), { svg } = drawn;
@@ -65,30 +65,30 @@ function columns(heads, seen, query, key, room) {
     const shift = (h - (heads.length - 1) / 2) * 1.6, a = y(q) - 5 + shift, b = y(k) - 5 + shift;
     lines.append(draw("path", { d: `M${SIDE} ${a}C${SIDE + GAP / 2} ${a} ${SIDE + GAP / 2} ${b} ${SIDE + GAP} ${b}`, stroke: heads.length > 1 ? HEAD_COLOURS[h % 8] : "var(--line)", "stroke-opacity": Math.max(w / top, 0.03).toFixed(3), "stroke-width": (0.6 + (3 * w) / top).toFixed(2), "data-weight": w }));
   }
-  side(svg, queries, SIDE - 8, "end", y, query, (i) => set({ query: i === query ? null : seen[0].rows[i][0], key: null }), "query");
-  side(svg, keys, SIDE + GAP + 8, "start", y, key, (i) => set(query < 0 ? { key: i === key ? null : seen[0].columns[i][0] } : { query: null, key: seen[0].columns[i][0] }), "key");
-  if (heads.length === 1) numbers(svg, seen[0], query, key, y, SIDE * 2 + GAP);
+  side(svg, queries, SIDE - 8, "end", y, query, (i) => set({ query: i === query ? null : seen[0].rows[i][0], key: null }), "query", letters);
+  side(svg, keys, SIDE + GAP + 8, "start", y, key, (i) => set(query < 0 ? { key: i === key ? null : seen[0].columns[i][0] } : { query: null, key: seen[0].columns[i][0] }), "key", letters);
+  if (heads.length === 1) numbers(svg, seen[0], query, key, y, SIDE * 2 + GAP, BARS - 46);
   return drawn;
 }
 
-/** A weight beside every token that the chosen one looks at, or is looked at by. @param {any} svg @param {any} seen @param {number} query @param {number} key @param {(i: number) => number} y @param {number} from */
-function numbers(svg, seen, query, key, y, from) {
+/** A weight beside every token that the chosen one looks at, or is looked at by. @param {any} svg @param {any} seen @param {number} query @param {number} key @param {(i: number) => number} y @param {number} from @param {number} unit how wide a weight of 1 is */
+function numbers(svg, seen, query, key, y, from, unit) {
   const width = seen.keys.length;
   if (query < 0) return;
   const row = seen.weights.subarray(query * width, (query + 1) * width);
   row.forEach((/** @type {number} */ w, /** @type {number} */ k) => {
     if (Number.isNaN(w)) return;
-    svg.append(draw("rect", { x: from, y: y(k) - 12, width: Math.max(w * (BARS - 46), 0.5), height: 11, class: k === key ? "bar chosen" : "bar" }),
-      draw("text", { x: from + w * (BARS - 46) + 4, y: y(k) - 2, class: "small number", "data-key": k }, weightText(w, seen.digits)));
+    svg.append(draw("rect", { x: from, y: y(k) - 12, width: Math.max(w * unit, 0.5), height: 11, class: k === key ? "bar chosen" : "bar" }),
+      draw("text", { x: from + w * unit + 4, y: y(k) - 2, class: "small number", "data-key": k }, weightText(w, seen.digits)));
   });
 }
 
-/** The tokens of one side. @param {any} svg @param {string[]} names @param {number} x @param {string} anchor @param {(i: number) => number} y @param {number} chosen @param {(i: number) => void} choose @param {string} what */
-function side(svg, names, x, anchor, y, chosen, choose, what) {
+/** The tokens of one side. @param {any} svg @param {string[]} names @param {number} x @param {string} anchor @param {(i: number) => number} y @param {number} chosen @param {(i: number) => void} choose @param {string} what @param {number} letters */
+function side(svg, names, x, anchor, y, chosen, choose, what, letters) {
   names.forEach((name, i) => {
     const pick = (/** @type {any} */ event) => (event.type === "click" || event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(i));
     svg.append(draw("text", { x, y: y(i), "text-anchor": anchor, class: i === chosen ? "word chosen" : "word", tabindex: i === Math.max(chosen, 0) ? 0 : -1, role: "button", "aria-label": `${what} ${name}`, [`data-${what}`]: i, click: pick, keydown: pick },
-      name.length > LETTERS && draw("title", {}, name), cut(name, LETTERS)));
+      name.length > letters && draw("title", {}, name), cut(name, letters)));
   });
 }
 
