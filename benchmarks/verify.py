@@ -1,0 +1,122 @@
+"""`verify` and the overview of a model of bert-base size, 144 heads, in forward passes of the same model.
+
+    python benchmarks/verify.py [TOKENS ...]
+
+The model has the shape of bert-base-uncased and random weights, made on the spot. One pass is a plain one
+with eager attentions (`output_attentions=True`). Everything is measured in turns as time of the processor
+on one thread, the model being loaded, so that other work on the machine does not count: medians of these.
+`verify` runs the model untouched and watched, tries where the tokens stand, and certifies every head with
+every fault that applies; the overview reads once and adds measures and strongest links. Two lines below say
+how much of it is the certificates, and how much the trial of positions. The peak of memory is that of a
+process of its own, above that of the loaded model.
+"""
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+LIMIT = 4.0
+ROUNDS = 9
+Work = Callable[[], object]
+
+
+def main() -> int:
+    """Print ratios and memory at every length; the exit code says whether the first are above the limit."""
+    if sys.argv[1:2] == ["--peak"]:
+        print(peak(sys.argv[2], int(sys.argv[3])))
+        return 0
+    lengths = [int(length) for length in sys.argv[1:]] or [128]
+    peaks = {
+        length: {name: _peak(name, length) for name in ("one pass", "verify", "overview")}
+        for length in lengths
+    }
+    ratios = [compare(length, peaks[length]) for length in lengths]
+    return int(max(ratios[0]) > LIMIT)
+
+
+def compare(length: int, peaks: dict[str, int]) -> tuple[float, float]:
+    """Print the figures of one length; what verify and the overview cost in passes."""
+    every = works(length)
+    for work in every.values():
+        work()
+    seconds: dict[str, list[float]] = {name: [] for name in every}
+    for _ in range(ROUNDS):
+        for name, work in every.items():
+            seconds[name].append(_seconds(work))
+    middle = {name: statistics.median(each) for name, each in seconds.items()}
+    print(f"{length} tokens, one pass {middle['one pass']:.3f} s")
+    for name, each in middle.items():
+        memory = f", {peaks[name]} MiB above the model" if name in peaks else ""
+        print(f"  {name:14} {each:6.3f} s, {each / middle['one pass']:5.2f} passes{memory}")
+    return middle["verify"] / middle["one pass"], middle["overview"] / middle["one pass"]
+
+
+def works(length: int) -> dict[str, Work]:
+    """What is measured, by its name, on one model and one text."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from attnscope.analysis import measure_heads, verify_model
+    from attnscope.capture import Selection, provenance_of, record
+    from attnscope.capture.describe import sides_of, tokens_of
+    from attnscope.capture.routes import rungs
+    from attnscope.capture.standing.judge import standings_of
+    from attnscope.verify import certify_heads
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = BertModel._from_config(BertConfig(), attn_implementation="eager").eval()
+    ids = torch.randint(1000, 20000, (1, length))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    tokens = tokens_of(inputs)
+    assert tokens is not None
+    provenance, rung = provenance_of(model, tokens), next(iter(rungs(model, Selection())))
+    kept = record(model, inputs, Selection(layers=[3])).calls[0]
+
+    def one_pass() -> None:
+        with torch.no_grad():
+            model(**inputs, output_attentions=True)
+
+    return {
+        "one pass": one_pass,
+        "verify": lambda: verify_model(model, inputs, tokens, provenance),
+        "overview": lambda: measure_heads(record(model, inputs)),
+        "certificates": lambda: [certify_heads(kept) for _ in range(12)],
+        "positions": lambda: standings_of(
+            model, inputs, rung.watched, None, sides_of(model, inputs, tokens, None)
+        ),
+    }
+
+
+def peak(name: str, length: int) -> int:
+    """MiB that the work takes at its peak above what the loaded model takes."""
+    work = works(length)[name]
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # what loading took at its peak does not count
+    before = _memory("VmRSS")
+    work()
+    return (_memory("VmHWM") - before) // 1024
+
+
+def _memory(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def _peak(name: str, length: int) -> int:
+    command = [sys.executable, __file__, "--peak", name, str(length)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _seconds(work: Work) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())
