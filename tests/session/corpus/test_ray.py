@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -22,8 +22,14 @@ from attnscope.session.corpus.engine.ray import alike
 from attnscope.session.corpus.engine.ray.alike import Alike
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
 from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
-from attnscope.session.corpus.measuring.recipe import Measuring
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+
+
+@dataclass(frozen=True)
+class Named(letters.Letters):
+    """A recipe that names a model, as that of a corpus does."""
+
+    request: ModelRequest = field(default_factory=ModelRequest)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +96,7 @@ def test_a_machine_with_another_model_of_the_same_name_is_refused(
     tiny_bert(here / "model")
     shutil.copytree(here, there)
     monkeypatch.chdir(here)
-    recipe = Alike.of(Measuring(ModelRequest("./model", device="cpu"), Wanted(), ("entropy",)))
+    recipe = Alike.of(Named(tmp_path, request=ModelRequest("./model")))
     monkeypatch.chdir("/")
     recipe.open()
     assert Path.cwd() == here  # the folder is looked for from where it was named
@@ -100,12 +106,12 @@ def test_a_machine_with_another_model_of_the_same_name_is_refused(
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    with pytest.raises(InputError, match=r"^weights of model: sha256:\w{12} on .*, sha256:\w{12} here"):
+    with pytest.raises(InputError, match=r"^weights of \./model: sha256:\w{12} on .*, sha256:\w{12} here"):
         other.open()
     shutil.copy(here / "model" / "model.safetensors", weights)
     config = there / "model" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": 1e-3}))
-    with pytest.raises(InputError, match=r"^settings of model: "):
+    with pytest.raises(InputError, match=r"^settings of \./model: "):
         other.open()
 
 
@@ -131,10 +137,11 @@ def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
     assert list(windows(iter(()))) == []
 
 
-def test_bytes_come_through_a_table_as_they_are(tmp_path: Path) -> None:
+def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="tables need pyarrow: pip install 'attnscope[ray]'")
     from attnscope.session.corpus.engine.ray.actor import Actor, packed, unpacked
 
+    monkeypatch.setenv("PYTHONPATH", str(Path(letters.__file__).parent))
     actor = Actor(letters.Letters(tmp_path))
     chunk = next(letters.chunks(("one", "three")))
     finished = unpacked(actor(packed(chunk)))

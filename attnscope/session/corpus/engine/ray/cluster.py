@@ -21,7 +21,7 @@ from typing import Any
 
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError, one_line
-from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
+from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals, replaced
 from attnscope.session.listener import Listener
 from attnscope.tokens import printable
 
@@ -59,7 +59,9 @@ def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> I
     if ray.is_initialized():
         yield ray
         return
-    with environment(_QUIET), warnings.catch_warnings():
+    # it tells of a worker that died on standard output, and has no switch for that
+    reports = replaced(ray._private.worker, "print_to_stdstream", lambda *_, **__: None)
+    with environment(_QUIET), reports, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with _joined(ray, address, listener) if address else _started(ray, cores, gpus, listener):
             logging.getLogger("ray.data").setLevel(logging.CRITICAL)

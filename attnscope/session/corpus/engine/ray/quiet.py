@@ -42,6 +42,19 @@ def _is_standard_error(stream: Any) -> bool:
 
 
 @contextmanager
+def replaced(module: Any, name: str, other: Any) -> Iterator[None]:
+    """`module` has `other` under that name, where it had anything."""
+    usual = getattr(module, name, None)
+    if usual is not None:
+        setattr(module, name, other)
+    try:
+        yield
+    finally:
+        if usual is not None:
+            setattr(module, name, usual)
+
+
+@contextmanager
 def own_signals() -> Iterator[None]:
     """Whatever answers signals now answers them afterwards."""
     numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
