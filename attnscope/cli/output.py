@@ -92,7 +92,7 @@ class Output:
         else:
             if line is not None:
                 self.show(*line.heading(self.width))
-            from attnscope.render.screen import screen
+            from attnscope.render.shown import screen
 
             self.show(*screen(result, self.width, focus))
         self._tell_written()

@@ -25,11 +25,10 @@ from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
-from attnscope.render.head.vector import vector
-from attnscope.render.kit.stage import SHOWS, VECTORS, Show, only, panel
+from attnscope.render.head.shown import head_shown, introduced
+from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
-from attnscope.render.kit.words.weights import head_of
 from attnscope.render.long.terminal import long_head, long_header
 from attnscope.render.map.terminal import projection
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
@@ -93,39 +92,23 @@ def _shown(result: Any, width: int, focus: Focus) -> Lines:
     raise TypeError(f"nothing is shown of {type(result).__name__}")
 
 
-def _introduced(head: HeadWeights, focus: Focus, *body: RenderableType) -> Lines:
-    """What is shown of a head below its header and its certificate."""
-    return [header(head), certificate_line(head.certificate, focus.verbose), "", *body]
-
-
-def _head(result: HeadWeights | HeadView, width: int, focus: Focus) -> Lines:
-    if focus.query is not None and focus.stage in VECTORS:
-        head, row = head_of(result), only(panel(result, focus.stage), focus.query)
-        return _introduced(head, focus, vector(head, row, focus.query, width))
-    if focus.query is None:
-        return _introduced(
-            head_of(result), focus, matrix(result, focus.stage, width, focus.scale, focus.rows)
-        )
-    return _introduced(head_of(result), focus, query_bars(result, focus.query, width, focus.key))
-
-
 def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
-        return _introduced(result.head, focus, terms(result))
-    return _introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
+        return introduced(result.head, focus, terms(result))
+    return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
 
 
 def _dimensions(result: Dimensions, width: int, focus: Focus) -> Lines:
-    return _introduced(result.head, focus, dimensions(result, width, focus.rows))
+    return introduced(result.head, focus, dimensions(result, width, focus.rows))
 
 
 def _map(result: Projection, width: int, focus: Focus) -> Lines:
-    return _introduced(result.head, focus, projection(result, focus.queries, focus.key, width))
+    return introduced(result.head, focus, projection(result, focus.queries, focus.key, width))
 
 
 def _report(result: Report, width: int, focus: Focus) -> Lines:
     predicted = [] if result.prediction is None else [prediction(result.prediction, width), ""]
-    return _introduced(result.head, focus, *predicted, report_lines(result, width))
+    return introduced(result.head, focus, *predicted, report_lines(result, width))
 
 
 def _overview(result: Overview, width: int, focus: Focus) -> Lines:
@@ -229,8 +212,8 @@ def _sound_heads(result: SoundHeads, width: int, focus: Focus) -> Lines:
 
 # a new kind of result is one function above and one line here
 _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
-    HeadWeights: _head,
-    HeadView: _head,
+    HeadWeights: head_shown,
+    HeadView: head_shown,
     HeadTerms: _terms,
     Dimensions: _dimensions,
     Overview: _overview,

@@ -11,17 +11,23 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from attnscope.results import Result
-from attnscope.results.stored.codec.registry import arrays_of, document
-from attnscope.results.stored.codec.strict import strict
-from attnscope.results.stored.load import restored
+from attnscope.results.stored.codec.damage import Damaged
+from attnscope.results.stored.codec.record import Record
+from attnscope.results.stored.codec.registry import READERS, Reader, arrays_of, document
+from attnscope.results.stored.codec.strict import exactly, strict
+from attnscope.results.stored.heads import terms
 from attnscope.session.cache.entry import DamagedEntryError, Part
 
+assert terms, "importing it registers how a head is written and read"
 _TIMES, _MASKED = "times_scale", "scaled"
 Pairs = Float[np.ndarray, "query key"]
 
 
 def packed(result: Result) -> Part:
     """The result as plain values and arrays; the same result gives the same part."""
+    from attnscope.results.stored.kinds import KINDS
+
+    assert KINDS, "importing the modules of the results registers them"
     whole = {name: np.asarray(values) for name, values in arrays_of(result).items()}
     told: dict[str, Any] = {"result": strict(document(result, arrays=False))}
     told["made"] = left_out = {}
@@ -43,9 +49,18 @@ def unpacked(part: Part) -> Result:
         for name in part.told["made"]:
             sources, again = _AGAIN[name]
             arrays[name] = again(*(arrays[each] for each in sources), *_scale(told))
-        return restored(told, arrays, "what is kept")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _reader(told["schema"])(Record(exactly(told), arrays))
+    except (Damaged, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DamagedEntryError("it does not fit together") from error
+
+
+def _reader(schema: str) -> Reader:
+    """What reads a result again; that of a head is here, those of others are imported for them."""
+    if schema not in READERS:
+        from attnscope.results.stored.kinds import KINDS
+
+        assert KINDS, "importing the modules of the results registers them"
+    return READERS[schema]
 
 
 def _scale(told: Mapping[str, Any]) -> tuple[Any, ...]:
