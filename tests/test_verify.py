@@ -30,7 +30,7 @@ from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
-from attnscope.verify import FAULTS, certify
+from attnscope.verify import FAULTS, certify, certify_heads
 
 ALWAYS = {"scale off by sqrt 2", "wrong key head", "wrong value head", "query and key exchanged"}
 
@@ -41,7 +41,7 @@ def calls(family: str) -> tuple[AttentionCall, ...]:
 
 
 def certificates(of: tuple[AttentionCall, ...]) -> list[Certificate]:
-    return [certify(call, head) for call in of for head in range(call.heads)]
+    return [certificate for call in of for certificate in certify_heads(call)]
 
 
 def ratio(certificate: Certificate) -> float:
