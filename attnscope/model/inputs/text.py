@@ -144,14 +144,19 @@ def tokens_from_encoding(
     """
     marked = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
     special = special | {id for id, added in marked if added}
-    places = range(len(encoding.ids))
-    return Tokens(texts, tuple(_token(encoding, i, texts, unknown_id, special) for i in places))
+    # each of these is made anew whenever it is asked for: of a long text, once for all of its tokens
+    columns = (getattr(encoding, name) for name in _COLUMNS)
+    told = zip(*columns, strict=True)
+    return Tokens(texts, tuple(_token(each, texts, unknown_id, special) for each in told))
 
 
-def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
-    part, added = encoding.sequence_ids[i] or 0, bool(encoding.special_tokens_mask[i])
-    start, end = encoding.offsets[i]
-    id, piece = encoding.ids[i], encoding.tokens[i]
+_COLUMNS = ("ids", "tokens", "offsets", "sequence_ids", "special_tokens_mask", "word_ids")
+_Told = tuple[int, str, tuple[int, int], int | None, int, int | None]
+
+
+def _token(told: _Told, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
+    id, piece, (start, end), sequence, mark, word = told
+    part, added = sequence or 0, bool(mark)
     if piece == _WORD_START and texts and texts[part][start:end].strip(_WORD_START + " "):
         end = start  # put in front of a word: the place that it is told belongs to the next character
     text = "" if added else texts[part][start:end] if texts else piece
@@ -160,7 +165,7 @@ def _token(encoding: Any, i: int, texts: tuple[str, ...], unknown_id: int | None
         piece=piece,
         text=text,
         span=None if added else (start, end),
-        word=encoding.word_ids[i],
+        word=word,
         part=part,
         special=id in special,
         # a user who types the unknown token itself has spelled it
