@@ -12,7 +12,7 @@ from attnscope.results import Projection
 
 QUERY, KEY, BOTH = "●", "○", "◉"
 _NAMED = 3  # keys of the chosen query
-_QUERY, _KEY = Style(color="cyan"), Style(color="yellow")
+_QUERY, _KEY = Style(bold=True), Style(color="magenta")  # seen on light and on dark
 _CHOSEN = Style(bold=True, reverse=True)
 
 

@@ -94,7 +94,7 @@ def _absence(state: State, gone: Any) -> list[Text]:
         f"{chance_text(effect.before)} → ",
         (chance_text(effect.after), "bold"),
         f" ({signed_text(effect.difference)} nats",
-        "" if others is None else f"; others ±{others:.3f}",
+        "" if others is None else f"; others ±{others:.1g}",
         f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
     )
     return [line]
