@@ -1,0 +1,71 @@
+"""A second question about the same text against a plain transformers script for the same head: CPU seconds.
+
+    python benchmarks/repeated.py [RUNS]
+
+Another head of a layer that was asked about once, on the terminal and as a picture, from what is kept of it;
+beside it the first question, which fills it. Whole processes in turn, user and system time, so that what else
+the machine does counts little; the checkpoint has the shape of bert-base-uncased and random weights.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from heads import MAKE_CHECKPOINT, PEER
+from pairs import ATTNSCOPE
+
+TEXT = " ".join(["door"] * 9)
+
+
+def spent(command: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
+    """CPU seconds and peak MiB of one run of `command`, and what it said."""
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{command} failed:\n{said}")
+    kibibytes = usage.ru_maxrss / 1024 if sys.platform == "darwin" else usage.ru_maxrss
+    return usage.ru_utime + usage.ru_stime, kibibytes / 1024, said
+
+
+def main() -> None:
+    """First, again and as a picture, each against the plain script of the same round."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    with tempfile.TemporaryDirectory() as made:
+        folder, cache = Path(made, "model"), Path(made, "cache")
+        subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, folder], check=True, capture_output=True)
+        environment = {**os.environ, "ATTNSCOPE_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+        ask = [ATTNSCOPE, "heads", TEXT, "-m", str(folder), "--layer", "3", "--head"]
+        commands = {
+            "plain": [sys.executable, "-c", PEER, str(folder), TEXT],
+            "first": [*ask, "11", "--no-cache"],
+            "again": [*ask, "4"],
+            "picture": [*ask, "5", "-o", str(Path(made, "head.png"))],
+        }
+        spent([*ask, "11"], environment)  # fills the cache
+        costs: dict[str, list[tuple[float, float, str]]] = {name: [] for name in commands}
+        for _ in range(runs):
+            for name, command in commands.items():
+                costs[name].append(spent(command, environment))
+        from_cache = [said for name in ("again", "picture") for _, _, said in costs[name]]
+        assert all("from the cache" in said for said in from_cache), (
+            "computed: was the program edited meanwhile?"
+        )
+    print(
+        f"medians of {runs} rounds, CPU seconds and peak memory; ratios to the plain script of the same round"
+    )
+    for name, each in costs.items():
+        seconds, memory = (statistics.median(cost[i] for cost in each) for i in (0, 1))
+        ratios = [cost[0] / plain[0] for cost, plain in zip(each, costs["plain"], strict=True)]
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+        print(f"  {name:<8} {seconds:6.2f} s  {memory:5.0f} MiB  ratio {spread}")
+
+
+if __name__ == "__main__":
+    main()
