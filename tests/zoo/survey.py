@@ -12,7 +12,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.run import chosen_row, run_watched
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Verdict
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 
 from .specimen import Specimen
 
@@ -89,7 +89,7 @@ def _certify(result: Survey, calls: list[AttentionCall]) -> None:
     verdicts: Counter[str] = Counter()
     faintest = (float("inf"), "")
     for call in calls:
-        certificates = [certify(call, head) for head in range(call.heads)]
+        certificates = certify_heads(call, range(call.heads))
         worst = max((each.verdict for each in certificates), key=lambda verdict: verdict.rank)
         verdicts[worst.value] += 1
         result.weight_error = max(result.weight_error, *(each.weight_error for each in certificates))

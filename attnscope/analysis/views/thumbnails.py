@@ -19,9 +19,9 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
 from attnscope.results.base.words import Groups, joined
-from attnscope.sdpa import attend
+from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
-from attnscope.verify import certify
+from attnscope.verify import certify_heads
 
 MANY_HEADS = 16  # side by side, from which on a thumbnail has fewer cells
 _CELLS = {False: 64, True: 32}
@@ -169,9 +169,9 @@ def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> 
         asked, given = view.tokens(*sides)
         step, cells = step_for(len(asked), len(given), len(heads)), list[Cells]()
         for head in heads:
-            weights, allowed = attend(call.operands(head)).weights[0], call.allowed_matrix(head)
+            weights, allowed = weights_alone(call.operands(head))[0], call.allowed_matrix(head)
             cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), step))
-        verdicts = tuple(certify(whole, head).verdict for head in heads)
+        verdicts = tuple(proof.verdict for proof in certify_heads(whole, heads))
         yield _Layer(layer, asked, given, cells, verdicts, call.standing.rank)
 
 
