@@ -5,6 +5,7 @@ from typing import Any
 
 import made_ablation
 import made_comparison
+import made_corpus
 import made_difference
 import made_every
 import made_finding
@@ -17,6 +18,8 @@ from attnscope.analysis.views.view import viewed
 from attnscope.results import (
     Ablation,
     Comparison,
+    Corpus,
+    CorpusDifference,
     Difference,
     Finding,
     HeadAttention,
@@ -53,4 +56,6 @@ KINDS: dict[type, Callable[[], Any]] = {
     Ablation: made_ablation.ablation,
     Comparison: made_comparison.texts,
     Difference: made_difference.between,
+    Corpus: made_corpus.linked,
+    CorpusDifference: made_corpus.apart,
 }
