@@ -128,11 +128,11 @@ class Deferred(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _OF_THE_IMPORT:
             _waiting[self.__name__].load()
-        super().__setattr__(name, value)
+        ModuleType.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         _waiting[self.__name__].load()
-        super().__delattr__(name)
+        ModuleType.__delattr__(self, name)
 
 
 class _Reading(Answering):

@@ -28,6 +28,9 @@ Call = Callable[..., Any]
 real thing will do."""
 
 
+_ASKED_OF_THE_OBJECT = ("__mro_entries__", "__reduce_ex__")  # and not of its class, by what asks
+
+
 class StandIn:
     """In the place of one class or function: whatever is done with it is done with the real one.
 
@@ -44,6 +47,8 @@ class StandIn:
         object.__setattr__(self, "_call", call)
 
     def __getattribute__(self, name: str) -> Any:
+        if name in _ASKED_OF_THE_OBJECT:
+            return object.__getattribute__(self, name)
         return getattr(_real(self), name)
 
     def __setattr__(self, name: str, value: object) -> None:
