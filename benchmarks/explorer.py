@@ -84,6 +84,21 @@ async def _timed(app: Explorer, pilot, name: str, keys: list[str], times: int = 
     )
 
 
+def changed(model: Source, layers: int) -> None:
+    """Another text of the same length, from the tokens to the head that is looked at, certified."""
+    for layer in (0, layers - 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        model._kept.clear()
+        model.scene(layer=layer)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        started = time.process_time()
+        with torch.no_grad():
+            model._opened.model.module(torch.tensor([list(model.inputs.ids)]))
+        alone = time.process_time() - started
+        told = f"{wall:.2f} s, CPU {cpu:.2f} s; the model alone CPU {alone:.2f} s"
+        print(f"changed text, at layer {layer}: {told}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in (("tokens", 30), ("layers", 12), ("heads", 12)):
@@ -97,6 +112,9 @@ def main() -> None:
         f"{given.tokens} tokens, {given.layers} x {given.heads} heads, {given.size}, "
         f"{torch.get_num_threads()} threads"
     )
+    for _ in range(2):
+        changed(model, given.layers)
+    model._kept.clear()
     asyncio.run(measured(Explorer(model, notices, Surface("truecolor", "dark")), (width, height)))
 
 

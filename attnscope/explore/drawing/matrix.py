@@ -41,7 +41,7 @@ class Laid:
 
 
 def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: bool) -> Laid:
-    """Cells with numbers where all columns fit, else of two, else of one, of which some may not fit.
+    """Cells with numbers where all columns fit, else of two or one; where some do not fit at all, few of two.
 
     Numbers may stand close (`tight`) where their cells have colours of their own.
     """
@@ -51,7 +51,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     margin = row_heads(shown.row_tokens, width // 4).cells + 2
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
     room = max(width - margin, 1)
-    sizes = (least, *([least - 1] if tight else []), 2)
+    sizes = (least, *([least - 1] if tight else []), 2, 1)
     cells = next((each for each in sizes if each * columns <= room), 2 if columns < _FEW else 1)
     if cells == least:
         longest = max(cell_len(settled(name)) for name in shown.column_tokens.names) + 1
