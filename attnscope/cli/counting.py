@@ -23,13 +23,17 @@ def counting(noun: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         TextColumn(f"{noun}s · {{task.fields[rate]}} · left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=120) as bar:
-        task = bar.add_task("", total=None, rate="starting")
+    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=120)
+    task = bar.add_task("", total=None, rate="starting")
 
-        def told(done: int, whole: int) -> None:
-            speed = bar.tasks[0].speed
-            rate = f"{speed:,.1f} a second" if speed else "starting"
-            bar.update(task, completed=done, total=whole, rate=rate)
+    def told(done: int, whole: int) -> None:
+        """The bar is there from the first count to the last, so that it stands in no spinner's way."""
+        speed = bar.tasks[0].speed
+        bar.update(task, completed=done, total=whole, rate=f"{speed:,.1f} a second" if speed else "starting")
+        bar.start() if done < whole else bar.stop()
 
-        with undone_by_a_signal(bar.stop):
+    with undone_by_a_signal(bar.stop):
+        try:
             yield told
+        finally:
+            bar.stop()

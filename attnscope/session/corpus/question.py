@@ -171,6 +171,7 @@ def _measure(
     first = next(coming, None)
     if first is None:
         return
+    done(through, there.texts)
     with listener.working("measuring") if done is nobody else _nothing():
         for finished in (engine or _engine(asked, recipe, there))(recipe, _again(first, coming), listener):
             try:
