@@ -92,8 +92,8 @@ class Remembered:
                 self.listener.notice(notice)
             day = time.strftime("%Y-%m-%d", time.localtime(made))
             self.listener.notice(
-                f"from the cache: computed and certified on {day} from the same weights, not a bit of it "
-                f"changed since (sha256 {digest[:12]}); --no-cache computes it anew"
+                f"from the cache: computed and checked on {day}, not a bit changed since "
+                f"(sha256 {digest[:12]}); --no-cache computes it anew"
             )
         return part
 
