@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,31 @@ def test_a_file_of_many_texts_is_no_option_of_it() -> None:
     assert "--texts" not in CliRunner().invoke(app, ["explore", "--help"]).stdout
     assert CliRunner().invoke(app, ["explore", "--texts", "x.txt"]).exit_code == 2
     assert "--texts" in CliRunner().invoke(app, ["heads", "--help"]).stdout
+
+
+def test_keys_come_from_the_terminal_behind_a_pipe_and_without_one_that_is_one_line() -> None:
+    """In a process of its own session, with a terminal of ours to control it and without."""
+    program = (
+        "import os, sys; from attnscope.errors import InputError\n"
+        "from attnscope.explore.terminal import keys_from_the_terminal\n"
+        "try: keys_from_the_terminal(); print(os.ttyname(0))\n"
+        "except InputError as error: print(error)"
+    )
+    alone = subprocess.run(
+        [sys.executable, "-c", program], input="text", capture_output=True, text=True, start_new_session=True
+    )
+    assert "found none behind the piped text" in alone.stdout
+    child, here = pty.fork()
+    if not child:
+        script = f"echo text | {sys.executable} -c '{program}'"
+        os.execvp("sh", ["sh", "-c", script])
+    said = b""
+    with suppress(OSError):  # how a terminal ends whose last process is gone
+        while read := os.read(here, 1024):
+            said += read
+    os.waitpid(child, 0)
+    os.close(here)
+    assert said.startswith((b"/dev/pts/", b"/dev/tty")), said
 
 
 class Terminal:
