@@ -15,8 +15,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from attnscope.ending import undone_by_a_signal
@@ -26,6 +27,7 @@ from attnscope.session.listener import Listener
 from attnscope.tokens import printable
 
 ADDRESS = "RAY_ADDRESS"  # the environment variable that Ray itself, and its jobs, tell the address by
+_TOKEN = "RAY_AUTH_MODE"  # of Ray: an address that is named is not asked whether it wants one
 _QUIET = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -104,7 +106,10 @@ def check_answers(address: str) -> None:
 def _not_joined(address: str, error: Exception) -> str:
     if address == "auto" and isinstance(error, ConnectionError):
         return "no Ray cluster runs on this machine: ray start --head starts one, HOST:PORT names another"
-    return f"no Ray cluster at '{printable(address)}': {one_line(error)}"
+    told = f"no Ray cluster at '{printable(address)}': {one_line(error)}"
+    if isinstance(error, ConnectionError) and _TOKEN not in os.environ:
+        return f"{told}; one that asks for a token takes {_TOKEN}=token"
+    return told
 
 
 def _reason(error: Exception) -> str:
@@ -115,7 +120,8 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[None]:
     folder, begun = _folder(), time.monotonic()
-    with undone_by_a_signal(partial(_end, folder)):
+    own = environment({"RAY_AUTH_TOKEN": _secret()})  # else Ray leaves one in the home
+    with undone_by_a_signal(partial(_end, folder)), own:
         try:
             with hushed(), own_signals():
                 try:
@@ -136,6 +142,12 @@ def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[No
         finally:
             ray.shutdown()
             _remove(folder)
+
+
+@cache
+def _secret() -> str:
+    """What keeps others of this machine off: the same for as long as the process, as Ray reads it once."""
+    return token_hex(32)
 
 
 def _folder() -> Path:
