@@ -1,0 +1,125 @@
+"""`attnscope corpus --engine ray` with one worker and with two, beside processes without Ray, in turn.
+
+    python benchmarks/ray_corpus.py [TEXTS] [MODEL]
+
+All four measure the same texts, whose lengths are those of the English Web Treebank, and must give the same
+bytes. The rate is that from the first chunk that is through to the last: opening the model, starting Ray and
+making the actors are told apart, since they do not grow with the corpus. On a machine that others use too,
+seconds of the processor for a thousand tokens, which hardly depend on them, say what a core gives.
+"""
+
+import hashlib
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnscope.analysis.corpus.measuring import measurable
+from attnscope.measures import parse_measures
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Text
+from attnscope.session.corpus.engine.local import local
+from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
+from attnscope.session.corpus.engine.ray.pool import on_ray
+from attnscope.session.corpus.measuring.chunk_file import read
+from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.listener import Quiet
+from attnscope.session.request import ModelRequest, Wanted
+
+ROUNDS = 3
+CHUNK = 32
+WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
+WORKER = b"attnscope.session.corpus.engine.worker"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds until the first chunk, tokens a second after it, processor seconds for a thousand of them."""
+
+    first: float
+    rate: float
+    processor: float
+    digest: str
+
+
+def chunks(texts: int) -> Iterator[Chunk]:
+    """Sentences of 2 to 60 words, 13 on average, half of them short."""
+    draw = random.Random(0)
+    lengths = [min(2 + int(draw.expovariate(1 / 11)), 60) for _ in range(texts)]
+    said = [Text(i, f"texts:{i + 1}", " ".join(draw.choices(WORDS, k=n))) for i, n in enumerate(lengths)]
+    for number, at in enumerate(range(0, texts, CHUNK)):
+        yield Chunk(number, tuple(said[at : at + CHUNK]))
+
+
+def processor() -> float:
+    """Seconds of the processor that all workers have taken so far."""
+    ticks = 0
+    for each in descendants(os.getpid()):
+        try:
+            place = Path(f"/proc/{each}")
+            if WORKER in (place / "cmdline").read_bytes():
+                ticks += sum(map(int, (place / "stat").read_text().rpartition(")")[2].split()[11:13]))
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measured(engine: Engine, recipe: Measuring, texts: int) -> Measured:
+    begun = time.perf_counter()
+    found: dict[int, bytes] = {}
+    times, spent = [], []
+    for finished in engine(recipe, chunks(texts), Quiet()):
+        found[finished.number] = finished.content
+        times.append(time.perf_counter())
+        if len(found) in (1, -(-texts // CHUNK)):
+            spent.append(processor())
+    several = [read(found[number]).tokens for number in sorted(found)]
+    later = sum(several) - several[0]
+    whole = hashlib.sha256(b"".join(found[number] for number in sorted(found))).hexdigest()
+    return Measured(
+        times[0] - begun, later / (times[-1] - times[0]), (spent[-1] - spent[0]) / later * 1000, whole
+    )
+
+
+def main() -> None:
+    """Every engine in turn, so that a change in what else the machine does reaches all of them."""
+    texts = int(sys.argv[1]) if len(sys.argv) > 1 else 960
+    model = sys.argv[2] if len(sys.argv) > 2 else "demo"
+    recipe = Measuring(ModelRequest(model, device="cpu"), Wanted(), measurable(parse_measures("all")))
+    engines: dict[str, Callable[[], Engine]] = {
+        "processes, 1": lambda: local(1),
+        "processes, 2": lambda: local(2),
+        "Ray, 1 worker": lambda: on_ray(workers=1),
+        "Ray, 2 workers": lambda: on_ray(workers=2),
+    }
+    begun = time.perf_counter()
+    with cluster(None, 2, 0, Quiet()):
+        up = time.perf_counter() - begun
+        print(f"{texts} texts under {Path(model).parent.name or model}; Ray up in {up:.0f} s")
+        runs: dict[str, list[Measured]] = {name: [] for name in engines}
+        for _ in range(ROUNDS):
+            for name, made in engines.items():
+                runs[name].append(measured(made(), recipe, texts))
+    if len({each.digest for several in runs.values() for each in several}) != 1:
+        raise SystemExit("not the same numbers")
+    middle = {name: statistics.median(each.rate for each in several) for name, several in runs.items()}
+    for name, several in runs.items():
+        rates = ", ".join(f"{each.rate:,.0f}" for each in several)
+        spent = statistics.median(each.processor for each in several)
+        first = statistics.median(each.first for each in several)
+        told = f"{spent:.2f} CPU s a thousand; first after {first:.0f} s"
+        print(f"{name:15s} {middle[name]:7,.0f} tokens/s ({rates}); {told}")
+    for kind in ("processes, ", "Ray, "):
+        one, two = (middle[name] for name in engines if name.startswith(kind))
+        pairs = [name for name in engines if name.startswith(kind)]
+        ratios = [b.rate / a.rate for a, b in zip(*(runs[name] for name in pairs), strict=True)]
+        each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(f"{kind}2 to 1: {two / one:.2f} (round by round {each})")
+    print("the same bytes from all of them")
+
+
+if __name__ == "__main__":
+    main()
