@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, softmax, weigh
+from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, softmax, weigh, weights_alone
 
 HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 6, 2, 4, 5, 3, 7
 
@@ -242,3 +242,19 @@ def test_additive_scores_by_hand():
     found = additive_scores(q, k, torch.tensor([2.0, -1.0], dtype=torch.float64))
     by_hand = [2 * math.tanh(0.75), -math.tanh(2), 2 * math.tanh(2) - math.tanh(-1)]
     assert found.flatten().tolist() == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_written_over_their_scores_are_the_same_numbers_and_leave_the_operands_alone(variant):
+    given, before = operands(**VARIANTS[variant]), operands(**VARIANTS[variant])
+    assert torch.equal(weights_alone(given), attend(before).weights)
+    for name, value in vars(before).items():
+        assert torch.equal(getattr(given, name), value) if isinstance(value, Tensor) else True
+
+
+def test_a_row_without_a_key_has_no_weights_also_where_they_are_written_over():
+    allowed = mask(1)
+    allowed[:, 2] = False
+    for sinks in (None, SINKS):
+        found = weights_alone(operands(allowed=allowed, sinks=sinks))
+        assert found.isnan().all(-1).tolist() == [[False, False, True, False]] * HEADS
