@@ -6,13 +6,15 @@ this module cannot be covered: an interrupt that falls into that ends in Python'
 
 from attnscope.ending import answer_signals, leave
 from attnscope.startup import hasten
+from attnscope.stopwatch import running
 
 
 def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
     hasten()
-    from attnscope.cli.app import main as program
+    with running.part("imports"):
+        from attnscope.cli.app import main as program
 
     try:
         program()

@@ -16,6 +16,7 @@ from attnscope.capture.selection import Labels, Selection
 from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
+from attnscope.stopwatch import timed
 
 Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
 
@@ -24,6 +25,7 @@ class _Enough(Exception):
     """Raised inside the forward pass once everything that was asked for has been recorded."""
 
 
+@timed("forward pass")
 def record(
     model: nn.Module,
     inputs: Mapping[str, Any],

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from attnscope.cli import streams, typed
+from attnscope.cli import streams, timings, typed
 from attnscope.cli.panels import Panelled
 from attnscope.ending import INTERRUPTED
 from attnscope.errors import (
@@ -50,7 +50,7 @@ class ErrorLines(TyperGroup):
             return super().make_context(*given, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        with _one_line_each():
+        with _one_line_each(), timings.told_at_the_end():
             return super().invoke(ctx)
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options, typed
+from attnscope.cli.timings import want
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import CertificateError, InputError, one_line
+from attnscope.stopwatch import timed
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
@@ -33,8 +35,14 @@ class Output:
     PANEL = "Besides"
 
     def __init__(
-        self, quiet: options.Quiet = False, verbose: options.Verbose = False, theme: options.Theme = None
+        self,
+        quiet: options.Quiet = False,
+        verbose: options.Verbose = False,
+        theme: options.Theme = None,
+        timings: options.Timings = False,
     ) -> None:
+        if timings:
+            want()
         from rich.console import Console
 
         _check_folder()
@@ -63,6 +71,7 @@ class Output:
     def width(self) -> int:
         return self.screen.width
 
+    @timed("screen")
     def deliver(
         self,
         result: "Result",
@@ -98,6 +107,7 @@ class Output:
         self._tell_written()
         finish(result.verdict)
 
+    @timed("drawing and writing")
     def file(
         self,
         result: "Result",

@@ -12,6 +12,7 @@ from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.session.writing import go_on
+from attnscope.stopwatch import timed
 from attnscope.vocabulary import Kind
 
 
@@ -33,6 +34,7 @@ def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     return complete(encode_inputs(opened, inputs, listener), opened.chosen)
 
 
+@timed("reading the input")
 def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     """What the user gave as the model reads it; what its decoder reads is not settled yet."""
     model, ids, words = opened.model, inputs.numbers, inputs.given_words

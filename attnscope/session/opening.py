@@ -12,6 +12,7 @@ from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.startup.collector import leave_alone
+from attnscope.stopwatch import running
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
@@ -108,7 +109,7 @@ def loading(name: str, listener: Listener) -> Iterator[None]:
     The collector finds nothing in modules that are being imported, and takes a fifth of the start-up.
     """
     collecting = gc.isenabled()
-    with listener.working(f"loading {name}"):
+    with listener.working(f"loading {name}"), running.part("loading the model"):
         gc.disable()
         try:
             yield
@@ -126,10 +127,11 @@ def _loaded(
     purpose: Purpose,
     listener: Listener,
 ) -> Opened:
-    from attnscope.model.loading.answering import NoAnswerError, load_answering, tells_classes
-    from attnscope.model.loading.classes import saved_class
-    from attnscope.model.loading.load import load_model, load_with_head, plan_model
-    from attnscope.session.choosing import choose
+    with running.part("imports"):
+        from attnscope.model.loading.answering import NoAnswerError, load_answering, tells_classes
+        from attnscope.model.loading.classes import saved_class
+        from attnscope.model.loading.load import load_model, load_with_head, plan_model
+        from attnscope.session.choosing import choose
 
     code = request.trust_remote_code
     # a model that is opened for whatever may be asked of it may be given token numbers

@@ -8,6 +8,7 @@ import torch
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
+from attnscope.stopwatch import timed
 from attnscope.verify.faults import applicable
 from attnscope.verify.together import Distance, Together
 
@@ -19,6 +20,7 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     return certify_heads(call, (head,))[0]
 
 
+@timed("certificate")
 def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tuple[Certificate, ...]:
     """The certificates of `heads` (default: all that were captured), in their order; `InputError` as above.
 

@@ -47,7 +47,7 @@ from attnscope.cli.options.model import (
     Route,
     Tower,
 )
-from attnscope.cli.options.shown import Json, NoCache, Quiet, Rows, Theme, Verbose
+from attnscope.cli.options.shown import Json, NoCache, Quiet, Rows, Theme, Timings, Verbose
 from attnscope.cli.options.written import Bare, Caption, Dpi, Out, Picture, Scale, Size, Title
 
 __all__ = [
@@ -102,6 +102,7 @@ __all__ = [
     "Text",
     "Texts",
     "Theme",
+    "Timings",
     "Title",
     "TopP",
     "Tower",

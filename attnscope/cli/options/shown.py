@@ -10,6 +10,10 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
 ]
+Timings = Annotated[
+    bool,
+    typer.Option("--timings", help="Say at the end where the time went.", show_default=False),
+]
 Rows = Annotated[
     str | None,
     typer.Option(
