@@ -88,7 +88,8 @@ class CorpusMeasurer:
             call = captured.call(layer, block=self.chosen.block)
             if call.projection is not None:
                 self.triangles[layer] = moving.triangles(call.projection)
-        return replace(captured.provenance, token_ids=())
+        origin: Provenance = replace(captured.provenance, token_ids=())
+        return origin
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""
