@@ -61,6 +61,12 @@ class Heads:
         self.call, self.sizes, self.dtype = call, sizes, dtype
         self.tilings: dict[int, Tiling] = {}
 
+    def in_double(self) -> "Heads":
+        """The same in float64, for a few rows that are shown one by one."""
+        other = Heads(self.call, self.sizes, torch.float64)
+        other.tilings = self.tilings
+        return other
+
     def tiling(self, head: int) -> Tiling:
         place = head if self.call.rule.per_head else 0
         if place not in self.tilings:
@@ -106,6 +112,29 @@ def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
         log_sum[rows], mixed[rows] = _block(head, rows, beside)
     value_dim = head.v.shape[1]
     return Rows(log_sum, mixed[:, :value_dim], None if norms is None else mixed[:, value_dim])
+
+
+def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query key"]:
+    """The weights of a few queries on some keys, NaN where a query may not look; on the CPU."""
+    found = torch.full((len(queries), len(keys)), torch.nan, dtype=torch.float64)
+    for rows in head.tiles.rows():
+        mine = range(max(rows.start, queries.start), min(rows.stop, queries.stop))
+        if not mine:
+            continue
+        log_sum, _ = _block(head, rows, head.v[:, :0])
+        for columns in head.tiles.columns(rows):
+            those = range(max(columns.start, keys.start), min(columns.stop, keys.stop))
+            if not those:
+                continue
+            logits = head.logits(rows, columns).double()
+            weights = (logits - log_sum[:, None]).exp().masked_fill(logits == -torch.inf, torch.nan)
+            place = _within(mine, queries.start), _within(those, keys.start)
+            found[place] = weights[_within(mine, rows.start), _within(those, columns.start)].cpu()
+    return found
+
+
+def _within(part: range, start: int) -> slice:
+    return slice(part.start - start, part.stop - start)
 
 
 def _block(head: Head, rows: slice, beside: Float[Tensor, "key width"]) -> tuple[Tensor, Tensor]:

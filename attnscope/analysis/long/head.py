@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from attnscope.analysis.long.overview import heads_of, long_call_of, sampled_words, special_mass
 from attnscope.analysis.measuring import sorts
@@ -15,7 +16,7 @@ from attnscope.tiles.collect.collector import Collector, collect
 from attnscope.tiles.collect.measured import Measured
 from attnscope.tiles.collect.pooled import Pooled
 from attnscope.tiles.collect.strongest import OnKeys, TopKeys
-from attnscope.tiles.softmax import rows_of
+from attnscope.tiles.softmax import Heads, rows_of, weights_of
 from attnscope.tiles.stream import Stream
 from attnscope.vocabulary import Pool
 
@@ -40,7 +41,8 @@ def read_long_head(
     `query` in full. `pool` is what its picture shows.
     """
     call = long_call_of(captured, layer, block)
-    one = heads_of(call).head(head)
+    heads = heads_of(call)
+    one = heads.head(head)
     rows = rows_of(one)
     queries, keys = zoom or (range(one.shape[0]), range(one.shape[1]))
     steps = step_of(len(queries), zoom is not None), step_of(len(keys), zoom is not None)
@@ -50,6 +52,9 @@ def read_long_head(
     stream = Stream(one, rows, needs=(Need.ALLOWED,))
     collectors: list[Collector] = [pooled, top, entropy, *([mass] if special else [])]
     collect(stream, collectors)
+    mean, largest = pooled.mean.numpy(), pooled.maximum.numpy()
+    if steps == (1, 1) and zoom is not None:
+        mean = largest = weights_of(heads.in_double().head(head), queries, keys).numpy()
     assert call.sample is not None, "long calls hold a sample"
     return LongHead(
         layer=layer,
@@ -63,8 +68,8 @@ def read_long_head(
         size=(len(queries), len(keys)),
         steps=steps,
         pool=pool,
-        mean=pooled.mean.numpy(),
-        largest=pooled.maximum.numpy(),
+        mean=mean,
+        largest=largest,
         pairs=pooled.counts.long().numpy(),
         entropy=torch.cat(entropy.blocks).cpu().numpy(),
         top_keys=top.keys.numpy(),
@@ -75,7 +80,7 @@ def read_long_head(
         provenance=captured.provenance,
         special_mass=special_mass(call.key_tokens, [mass.means.tolist()]) if special else None,
         query=query,
-        row=None if query is None else _row(stream, query),
+        row=None if query is None else _row(heads, head, query),
         tower=captured.tower,
         block=call.block,
         blocks=captured.blocks(layer),
@@ -90,12 +95,8 @@ def step_of(length: int, zoomed: bool) -> int:
     return int(2 ** math.ceil(math.log2(length / BLOCKS)))
 
 
-def _row(stream: Stream, query: int) -> np.ndarray:
-    """The weights of one query, masked keys 0."""
-    keys = stream.head.shape[1]
-    found = torch.zeros(keys, dtype=torch.float64)
-    size = stream.head.tiles.sizes.queries
-    block = slice(query - query % size, min(query - query % size + size, stream.head.shape[0]))
-    for columns in stream.head.tiles.columns(block):
-        found[columns] = stream.weights(block, columns)[query - block.start].double().cpu()
-    return found.numpy()
+def _row(heads: Heads, head: int, query: int) -> Float[np.ndarray, " key"]:
+    """The weights of one query in float64, masked keys 0."""
+    one = heads.in_double().head(head)
+    row = weights_of(one, range(query, query + 1), range(one.shape[1]))[0]
+    return row.nan_to_num(0.0).numpy()
