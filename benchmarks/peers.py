@@ -1,4 +1,4 @@
-"""One head of a model of bert-base size, as a whole process, with five tools in turn: seconds and peak memory.
+"""One head of a model of bert-base size, a whole process each, five tools in turn: seconds and peak memory.
 
     pip install bertviz transformer-lens nnsight && python benchmarks/peers.py [TOKENS] [RUNS]
 
