@@ -1,4 +1,4 @@
-"""Where this program keeps what it can make again: the user's own folder for that, by the custom of the system.
+"""Where this program keeps what it can make again: the user's folder for that, by the custom of the system.
 
 Nothing is made here, and nobody's folder but the user's own is ever named.
 """

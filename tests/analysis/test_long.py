@@ -148,3 +148,12 @@ def test_what_a_text_costs_by_hand():
     fits = cost.longest(cost.dense // 2, tiled=False)
     assert 900 < fits < 1100
     assert (gigabytes(4.2e8), gigabytes(1.44e10), gigabytes(6.9e12)) == ("0.4 GB", "14 GB", "6,900 GB")
+
+
+def test_of_a_text_longer_than_was_tried_it_is_said_how_far_its_rows_were_seen_to_be_its_tokens(
+    captured: tuple[Capture, Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = " was tried on the first "
+    assert not any(said in note for note in read_long_head(captured[1], 2, 3).notes)
+    monkeypatch.setattr("attnscope.analysis.long.overview.TRIED", COUNT - 1)
+    assert any(note.endswith(f"{said}{COUNT - 1}") for note in read_long_head(captured[1], 2, 3).notes)

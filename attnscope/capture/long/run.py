@@ -26,7 +26,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route
 
-_TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
+TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
 
 
 class _Enough(Exception):
@@ -108,12 +108,12 @@ def _standings(
 ) -> Standings:
     """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
     source, target = (
-        None if tokens is None else tokens.only(range(min(len(tokens), _TRIED)))
+        None if tokens is None else tokens.only(range(min(len(tokens), TRIED)))
         for tokens in (sides.source, sides.target)
     )
     lengths = {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
     cut = {
-        name: value[:, :_TRIED] if _is_by_token(value, lengths) else value for name, value in inputs.items()
+        name: value[:, :TRIED] if _is_by_token(value, lengths) else value for name, value in inputs.items()
     }
     return standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
 
