@@ -1,4 +1,4 @@
-"""Axes are enforced while tests run, by jaxtyping; with `ATTNSCOPE_TYPES=all` every other type too, by beartype.
+"""Axes are enforced while tests run, by jaxtyping; with `ATTNSCOPE_TYPES=all` other types too, by beartype.
 
 What has no axes is mypy's to check: to check it once more at every call took a fifth of the suite.
 jaxtyping binds the arguments of every call anew and measures every array, which took half of the time of

@@ -78,11 +78,12 @@ def certified_words(result: Corpus) -> list[tuple[Verdict, str]]:
     """How many heads have each verdict in the texts that were certified."""
     total = sum(result.certified.values())
     of = f"{result.sampled} of {counted_in(result.read.texts, 'text')}"
+    alike = f"to {result.unlike:.1g}" if result.unlike else "to the last bit"
     return [
         (
             verdict,
             f"{verdict.value}: {count:,} of {total:,} heads in {of}; read alone, these give the same weights "
-            f"to {result.unlike:.1g}",
+            f"{alike}",
         )
         for verdict in Verdict
         if (count := result.certified.get(verdict.value))
