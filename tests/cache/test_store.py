@@ -143,6 +143,21 @@ def test_what_a_killed_writer_left_is_cleared_away_in_time(store: Store) -> None
     assert not [each for each in store.place.folder.rglob("*") if each.is_file()]
 
 
+def test_what_is_cleared_away_while_it_is_written_is_not_kept_and_no_accident(store: Store) -> None:
+    other = Store(store.place)
+    replace = os.replace
+
+    def cleared_before(*paths: Path) -> None:
+        other.clear()
+        replace(*paths)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnscope.session.cache.store.os.replace", cleared_before)
+        assert not store.put(KEY, {"H0": part()})
+    assert store.get(KEY) is None
+    assert store.put(KEY, {"H0": part()})
+
+
 def test_many_processes_write_read_evict_and_clear_at_once(tmp_path: Path) -> None:
     size = len(_written(tmp_path))
     store = Store(Place(tmp_path / "captures", size * 8))

@@ -306,13 +306,12 @@ def test_memory_that_does_not_suffice_is_exit_code_4(attnscope, monkeypatch) -> 
 def test_a_certificate_that_fails_is_exit_code_5_with_everything_shown_and_written(
     attnscope, tmp_path, monkeypatch
 ) -> None:
-    import attnscope.analysis.head as head
-    from attnscope.sdpa import attend
+    from attnscope.sdpa import logits_over
 
     monkeypatch.setattr(
-        "attnscope.verify.attend", lambda operands: attend(operands.but(scale=operands.scale * 1.1))
+        "attnscope.verify.together.logits_over",
+        lambda scores, scale, *others: logits_over(scores, scale * 1.1, *others),
     )
-    assert head.attend is attend
     target = tmp_path / "head.json"
     result = attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target))
     assert result.exit_code == 5

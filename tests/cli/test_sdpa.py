@@ -376,9 +376,12 @@ def test_names_with_control_characters_and_markup_stay_text(attnscope) -> None:
 def test_a_failed_proof_ends_with_exit_code_5_after_everything_was_written(
     attnscope, tmp_path, monkeypatch
 ) -> None:
-    from attnscope.sdpa import attend
+    from attnscope.sdpa import logits_over
 
-    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(scale=given.scale * 1.01)))
+    monkeypatch.setattr(
+        "attnscope.verify.together.logits_over",
+        lambda scores, scale, *others: logits_over(scores, scale * 1.01, *others),
+    )
     result = attnscope(*TENSORS, "-o", str(tmp_path / "a.json"))
     assert result.exit_code == 5
     assert "FAILED" in result.stdout

@@ -117,8 +117,8 @@ def test_what_json_leaves_out_is_asked_for_by_the_name_of_the_file_that_has_it(t
     overview = stored(tmp_path, "overview", ".json")
     assert overview.weights is None
     assert overview.special_mass == original("overview").special_mass
-    with pytest.raises(InputError, match="read its npz"):
-        files.as_npz(overview)
+    with pytest.raises(InputError, match="read from JSON"):
+        overview.dense_weights  # noqa: B018 - the asking is what is refused
     picture = stored(tmp_path, "picture", ".json").picture
     assert picture.pixels is None
     assert picture.size == (31, 52)

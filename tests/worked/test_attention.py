@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given, Scoring
-from attnscope.sdpa import attend, weigh
+from attnscope.sdpa import logits_over, weigh
 from attnscope.worked import example, proof, scored, work_out
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
@@ -168,12 +168,18 @@ def test_an_unknown_example_is_answered_with_the_list() -> None:
 
 
 def test_a_dot_product_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(scale=given.scale * 1.001)))
+    monkeypatch.setattr(
+        "attnscope.verify.together.logits_over",
+        lambda scores, scale, *others: logits_over(scores, scale * 1.001, *others),
+    )
     assert work_out(dot_arrays()).verdict is Verdict.FAILED
 
 
 def test_a_causal_mask_that_was_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnscope.verify.attend", lambda given: attend(given.but(allowed=None)))
+    monkeypatch.setattr(
+        "attnscope.verify.together.logits_over",
+        lambda scores, scale, softcap, bias, allowed: logits_over(scores, scale, softcap, bias, None),
+    )
     assert work_out(dot_arrays(), causal=True).verdict is Verdict.FAILED
 
 

@@ -136,8 +136,8 @@ def corpus(
 
     Cut off at any point (Ctrl-C, kill, power), the same command goes on where it was, and the result is the
     same, bit for bit. What cannot be read is counted, told, and kept in set-aside.jsonl in the run's folder.
-    With --from-pos and --to-pos the heads that link words of one part of speech to those of another are
-    ranked, beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
+    Heads that link words of one part of speech to those of another (--from-pos with --to-pos) are ranked,
+    beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
     """
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":

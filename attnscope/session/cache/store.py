@@ -49,7 +49,10 @@ class Store:
         return found
 
     def put(self, key: str, parts: Mapping[str, Part]) -> bool:
-        """Keep `parts` under `key`, in place of what is there; False where that is too large to be kept."""
+        """Keep `parts` under `key`, in place of what is there.
+
+        False where that is too large to be kept, or all was cleared away while it was written.
+        """
         size, write = written(key, time.time(), parts)
         if size > self.place.room // _LARGEST_SHARE:
             return False
@@ -60,7 +63,10 @@ class Store:
             try:
                 with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
                     write(stream)
-                os.replace(unfinished, path)
+                try:
+                    os.replace(unfinished, path)
+                except FileNotFoundError:
+                    return False
             except BaseException:
                 with suppress(OSError):
                     unfinished.unlink()
