@@ -47,7 +47,13 @@ def run(arguments: list[str]) -> str:
     from attnscope.cli.app import app
 
     torch.set_num_threads(1)
-    environment = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "HF_HUB_OFFLINE": "1",
+        "ATTNSCOPE_CACHE": "off",
+    }
     done = CliRunner().invoke(app, arguments, env=environment, prog_name="attnscope")
     if done.exit_code:
         raise RuntimeError(f"attnscope {shlex.join(arguments)} ended with {done.exit_code}: {done.stderr}")

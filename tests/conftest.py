@@ -11,6 +11,7 @@ TYPED = (
     "measures",
     "attention",
     "results",
+    "tiles",
     "verify",
     "capture",
     "analysis",

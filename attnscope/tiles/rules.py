@@ -2,23 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-Positions = Int[Tensor, " position"]
-Asked = Callable[[int, Positions, Positions], Bool[Tensor, "query key"]]
+Queries, Keys = Int[Tensor, " query"], Int[Tensor, " key"]
+Asked = Callable[[int, Queries, Keys], Bool[Tensor, "query key"]]
 
 
+@runtime_checkable
 class Rule(Protocol):
     """`per_head` says whether heads differ; where they do not, any head may be asked."""
 
     @property
     def per_head(self) -> bool: ...
 
-    def block(self, head: int, queries: Positions, keys: Positions) -> Bool[Tensor, "query key"]:
+    def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
         """Whether each of these queries may look at each of these keys."""
         ...
 
@@ -29,7 +30,7 @@ class Everywhere:
 
     per_head: bool = False
 
-    def block(self, head: int, queries: Positions, keys: Positions) -> Bool[Tensor, "query key"]:
+    def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
         return torch.ones(len(queries), len(keys), dtype=torch.bool, device=queries.device)
 
 
@@ -43,7 +44,7 @@ class Written:
     def per_head(self) -> bool:
         return len(self.allowed) > 1
 
-    def block(self, head: int, queries: Positions, keys: Positions) -> Bool[Tensor, "query key"]:
+    def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
         one = self.allowed[head if self.per_head else 0]
         return one[queries][:, keys].to(queries.device)
 
@@ -55,7 +56,7 @@ class Symbolic:
     asked: Asked
     per_head: bool = False
 
-    def block(self, head: int, queries: Positions, keys: Positions) -> Bool[Tensor, "query key"]:
+    def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
         return self.asked(head, queries, keys)
 
 

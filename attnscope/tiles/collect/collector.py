@@ -1,12 +1,13 @@
 """One pass over the tiles of a head, for all that wants to see them."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from attnscope.measures import Tile
 from attnscope.tiles.stream import Stream
 
 
+@runtime_checkable
 class Collector(Protocol):
     """Sees tiles; those of the same rows come one after the other, and then `end` is called."""
 
