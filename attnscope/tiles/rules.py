@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-Queries, Keys = Int[Tensor, " query"], Int[Tensor, " key"]
+Queries = Int[Tensor, " query"]
+Keys = Int[Tensor, " key"]
 Asked = Callable[[int, Queries, Keys], Bool[Tensor, "query key"]]
 
 

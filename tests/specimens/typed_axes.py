@@ -20,7 +20,7 @@ from jaxtyping import AbstractArray, TypeCheckError, install_import_hook
 
 EVERY_TYPE = os.environ.get("ATTNSCOPE_TYPES") == "all"  # the gate asks for it with the slow tests
 _with_axes = jaxtyping.jaxtyped
-_plainly = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
+_plainly = beartype(conf=BeartypeConf(violation_type=TypeCheckError, is_pep484_tower=True))
 
 
 def enforce(modules: Iterable[str]) -> None:
