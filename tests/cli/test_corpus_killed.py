@@ -12,7 +12,7 @@ TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "She was watching the boat.", "It is late.",
     "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, "",
 )  # fmt: skip
-KILLS = 12
+KILLS = 6
 
 
 def corpus(folder: Path, run: str, workers: int) -> subprocess.Popen[bytes]:
@@ -34,6 +34,11 @@ def left(run: Path) -> dict[str, bytes]:
     }
 
 
+def done(folder: Path) -> int:
+    """How many chunks are measured."""
+    return len(list((folder / "cut" / "chunks").glob("0*.npz")))
+
+
 def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_path: Path) -> None:
     lines = [TEXTS[i % len(TEXTS)] for i in range(1100)]
     (tmp_path / "texts.txt").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
@@ -42,14 +47,19 @@ def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_pa
     whole = time.monotonic() - started
     draw, killed, grown = random.Random(4), 0, set()
     for turn in range(KILLS):
+        before = done(tmp_path)
         process = corpus(tmp_path, "cut", 2)
-        time.sleep(draw.uniform(0.3, 0.9) * whole)
+        if turn % 2:
+            time.sleep(draw.uniform(0.1, 0.9) * whole)
+        else:  # in the middle, however long a start takes here
+            while done(tmp_path) == before and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 0.05) * whole)
         if process.poll() is None:
             killed += 1
             process.send_signal((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[turn % 3])
         process.wait()
-        chunks = tmp_path / "cut" / "chunks"
-        grown.add(len(list(chunks.glob("0*.npz"))) if chunks.is_dir() else 0)
+        grown.add(done(tmp_path))
         if len(left(tmp_path / "cut")) == len(left(tmp_path / "whole")):
             break
     assert killed >= 2
