@@ -50,7 +50,7 @@ class ErrorLines(TyperGroup):
             return super().make_context(*given, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        with _one_line_each(), timings.told_at_the_end():
+        with timings.told_at_the_end(), _one_line_each():
             return super().invoke(ctx)
 
 

@@ -23,7 +23,6 @@ def told_at_the_end() -> Iterator[None]:
         yield
     finally:
         if _wanted:
-            sys.stdout.flush()
             for line in stopwatch.told():
                 print(line, file=sys.stderr)
         _wanted = False

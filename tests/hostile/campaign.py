@@ -114,7 +114,7 @@ class Campaign:
         if number % APART == 0 and not invocation.cold and "PYTHONIOENCODING" not in invocation.environment:
             hashed = {**invocation.environment, "PYTHONHASHSEED": "7"}
             invocation = replace(invocation, cold=True, environment=hashed)
-        return differences(first, process.run(invocation, self.place), invocation.verbose)
+        return differences(first, process.run(invocation, self.place), invocation.verbose or invocation.times)
 
 
 def _repeatable(invocation: Invocation) -> bool:

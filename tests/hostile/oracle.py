@@ -24,6 +24,7 @@ RAW = re.compile(
 )
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
 FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 
 
@@ -41,7 +42,7 @@ def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
 
 
 def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
-    """What differs when an invocation is run a second time; `timed` output (-v) may differ in its numbers."""
+    """What differs when an invocation is run a second time; `timed` output (-v, --timings) may differ in its numbers."""
     plain = _without_numbers if timed else _as_it_is
     pairs = {
         "exit code": (first.code, again.code),
@@ -57,7 +58,7 @@ def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
 
 
 def _without_numbers(content: bytes) -> bytes:
-    return re.sub(rb"[0-9.]+", b"0", content)
+    return re.sub(rb" *[0-9.]+", b"0", content)
 
 
 def _as_it_is(content: bytes) -> bytes:
@@ -127,6 +128,8 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     if invocation.stderr is not Stream.KEPT:
         return
     lines = [line for line in COLOUR.sub("", _text(outcome.stderr)).split("\n") if line.strip()]
+    while invocation.times and lines and TIME.fullmatch(lines[-1]):
+        lines.pop()  # they come last
     ours = [line for line in lines if line.startswith(PREFIX)]
     if invocation.interrupt is not None and len(ours) == 2 and ours[1] == f"{PREFIX}interrupted":
         ours = ours[1:]  # the moment came between the line of a refusal and the end

@@ -71,6 +71,7 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (lambda: print("fine"), ("x",)),
         (lambda: print('{"a": [1.5, null]}'), ("x", "--json")),
         (lambda: print("note: showing [MASK]", file=sys.stderr), ("x",)),
+        (lambda: print("imports    1.250 s\nin all    11.250 s", file=sys.stderr), ("x", "--timings")),
         (refuse(3), ("x",)),
         (write("a/b.json", b"{}\n"), ("x", "-o", "a/b.json")),
     ):
@@ -88,6 +89,8 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (refuse(2, "attnscope: a\nattnscope: b"), ("x",), "not one line of error"),
         (refuse(3, "[transformers] odd\nattnscope: no"), ("x",), "stray line on stderr"),
         (lambda: print("UserWarning: odd", file=sys.stderr), ("x",), "stray line on stderr"),
+        (lambda: print("imports    1.250 s", file=sys.stderr), ("x",), "stray line on stderr"),
+        (refuse(3, "in all    1.250 s\nattnscope: no"), ("x", "--timings"), "stray line on stderr"),
         (lambda: print("attnscope: no", file=sys.stderr), ("x",), "error with exit 0"),
         (lambda: print("note: odd", file=sys.stderr), ("x", "-q"), "notice under --quiet"),
         (lambda: print("a\x1b[31mb"), ("x",), "raw control character"),
