@@ -5,6 +5,7 @@ consecutive positions answers by another way. tests/tiles hold every one against
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,8 +19,25 @@ Rows = Float[Tensor, " query"]
 _SEGMENT = 32  # keys among which the largest weight is looked for first
 
 
+@dataclass(frozen=True, eq=False)
 class QuickTile(Tile):
-    """A tile whose queries and keys are consecutive positions."""
+    """A tile whose queries and keys are consecutive positions, from `first_query` and `first_key` on.
+
+    Where its weights came from logarithms these are known, a finite number where a weight is 0.
+    """
+
+    first_query: int = 0
+    first_key: int = 0
+
+    @property
+    def logs(self) -> Float[Tensor, "query key"]:
+        logs: Tensor | None = self.__dict__.get("_logs")
+        weights = self.weights
+        return weights.clamp_min(torch.finfo(weights.dtype).tiny).log_() if logs is None else logs
+
+    def know(self, logs: Float[Tensor, "query key"]) -> None:
+        """The logarithms of these weights; no other tile that is made of this one has them."""
+        self.__dict__["_logs"] = logs
 
     def once(self, contribution: Callable[[Tile], Tensor]) -> Tensor:
         made: dict[Any, Tensor] = self.__dict__.setdefault("_made", {})
@@ -27,55 +45,69 @@ class QuickTile(Tile):
             made[contribution] = QUICK.get(contribution, contribution)(self)
         return made[contribution]
 
+    def diagonal(self, offset: int) -> int:
+        """Which diagonal of the tile has its keys `offset` behind their queries."""
+        return self.first_query + offset - self.first_key
+
     def at(self, offset: int, values: Float[Tensor, "query key"]) -> Float[Tensor, " pair"]:
-        return values.diagonal(int(self.queries[0]) + offset - int(self.keys[0]))
+        return values.diagonal(self.diagonal(offset))
 
 
-def _nothing(tile: Tile) -> Rows:
+def nothing(tile: Tile) -> Rows:
     """0 for every query, NaN for one without a key."""
     return tile.weights[:, 0] * 0
 
 
-def entropy(tile: Tile) -> Rows:
-    """-sum w ln w, by a logarithm that is taken of many at once."""
-    weights = tile.weights
-    logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-    total: Tensor = torch.linalg.vecdot(weights, logs)
-    return -total
+def adds_nothing(tile: Tile, contribution: Rows) -> bool:
+    """Whether that is what a contribution is known to be, without a look at its numbers."""
+    return contribution is tile.once(nothing)
 
 
-def distance(tile: Tile) -> Rows:
+def entropy(tile: QuickTile) -> Rows:
+    """-sum w ln w, by logarithms that are known or taken of many at once."""
+    return -(tile.weights * tile.logs).sum(-1)
+
+
+def total(tile: Tile) -> Rows:
+    """All weight on these keys."""
+    return tile.weights.sum(-1)
+
+
+def distance(tile: QuickTile) -> Rows:
     """Where all keys lie on one side of all queries, by the mean place of the keys alone."""
-    weights, queries, keys = tile.weights, tile.queries, tile.keys
-    first, last = int(queries[0]), int(queries[-1])
-    if int(keys[0]) <= last and int(keys[-1]) >= first:
+    weights, (rows, columns) = tile.weights, tile.weights.shape
+    before = tile.first_key + columns <= tile.first_query
+    if not before and tile.first_key < tile.first_query + rows:
         return (weights * tile.offsets.abs()).sum(-1)
-    places = torch.stack([torch.ones_like(keys), keys - keys[0]], 1).to(weights.dtype)
-    total, beyond = (weights @ places).unbind(1)
-    from_first = (queries - keys[0]).to(weights.dtype) * total - beyond
-    return from_first if int(keys[0]) <= last else -from_first
+    beyond = weights @ (tile.keys - tile.first_key).to(weights.dtype)
+    from_first = (tile.queries - tile.first_key).to(weights.dtype) * tile.once(total) - beyond
+    return from_first if before else -from_first
 
 
-def on_offset(offset: int) -> Callable[[Tile], Rows]:
+def on_offset(offset: int) -> Callable[[QuickTile], Rows]:
     """The weight on one diagonal."""
 
-    def mass(tile: Tile) -> Rows:
-        found, start = _nothing(tile), int(tile.queries[0]) + offset - int(tile.keys[0])
+    def mass(tile: QuickTile) -> Rows:
+        start = tile.diagonal(offset)
+        rows, columns = tile.weights.shape
+        if not -rows < start < columns:
+            return tile.once(nothing)
         values = tile.weights.diagonal(start)
-        row = max(0, -start)
+        found, row = tile.once(nothing).clone(), max(0, -start)
         found[row : row + len(values)] += values
         return found
 
     return mass
 
 
-def on_first(tile: Tile) -> Rows:
+def on_first(tile: QuickTile) -> Rows:
     """One column."""
-    return tile.weights[:, 0].clone() if int(tile.keys[0]) == 0 else _nothing(tile)
+    return tile.once(nothing) if tile.first_key else tile.weights[:, 0].clone()
 
 
-def on_sink(tile: Tile) -> Rows:
-    return tile.once(MEASURES["first"].contribution).masked_fill(tile.queries == 0, float("nan"))
+def on_sink(tile: QuickTile) -> Rows:
+    mass = tile.once(MEASURES["first"].contribution)
+    return mass if tile.first_query else mass.masked_fill(tile.queries == 0, float("nan"))
 
 
 def on_special(tile: Tile) -> Rows:
@@ -139,7 +171,7 @@ def _top(weights: Tensor, places: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return ordered, places.gather(1, found.indices.gather(1, order))
 
 
-QUICK: dict[Callable[[Tile], Tensor], Callable[[Tile], Tensor]] = {
+QUICK: dict[Callable[[Tile], Tensor], Callable[[Any], Tensor]] = {
     MEASURES[name].contribution: quick
     for name, quick in {
         "entropy": entropy,

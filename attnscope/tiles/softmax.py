@@ -7,10 +7,11 @@
 Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et al. 2022, FlashAttention.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.sdpa import soft_cap
@@ -20,13 +21,13 @@ from attnscope.tiles.tiling import Sizes, Tiling, tiling
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head of a long call, ready to be computed: its scale is in `q`, its keys lie as columns.
+    """One head of a long call, ready to be computed: its scale is in `q`.
 
     `added` is what the model adds to the scaled scores, as it wrote it out itself.
     """
 
     q: Float[Tensor, "query dim"]
-    k: Float[Tensor, "dim key"]
+    k: Float[Tensor, "key dim"]
     v: Float[Tensor, "key value_dim"]
     softcap: float | None
     added: tuple[Float[Tensor, "query key"], ...]
@@ -36,22 +37,35 @@ class Head:
     @property
     def shape(self) -> tuple[int, int]:
         """How many queries and keys there are."""
-        return len(self.q), self.k.shape[1]
+        return len(self.q), len(self.k)
 
     def scaled(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
         """What enters the softmax, masks aside."""
-        scores = self.q[rows] @ self.k[:, columns]
+        scores = self.q[rows] @ self.k[columns].T
         if self.softcap is not None:
             scores = soft_cap(scores, self.softcap)
         for values in self.added:
             scores = scores + values[rows, columns].to(scores)
         return scores
 
-    def logits(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
-        """The same, -inf where a query may not look."""
+    def logits(
+        self, rows: slice, columns: slice
+    ) -> tuple[Float[Tensor, "query key"], Bool[Tensor, "query key"] | None]:
+        """The same, -inf where a query may not look; and where it may, None where that is everywhere."""
         scores = self.scaled(rows, columns)
         mask = self.tiles.mask(rows, columns)
-        return scores if mask is None else scores.masked_fill_(~mask, -torch.inf)
+        return scores if mask is None else scores.masked_fill_(~mask, -torch.inf), mask
+
+
+def exponents_(
+    logits: Float[Tensor, "query key"], level: Float[Tensor, " query"]
+) -> Float[Tensor, "query key"]:
+    """`logits - level`, in place, no lower than the logarithm of about the smallest normal number.
+
+    A processor takes a hundred times as long over an exponential that comes out smaller than that, and a
+    weight of 1e-38 is none; what may not be looked at is exactly 0 only when it is multiplied by its mask.
+    """
+    return logits.sub_(level[:, None]).clamp_min_(math.log(torch.finfo(logits.dtype).tiny) + 1)
 
 
 class Heads:
@@ -81,7 +95,7 @@ class Heads:
         sinks = None if call.sinks is None else call.sinks[head].to(call.q.device, self.dtype)
         return Head(
             q=call.q[head].to(self.dtype) * call.scale,
-            k=call.k[shared].to(self.dtype).T.contiguous(),
+            k=call.k[shared].to(self.dtype),
             v=call.v[shared].to(self.dtype),
             softcap=call.softcap,
             added=tuple(term.values[head if len(term.values) > 1 else 0] for term in call.terms),
@@ -126,7 +140,7 @@ def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query 
             those = range(max(columns.start, keys.start), min(columns.stop, keys.stop))
             if not those:
                 continue
-            logits = head.logits(rows, columns).double()
+            logits = head.logits(rows, columns)[0].double()
             weights = (logits - log_sum[:, None]).exp().masked_fill(logits == -torch.inf, torch.nan)
             place = _within(mine, queries.start), _within(those, keys.start)
             found[place] = weights[_within(mine, rows.start), _within(those, columns.start)].cpu()
@@ -143,13 +157,15 @@ def _block(head: Head, rows: slice, beside: Float[Tensor, "key width"]) -> tuple
     total = torch.zeros(count, dtype=torch.float64, device=device)
     mixed = torch.zeros(count, beside.shape[1], dtype=torch.float64, device=device)
     for columns in head.tiles.columns(rows):
-        logits = head.logits(rows, columns)
+        logits, mask = head.logits(rows, columns)
         higher = torch.maximum(peak, logits.amax(-1))
         level = higher.masked_fill(higher == -torch.inf, 0.0)  # a row without a key so far
-        each = logits.sub_(level[:, None]).exp_()
+        each = exponents_(logits, level).exp_()
+        if mask is not None:
+            each.mul_(mask)
         faded = (peak - level).exp().double()
-        total = total * faded + each.sum(-1)
-        mixed = mixed * faded[:, None] + each @ beside[columns]
+        total.mul_(faded).add_(each.sum(-1))
+        mixed.mul_(faded[:, None]).add_(each @ beside[columns])
         peak = higher
     unanswered = peak == -torch.inf
     peak = peak.double()

@@ -1,7 +1,8 @@
 """Which blocks of a long attention hold anything: most of a causal or a windowed one is never computed.
 
-The rule is asked once per layer, a block of rows at a time; blocks that it allows in part are kept as long as
-there is room for them, and asked for again where there is not.
+The rule is asked once per layer, a block of rows at a time. A tile is a run of neighbours that it allows
+wholly, or one block that it allows in part; those are kept as long as there is room for them, and asked for
+again where there is not.
 """
 
 from collections.abc import Iterator
@@ -19,27 +20,31 @@ _KEPT = 2**27  # bytes of blocks that are allowed in part
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many queries and keys a tile has."""
+    """How many queries a tile has, how many keys at most, and at how many the rule is looked at together."""
 
     queries: int = 256
     keys: int = 1024
+    grain: int = 256
+
+    def __post_init__(self) -> None:
+        assert self.keys % self.grain == 0, "a tile is made of whole blocks"
 
 
 def sizes_for(device: torch.device) -> Sizes:
     """Tiles that stay in the cache of a processor, or that fill a GPU."""
-    return Sizes() if device.type == "cpu" else Sizes(4096, 8192)
+    return Sizes() if device.type == "cpu" else Sizes(4096, 8192, 1024)
 
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """The tiles of one rule: `state[i, j]` is EMPTY, PART or FULL, `visible` counts each query's keys."""
+    """The tiles of one rule: `state[i][j]` is EMPTY, PART or FULL, `visible` counts each query's keys."""
 
     queries: int
     keys: int
     sizes: Sizes
     rule: Rule
     head: int
-    state: Int[Tensor, "row column"]
+    state: list[list[int]]
     visible: Int[Tensor, " query"]
     parts: dict[tuple[int, int], Bool[Tensor, "query key"]] = field(default_factory=dict)
 
@@ -50,31 +55,39 @@ class Tiling:
     @property
     def everywhere(self) -> bool:
         """Whether every query may look at every key."""
-        return bool((self.state == FULL).all())
+        return all(state == FULL for row in self.state for state in row)
 
     def rows(self) -> Iterator[slice]:
         yield from _cut(self.queries, self.sizes.queries)
 
     def columns(self, rows: slice) -> list[slice]:
-        """The blocks of keys that any of these queries may look at; the first one where there is none."""
-        there = self.state[rows.start // self.sizes.queries].nonzero().flatten().tolist()
-        every = list(_cut(self.keys, self.sizes.keys))
-        unanswered = bool((self.visible[rows] == 0).any())
-        return [each for i, each in enumerate(every) if i in there or (unanswered and i == 0)]
+        """The tiles of keys that any of these queries may look at; the first block where there is none."""
+        grain, most = self.sizes.grain, self.sizes.keys // self.sizes.grain
+        states = self.state[rows.start // self.sizes.queries]
+        runs: list[range] = []
+        for i, state in enumerate(states):
+            grows = runs and runs[-1].stop == i and len(runs[-1]) < most
+            if grows and state == FULL == states[i - 1]:
+                runs[-1] = range(runs[-1].start, i + 1)
+            elif state != EMPTY:
+                runs.append(range(i, i + 1))
+        if bool((self.visible[rows] == 0).any()) and (not runs or runs[0].start > 0):
+            runs.insert(0, range(1))
+        return [slice(each.start * grain, min(each.stop * grain, self.keys)) for each in runs]
 
     def mask(self, rows: slice, columns: slice) -> Bool[Tensor, "query key"] | None:
         """Where these queries may look among these keys; None where that is everywhere."""
-        place = rows.start // self.sizes.queries, columns.start // self.sizes.keys
-        if int(self.state[place]) == FULL:
+        place = rows.start // self.sizes.queries, columns.start // self.sizes.grain
+        if self.state[place[0]][place[1]] == FULL:
             return None
         found = self.parts.get(place)
         return self.rule.block(self.head, *_positions(rows, columns, self.device)) if found is None else found
 
 
 def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device: torch.device) -> Tiling:
-    """Asks `rule` for every block once."""
-    rows, columns = list(_cut(queries, sizes.queries)), list(_cut(keys, sizes.keys))
-    state = torch.full((len(rows), len(columns)), FULL, dtype=torch.int8)
+    """Asks `rule` for every pair once."""
+    rows, grain = list(_cut(queries, sizes.queries)), sizes.grain
+    state = [[FULL] * -(-keys // grain) for _ in rows]
     visible = torch.full((queries,), keys, device=device)
     made = Tiling(queries, keys, sizes, rule, head, state, visible)
     if isinstance(rule, Everywhere):
@@ -82,15 +95,24 @@ def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device:
     room = _KEPT
     for i, mine in enumerate(rows):
         visible[mine] = 0
-        for j, those in enumerate(columns):
-            block = rule.block(head, *_positions(mine, those, device))
-            counts = block.sum(-1)
-            visible[mine] += counts
-            state[i, j] = _state(int(counts.sum()), block.numel())
-            if state[i, j] == PART and room >= block.numel():
-                room -= block.numel()
-                made.parts[i, j] = block.contiguous()
+        for those in _cut(keys, sizes.keys):
+            asked = rule.block(head, *_positions(mine, those, device))
+            counts = _blocks(asked, grain).sum(-1, dtype=torch.int32)
+            visible[mine] += counts.sum(-1)
+            blocks = list(_cut(those.stop - those.start, grain))
+            for j, (block, there) in enumerate(zip(blocks, counts.sum(0).tolist(), strict=True)):
+                size, place = len(asked) * (block.stop - block.start), those.start // grain + j
+                state[i][place] = _state(there, size)
+                if state[i][place] == PART and room >= size:
+                    room -= size
+                    made.parts[i, place] = asked[:, block].contiguous()
     return made
+
+
+def _blocks(asked: Bool[Tensor, "query key"], grain: int) -> Bool[Tensor, "query block {grain}"]:
+    """The pairs in blocks of keys, the last one filled up with what is not allowed."""
+    missing = -asked.shape[1] % grain
+    return (torch.nn.functional.pad(asked, (0, missing)) if missing else asked).unflatten(1, (-1, grain))
 
 
 def _state(there: int, of: int) -> int:

@@ -81,7 +81,7 @@ def test_a_long_capture_is_what_a_plain_one_is_with_the_same_certificate(name, m
     assert not call.weights
     assert call.allowed is None
     assert call.standing == plain.standing
-    heads = Heads(call, Sizes(16, 11), torch.float32)
+    heads = Heads(call, Sizes(16, 11, 11), torch.float32)
     for head in (1, 2):
         rows = rows_of(heads.head(head))
         expected = attend(plain.operands(head)).output[0]
@@ -101,7 +101,7 @@ def test_padding_is_a_rule_too(name):
     assert torch.equal(call.rule.block(0, every, every), plain.allowed_matrix(0))
     assert not plain.allowed_matrix(0)[:, :5].any()
     assert (
-        certify_long(call, 0, rows_of(Heads(call, Sizes(16, 11), torch.float32).head(0))).verdict
+        certify_long(call, 0, rows_of(Heads(call, Sizes(16, 11, 11), torch.float32).head(0))).verdict
         == "certified"
     )
 

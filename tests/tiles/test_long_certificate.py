@@ -15,7 +15,7 @@ from attnscope.tiles.rules import EVERYWHERE, Symbolic
 from attnscope.tiles.softmax import Heads, rows_of
 from attnscope.tiles.tiling import EMPTY, FULL, PART, Sizes
 
-HEAD, SIZES = 1, Sizes(11, 17)
+HEAD, SIZES = 1, Sizes(11, 17, 17)
 
 
 def answered(name: str) -> LongCall:
@@ -106,7 +106,7 @@ def test_a_rotation_left_out_is_one_of_them():
 def test_a_block_taken_for_another_is_found(place, state):
     call = answered("causal")
     heads = Heads(call, SIZES, torch.float32)
-    heads.tiling(HEAD).state[place] = state
+    heads.tiling(HEAD).state[place[0]][place[1]] = state
     wrong = state != PART  # a block of nothing that is computed all the same changes nothing
     assert (certificate(call, heads).verdict is Verdict.FAILED) == wrong
 

@@ -16,7 +16,7 @@ from attnscope.tiles.softmax import Heads, rows_of
 from attnscope.tiles.stream import Beside, Stream
 from attnscope.tiles.tiling import Sizes
 
-SIZES = (Sizes(11, 17), Sizes(64, 23))
+SIZES = (Sizes(11, 18, 6), Sizes(64, 23, 23))
 HEADS = (0, 3)
 PERIOD = 9
 NAMES = [name for name in MEASURES if name not in WITHOUT_FORM]
@@ -133,9 +133,9 @@ def test_rows_of_the_first_pass_are_those_of_the_plain_softmax(name):
 
 def test_a_tile_that_is_left_out_is_seen():
     mechanism = MECHANISMS["causal"]
-    heads = Heads(mechanism.call, Sizes(11, 17), torch.float64)
+    heads = Heads(mechanism.call, Sizes(11, 17, 17), torch.float64)
     expected = in_one_piece(mechanism, attend(mechanism.dense), 0)
-    heads.tiling(0).state[3, 1] = 0
+    heads.tiling(0).state[3][1] = 0
     found = in_tiles(mechanism, heads, 0)
     assert found["entropy"] != pytest.approx(expected["entropy"], abs=1e-6)
 
@@ -143,6 +143,6 @@ def test_a_tile_that_is_left_out_is_seen():
 def test_single_precision_stays_near():
     mechanism = MECHANISMS["all at once"]
     expected = in_one_piece(mechanism, attend(mechanism.dense), 1)
-    found = in_tiles(mechanism, Heads(mechanism.call, Sizes(11, 17), torch.float32), 1)
+    found = in_tiles(mechanism, Heads(mechanism.call, Sizes(11, 17, 17), torch.float32), 1)
     plain = [name for name in NAMES if not name.startswith(("offset", "fixed", "pattern"))]
     assert {n: found[n] for n in plain} == pytest.approx({n: expected[n] for n in plain}, rel=1e-5, abs=1e-5)

@@ -5,12 +5,14 @@ Every measure that makes its number from rows has this form as it is written. Of
 """
 
 from collections.abc import Mapping, Sequence
+from operator import add
 
 import torch
 from torch import Tensor
 
 from attnscope.measures import MEASURES, Measure, Tile, near, pattern
 from attnscope.measures.copying import positivity
+from attnscope.tiles.quick import adds_nothing
 
 WITHOUT_FORM: Mapping[str, str] = {
     name: "it ranks all pairs of queries and keys at once, which a long text has too many of"
@@ -28,8 +30,11 @@ class Measured:
         self.blocks: list[Tensor] = []
 
     def see(self, _rows: slice, _columns: slice, tile: Tile) -> None:
-        made = tile.once(self.measure.contribution).double()
-        self.block = made if self.block is None else self.measure.combine(self.block, made)
+        made = tile.once(self.measure.contribution)
+        if self.block is None:
+            self.block = made.double()
+        elif self.measure.combine is not add or not adds_nothing(tile, made):
+            self.block = self.measure.combine(self.block, made)
 
     def end(self, _rows: slice) -> None:
         assert self.block is not None, "every row has a tile"

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.measures import Tile
+from attnscope.measures.rows import confidence
 from attnscope.tiles.quick import largest
 
 
@@ -16,14 +17,14 @@ class Strongest:
         self.place, self.weight = (-1, -1), float("nan")
 
     def see(self, rows: slice, columns: slice, tile: Tile) -> None:
-        weights = tile.weights
-        mine, those = (side.to(weights.device) for side in (self.queries[rows], self.keys[columns]))
-        there = mine[:, None] & those[None, :]
-        if not there.all():
+        weights, highest = tile.weights, tile.once(confidence)
+        mine, those = self.queries[rows], self.keys[columns]
+        if not (mine.all() and those.all()):
+            there = mine.to(weights.device)[:, None] & those.to(weights.device)[None, :]
             weights = weights.masked_fill(~there, -1.0)
-        if bool(weights[:, 0].isnan().any()):  # a query without a key
-            weights = weights.nan_to_num(-1.0)
-        highest = weights.amax(-1)
+            highest = weights.amax(-1)
+        if bool(highest.isnan().any()):  # a query without a key
+            weights, highest = weights.nan_to_num(-1.0), highest.nan_to_num(-1.0)
         row = int(highest.argmax())
         found, column = float(highest[row]), int(weights[row].argmax())
         at = rows.start + row, columns.start + column
