@@ -93,7 +93,7 @@ def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     from attnscope.tiles.collect.collector import collect
     from attnscope.tiles.collect.measured import collector_of
     from attnscope.tiles.rules import Symbolic
-    from attnscope.tiles.softmax import Heads, rows_of
+    from attnscope.tiles.softmax import Heads
     from attnscope.tiles.stream import Stream
     from attnscope.tiles.tiling import sizes_for
     from attnscope.tokens import Tokens
@@ -108,7 +108,7 @@ def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     for head in range(len(q)):
         one = heads.head(head)
         measured = [collector_of(MEASURES[name], *one.shape) for name in NAMES]
-        collect(Stream(one, rows_of(one)), measured)
+        collect(Stream(one), measured)
         for each in measured:
             assert each.value == each.value, "every measure is a number"
 

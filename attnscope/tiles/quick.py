@@ -6,10 +6,11 @@ consecutive positions answers by another way. tests/tiles hold every one against
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.measures import MEASURES, Tile
@@ -29,15 +30,14 @@ class QuickTile(Tile):
     first_query: int = 0
     first_key: int = 0
 
-    @property
-    def logs(self) -> Float[Tensor, "query key"]:
-        logs: Tensor | None = self.__dict__.get("_logs")
-        weights = self.weights
-        return weights.clamp_min(torch.finfo(weights.dtype).tiny).log_() if logs is None else logs
-
     def know(self, logs: Float[Tensor, "query key"]) -> None:
         """The logarithms of these weights; no other tile that is made of this one has them."""
         self.__dict__["_logs"] = logs
+
+    def take_logs(self) -> Float[Tensor, "query key"]:
+        """The logarithms, for once: whoever asks may write over them."""
+        logs: Tensor | None = self.__dict__.pop("_logs", None)
+        return self.weights.clamp_min(torch.finfo(self.weights.dtype).tiny).log_() if logs is None else logs
 
     def once(self, contribution: Callable[[Tile], Tensor]) -> Tensor:
         made: dict[Any, Tensor] = self.__dict__.setdefault("_made", {})
@@ -65,7 +65,7 @@ def adds_nothing(tile: Tile, contribution: Rows) -> bool:
 
 def entropy(tile: QuickTile) -> Rows:
     """-sum w ln w, by logarithms that are known or taken of many at once."""
-    return -(tile.weights * tile.logs).sum(-1)
+    return -tile.take_logs().mul_(tile.weights).sum(-1)
 
 
 def total(tile: Tile) -> Rows:
@@ -75,13 +75,21 @@ def total(tile: Tile) -> Rows:
 
 def distance(tile: QuickTile) -> Rows:
     """Where all keys lie on one side of all queries, by the mean place of the keys alone."""
-    weights, (rows, columns) = tile.weights, tile.weights.shape
-    before = tile.first_key + columns <= tile.first_query
-    if not before and tile.first_key < tile.first_query + rows:
-        return (weights * tile.offsets.abs()).sum(-1)
+    weights, start = tile.weights, tile.diagonal(0)
+    rows, columns = weights.shape
+    before = start >= columns - 1
+    if not before and start > -rows:
+        return (weights * _apart(start, rows, columns, weights.dtype, weights.device)).sum(-1)
     beyond = weights @ (tile.keys - tile.first_key).to(weights.dtype)
     from_first = (tile.queries - tile.first_key).to(weights.dtype) * tile.once(total) - beyond
     return from_first if before else -from_first
+
+
+@lru_cache(maxsize=8)
+def _apart(start: int, rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """|query - key| of a tile whose first query is `start` positions behind its first key."""
+    queries, keys = torch.arange(start, start + rows, device=device), torch.arange(columns, device=device)
+    return (queries[:, None] - keys[None, :]).abs().to(dtype)
 
 
 def on_offset(offset: int) -> Callable[[QuickTile], Rows]:
@@ -122,29 +130,30 @@ def moved(tile: Tile) -> Rows:
     return tile.weights @ known(tile.norms).to(tile.weights.dtype)
 
 
-def strongest(tile: Tile) -> Float[Tensor, "2 query"]:
-    """The largest weight of each query and its offset; NaN for one without a key."""
+def in_segments(tile: Tile) -> Float[Tensor, "query segment"]:
+    """The largest weight of each of `_SEGMENT` keys, and of those that are left."""
     weights = tile.weights
-    places = first_largest(weights)
-    offsets = tile.keys[places] - tile.queries
-    return torch.stack([weights.gather(1, places[:, None])[:, 0], offsets.to(weights.dtype)])
+    whole = weights.shape[1] - weights.shape[1] % _SEGMENT
+    found = weights[:, :whole].reshape(len(weights), -1, _SEGMENT).amax(-1)
+    return found if whole == weights.shape[1] else torch.cat([found, weights[:, whole:].amax(-1, True)], 1)
 
 
-def first_largest(weights: Float[Tensor, "query key"]) -> Int[Tensor, " query"]:
-    """The first place of the largest weight of each row, looked for in one segment of its keys alone."""
-    rows, keys = weights.shape
-    whole = keys - keys % _SEGMENT
-    if whole < 2 * _SEGMENT:
-        return weights.argmax(-1)
-    segments = weights[:, :whole].reshape(rows, -1, _SEGMENT)
-    segment = segments.amax(-1).argmax(-1)
-    inside = segments[torch.arange(rows, device=weights.device), segment].argmax(-1)
-    places = segment * _SEGMENT + inside
-    if whole < keys:
-        rest = weights[:, whole:].argmax(-1) + whole
-        larger = weights.gather(1, rest[:, None]) > weights.gather(1, places[:, None])
-        places = rest.where(larger[:, 0], places)
-    return places
+def confidence(tile: Tile) -> Rows:
+    return tile.once(in_segments).amax(-1)
+
+
+def strongest(tile: Tile) -> Float[Tensor, "2 query"]:
+    """The largest weight of each query and its offset, looked for in one segment of its keys alone.
+
+    NaN for a query without a key.
+    """
+    weights, segment = tile.weights, tile.once(in_segments).argmax(-1, keepdim=True)
+    places = torch.arange(_SEGMENT, device=weights.device) + segment * _SEGMENT
+    places.clamp_max_(weights.shape[1] - 1)  # the last key once more, where a segment is shorter
+    inside = weights.gather(1, places)
+    best = inside.argmax(-1, keepdim=True)
+    offsets = tile.keys[places.gather(1, best)[:, 0]] - tile.queries
+    return torch.stack([inside.gather(1, best)[:, 0], offsets.to(weights.dtype)])
 
 
 def largest(weights: Float[Tensor, "query key"], count: int) -> tuple[Tensor, Tensor]:
@@ -184,6 +193,7 @@ QUICK: dict[Callable[[Tile], Tensor], Callable[[Any], Tensor]] = {
         "special-tokens": on_special,
         "punctuation": on_punctuation,
         "moved": moved,
+        "confidence": confidence,
         "fixed": strongest,
     }.items()
 }

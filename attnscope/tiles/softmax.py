@@ -8,15 +8,18 @@ Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et a
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.sdpa import soft_cap
 from attnscope.tiles.call import LongCall
-from attnscope.tiles.tiling import Sizes, Tiling, tiling
+from attnscope.tiles.tiling import Mask, Sizes, Tiling, tiling
+
+Logits = tuple[Float[Tensor, "query key"], Mask | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +51,22 @@ class Head:
             scores = scores + values[rows, columns].to(scores)
         return scores
 
-    def logits(
-        self, rows: slice, columns: slice
-    ) -> tuple[Float[Tensor, "query key"], Bool[Tensor, "query key"] | None]:
+    def logits(self, rows: slice, columns: slice) -> Logits:
         """The same, -inf where a query may not look; and where it may, None where that is everywhere."""
         scores = self.scaled(rows, columns)
         mask = self.tiles.mask(rows, columns)
-        return scores if mask is None else scores.masked_fill_(~mask, -torch.inf), mask
+        return scores if mask is None else scores.minimum(mask.ceiling), mask
 
 
-def exponents_(
+def exponents(
     logits: Float[Tensor, "query key"], level: Float[Tensor, " query"]
 ) -> Float[Tensor, "query key"]:
-    """`logits - level`, in place, no lower than the logarithm of about the smallest normal number.
+    """`logits - level`, no lower than the logarithm of about the smallest normal number.
 
     A processor takes a hundred times as long over an exponential that comes out smaller than that, and a
     weight of 1e-38 is none; what may not be looked at is exactly 0 only when it is multiplied by its mask.
     """
-    return logits.sub_(level[:, None]).clamp_min_(math.log(torch.finfo(logits.dtype).tiny) + 1)
+    return (logits - level[:, None]).clamp_min_(math.log(torch.finfo(logits.dtype).tiny) + 1)
 
 
 class Heads:
@@ -106,26 +107,52 @@ class Heads:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Of every query: the logarithm of what its weights are divided by, a sink's share in it, and its output.
+    """Of some queries: the logarithm of what their weights are divided by, with a sink's share; their output.
 
-    `moved` is the sum of weight x norm, where norms were given. NaN for a query without a key.
+    `moved` is the sum of weight x norm, where norms were given. In float64, NaN for a query without a key.
     """
 
     log_sum: Float[Tensor, " query"]
     output: Float[Tensor, "query value_dim"]
     moved: Float[Tensor, " query"] | None = None
 
+    def to(self, other: Tensor) -> "Rows":
+        """The same in the dtype of another tensor and where that is."""
+        moved = None if self.moved is None else self.moved.to(other)
+        return Rows(self.log_sum.to(other), self.output.to(other), moved)
+
+
+def joined(blocks: Sequence[Rows]) -> Rows:
+    """Those of all queries from those of their blocks, in order."""
+    moved = [each.moved for each in blocks if each.moved is not None]
+    return Rows(
+        torch.cat([each.log_sum for each in blocks]),
+        torch.cat([each.output for each in blocks]),
+        torch.cat(moved) if moved else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What weights are multiplied by: the values of the keys and, where they were given, their norms."""
+
+    beside: Float[Tensor, "key width"]
+    value_dim: int
+
+    def rows(self, log_sum: Tensor, mixed: Float[Tensor, "query width"]) -> Rows:
+        moved = mixed[:, self.value_dim] if mixed.shape[1] > self.value_dim else None
+        return Rows(log_sum, mixed[:, : self.value_dim], moved)
+
+
+def values_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Values:
+    beside = head.v if norms is None else torch.cat([head.v, norms.to(head.v)[:, None]], 1)
+    return Values(beside, head.v.shape[1])
+
 
 def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
-    """Every row's denominator and output, in float64, over one tile after the other."""
-    beside = head.v if norms is None else torch.cat([head.v, norms.to(head.v)[:, None]], 1)
-    queries, width = len(head.q), beside.shape[1]
-    log_sum = torch.empty(queries, dtype=torch.float64, device=head.q.device)
-    mixed = torch.empty(queries, width, dtype=torch.float64, device=head.q.device)
-    for rows in head.tiles.rows():
-        log_sum[rows], mixed[rows] = _block(head, rows, beside)
-    value_dim = head.v.shape[1]
-    return Rows(log_sum, mixed[:, :value_dim], None if norms is None else mixed[:, value_dim])
+    """Every row's denominator and output, over one tile after the other."""
+    values = values_of(head, norms)
+    return joined([block_of(head, rows, values)[0] for rows in head.tiles.rows()])
 
 
 def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query key"]:
@@ -135,7 +162,7 @@ def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query 
         mine = range(max(rows.start, queries.start), min(rows.stop, queries.stop))
         if not mine:
             continue
-        log_sum, _ = _block(head, rows, head.v[:, :0])
+        log_sum = block_of(head, rows, Values(head.v[:, :0], 0))[0].log_sum
         for columns in head.tiles.columns(rows):
             those = range(max(columns.start, keys.start), min(columns.stop, keys.stop))
             if not those:
@@ -151,28 +178,33 @@ def _within(part: range, start: int) -> slice:
     return slice(part.start - start, part.stop - start)
 
 
-def _block(head: Head, rows: slice, beside: Float[Tensor, "key width"]) -> tuple[Tensor, Tensor]:
+def block_of(head: Head, rows: slice, values: Values, held: int = 0) -> tuple[Rows, dict[int, Logits]]:
+    """The rows of one block of queries; and what entered the softmax in as many of its tiles as are `held`,
+    by their first key."""
     count, device = rows.stop - rows.start, head.q.device
     peak = torch.full((count,), -torch.inf, dtype=head.q.dtype, device=device)
     total = torch.zeros(count, dtype=torch.float64, device=device)
-    mixed = torch.zeros(count, beside.shape[1], dtype=torch.float64, device=device)
+    mixed = torch.zeros(count, values.beside.shape[1], dtype=torch.float64, device=device)
+    kept: dict[int, Logits] = {}
     for columns in head.tiles.columns(rows):
         logits, mask = head.logits(rows, columns)
+        if len(kept) < held:
+            kept[columns.start] = logits, mask
         higher = torch.maximum(peak, logits.amax(-1))
         level = higher.masked_fill(higher == -torch.inf, 0.0)  # a row without a key so far
-        each = exponents_(logits, level).exp_()
+        each = exponents(logits, level).exp_()
         if mask is not None:
-            each.mul_(mask)
+            each.mul_(mask.factor)
         faded = (peak - level).exp().double()
         total.mul_(faded).add_(each.sum(-1))
-        mixed.mul_(faded[:, None]).add_(each @ beside[columns])
+        mixed.mul_(faded[:, None]).add_(each @ values.beside[columns])
         peak = higher
     unanswered = peak == -torch.inf
-    peak = peak.double()
-    mixed = mixed / total[:, None]
-    log_sum = peak + total.log()
+    log_sum = peak.double() + total.log()
+    mixed /= total[:, None]
     if head.sinks is not None:
         with_sink = torch.logaddexp(log_sum, head.sinks[rows].double())
-        mixed = mixed * (log_sum - with_sink).exp()[:, None]
+        mixed *= (log_sum - with_sink).exp()[:, None]
         log_sum = with_sink
-    return log_sum.masked_fill(unanswered, torch.nan), mixed.masked_fill(unanswered[:, None], torch.nan)
+    log_sum = log_sum.masked_fill(unanswered, torch.nan)
+    return values.rows(log_sum, mixed.masked_fill(unanswered[:, None], torch.nan)), kept

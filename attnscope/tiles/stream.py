@@ -1,7 +1,7 @@
-"""Second pass: tiles of true weights, with what is known of their queries and keys."""
+"""Second pass, block of queries by block: tiles of true weights, with what is known of queries and keys."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnscope.measures import Need, Tile
 from attnscope.tiles.quick import QuickTile
-from attnscope.tiles.softmax import Head, Rows, exponents_
+from attnscope.tiles.softmax import Head, Logits, Rows, block_of, exponents, joined, values_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,38 +39,56 @@ NOTHING = Beside()
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The tiles of a head whose `rows` are known; `needs` says what they hold beside weights."""
+    """The tiles of a head, its rows when all have passed; `needs` says what they hold beside weights."""
 
     head: Head
-    rows: Rows
     beside: Beside = NOTHING
     needs: Collection[Need] = ()
+    done: list[Rows] = field(default_factory=list)
 
     def blocks(self) -> Iterator[tuple[slice, Iterator[tuple[slice, Tile]]]]:
         """Blocks of queries, each with its blocks of keys one after the other."""
-        for rows in self.head.tiles.rows():
-            yield rows, ((columns, self.tile(rows, columns)) for columns in self.head.tiles.columns(rows))
+        tiles, values = self.head.tiles, values_of(self.head, self.beside.norms)
+        self.done.clear()
+        for rows in tiles.rows():
+            block, held = block_of(self.head, rows, values, tiles.sizes.held)
+            self.done.append(block)
+            here = block.to(self.head.q)
+            yield (
+                rows,
+                (
+                    (columns, self._tile(rows, columns, here, held.pop(columns.start, None)))
+                    for columns in tiles.columns(rows)
+                ),
+            )
 
-    def tile(self, rows: slice, columns: slice) -> Tile:
-        weights, logs = self.weights(rows, columns)
+    @property
+    def rows(self) -> Rows:
+        """Those of all queries; they are there when every block has been asked for."""
+        return joined(self.done)
+
+    def _tile(self, rows: slice, columns: slice, block: Rows, held: Logits | None) -> Tile:
+        logits, mask = self.head.logits(rows, columns) if held is None else held
+        logs = exponents(logits, block.log_sum)
+        weights = logs.exp() if mask is None else logs.exp().mul_(mask.factor)
         needs, beside, rates = self.needs, self.beside, self._rates
-        mask = self.head.tiles.mask(rows, columns) if Need.ALLOWED in needs else None
+        allowed = None if mask is None else mask.allowed
         everywhere = mask is None and Need.ALLOWED in needs
         made = QuickTile(
             weights,
             self._places[rows],
             self._places[columns],
-            allowed=weights.new_ones((), dtype=torch.bool).expand(weights.shape) if everywhere else mask,
+            allowed=weights.new_ones((), dtype=torch.bool).expand(weights.shape) if everywhere else allowed,
             visible=self.head.tiles.visible[rows] if Need.ALLOWED in needs else None,
             special=_cut(beside.special, columns),
             punctuation=_cut(beside.punctuation, columns),
             alike=_same(_cut(beside.query_names, rows), _cut(beside.key_names, columns)),
             together=_same(_cut(beside.query_parts, rows), _cut(beside.key_parts, columns)),
             norms=_cut(rates.norms, columns),
-            moved=_cut(rates.moved, rows),
+            moved=block.moved,
             period=beside.period,
             circuit=beside.circuit,
-            output=_cut(rates.output, rows),
+            output=block.output,
             slope=_cut(rates.slope, rows),
             direct=_cut(rates.direct, rows),
             gradient=self._gradient(rows, columns) if Need.GRADIENT in needs else None,
@@ -80,27 +98,13 @@ class Stream:
         made.know(logs)
         return made
 
-    def weights(
-        self, rows: slice, columns: slice
-    ) -> tuple[Float[Tensor, "query key"], Float[Tensor, "query key"]]:
-        """Rows of true weights and their logarithms; NaN where a query may look nowhere."""
-        logits, mask = self.head.logits(rows, columns)
-        logs = exponents_(logits, self.log_sum[rows])
-        weights = logs.exp()
-        return weights if mask is None else weights.mul_(mask), logs
-
-    @cached_property
-    def log_sum(self) -> Float[Tensor, " query"]:
-        """In the dtype of the tiles."""
-        return self.rows.log_sum.to(self.head.q)
-
     @cached_property
     def _places(self) -> Int[Tensor, " position"]:
         return torch.arange(max(self.head.shape), dtype=torch.int32, device=self.head.q.device)
 
     @cached_property
     def _rates(self) -> "_Rates":
-        given = self.beside.norms, self.rows.moved, self.rows.output, self.beside.slope, self.beside.direct
+        given = self.beside.norms, self.beside.slope, self.beside.direct
         return _Rates(*(None if each is None else each.to(self.head.q) for each in given))
 
     def _gradient(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
@@ -114,8 +118,6 @@ class _Rates:
     """What is known in numbers of queries and keys, in the dtype and where the tiles are."""
 
     norms: Float[Tensor, " key"] | None
-    moved: Float[Tensor, " query"] | None
-    output: Float[Tensor, "query value_dim"] | None
     slope: Float[Tensor, "query value_dim"] | None
     direct: Float[Tensor, "query value_dim"] | None
 

@@ -5,26 +5,32 @@ wholly, or one block that it allows in part; those are kept as long as there is 
 again where there is not.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.tiles.rules import Everywhere, Rule
 
 EMPTY, PART, FULL = 0, 1, 2
-_KEPT = 2**27  # bytes of blocks that are allowed in part
+_KEPT = 2**28  # bytes of blocks that are allowed in part
+_LIKE = 4  # how many of them a new one is compared with
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many queries a tile has, how many keys at most, and at how many the rule is looked at together."""
+    """How many queries a tile has, how many keys at most, and at how many the rule is looked at together.
 
-    queries: int = 256
+    `held` is how many tiles of a block of queries are kept from the first pass to the second.
+    """
+
+    queries: int = 512
     keys: int = 1024
-    grain: int = 256
+    grain: int = 512
+    held: int = 16
 
     def __post_init__(self) -> None:
         assert self.keys % self.grain == 0, "a tile is made of whole blocks"
@@ -32,7 +38,22 @@ class Sizes:
 
 def sizes_for(device: torch.device) -> Sizes:
     """Tiles that stay in the cache of a processor, or that fill a GPU."""
-    return Sizes() if device.type == "cpu" else Sizes(4096, 8192, 1024)
+    return Sizes() if device.type == "cpu" else Sizes(4096, 8192, 1024, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Where queries may look, ready for the arithmetic: a `ceiling` of inf there and -inf elsewhere, and the
+    same as a `factor` of 1 and 0. Numbers, since what is made of truths takes five times as long."""
+
+    allowed: Bool[Tensor, "query key"]
+    ceiling: Float[Tensor, "query key"]
+    factor: Float[Tensor, "query key"]
+
+
+def mask_of(allowed: Bool[Tensor, "query key"]) -> Mask:
+    factor = allowed.float()
+    return Mask(allowed, (factor - 0.5) * torch.inf, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +67,7 @@ class Tiling:
     head: int
     state: list[list[int]]
     visible: Int[Tensor, " query"]
-    parts: dict[tuple[int, int], Bool[Tensor, "query key"]] = field(default_factory=dict)
+    parts: dict[tuple[int, int], Mask] = field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -75,13 +96,14 @@ class Tiling:
             runs.insert(0, range(1))
         return [slice(each.start * grain, min(each.stop * grain, self.keys)) for each in runs]
 
-    def mask(self, rows: slice, columns: slice) -> Bool[Tensor, "query key"] | None:
+    def mask(self, rows: slice, columns: slice) -> Mask | None:
         """Where these queries may look among these keys; None where that is everywhere."""
         place = rows.start // self.sizes.queries, columns.start // self.sizes.grain
         if self.state[place[0]][place[1]] == FULL:
             return None
-        found = self.parts.get(place)
-        return self.rule.block(self.head, *_positions(rows, columns, self.device)) if found is None else found
+        if place in self.parts:
+            return self.parts[place]
+        return mask_of(self.rule.block(self.head, *_positions(rows, columns, self.device)))
 
 
 def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device: torch.device) -> Tiling:
@@ -92,7 +114,7 @@ def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device:
     made = Tiling(queries, keys, sizes, rule, head, state, visible)
     if isinstance(rule, Everywhere):
         return made
-    room = _KEPT
+    shelf = _Shelf()
     for i, mine in enumerate(rows):
         visible[mine] = 0
         for those in _cut(keys, sizes.keys):
@@ -101,18 +123,35 @@ def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device:
             visible[mine] += counts.sum(-1)
             blocks = list(_cut(those.stop - those.start, grain))
             for j, (block, there) in enumerate(zip(blocks, counts.sum(0).tolist(), strict=True)):
-                size, place = len(asked) * (block.stop - block.start), those.start // grain + j
-                state[i][place] = _state(there, size)
-                if state[i][place] == PART and room >= size:
-                    room -= size
-                    made.parts[i, place] = asked[:, block].contiguous()
+                place = i, those.start // grain + j
+                state[i][place[1]] = _state(there, len(asked) * (block.stop - block.start))
+                if state[i][place[1]] == PART and (mask := shelf.keep(asked[:, block])):
+                    made.parts[place] = mask
     return made
+
+
+class _Shelf:
+    """Masks that are kept, as long as there is room; most are like one of the last."""
+
+    def __init__(self) -> None:
+        self.room, self.last = _KEPT, deque[Mask](maxlen=_LIKE)
+
+    def keep(self, allowed: Bool[Tensor, "query key"]) -> Mask | None:
+        for mask in self.last:
+            if torch.equal(mask.allowed, allowed):
+                return mask
+        self.room -= 9 * allowed.numel()
+        if self.room < 0:
+            return None
+        self.last.append(mask_of(allowed.contiguous()))
+        return self.last[-1]
 
 
 def _blocks(asked: Bool[Tensor, "query key"], grain: int) -> Bool[Tensor, "query block {grain}"]:
     """The pairs in blocks of keys, the last one filled up with what is not allowed."""
     missing = -asked.shape[1] % grain
-    return (torch.nn.functional.pad(asked, (0, missing)) if missing else asked).unflatten(1, (-1, grain))
+    whole = torch.nn.functional.pad(asked, (0, missing)) if missing else asked
+    return whole.reshape(len(whole), -1, grain)
 
 
 def _state(there: int, of: int) -> int:

@@ -42,7 +42,7 @@ def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
 
 
 def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
-    """What differs when an invocation is run a second time; `timed` output (-v, --timings) may differ in its numbers."""
+    """What differs when an invocation is run again; `timed` output (-v, --timings) may in its numbers."""
     plain = _without_numbers if timed else _as_it_is
     pairs = {
         "exit code": (first.code, again.code),

@@ -12,11 +12,11 @@ from attnscope.measures.near import cosine_distances
 from attnscope.sdpa import Stages, attend
 from attnscope.tiles.collect.collector import collect
 from attnscope.tiles.collect.measured import WITHOUT_FORM, collector_of
-from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Beside, Stream
 from attnscope.tiles.tiling import Sizes
 
-SIZES = (Sizes(11, 18, 6), Sizes(64, 23, 23))
+SIZES = (Sizes(11, 18, 6, held=2), Sizes(64, 23, 23, held=0))
 HEADS = (0, 3)
 PERIOD = 9
 NAMES = [name for name in MEASURES if name not in WITHOUT_FORM]
@@ -86,7 +86,7 @@ def in_one_piece(mechanism: Mechanism, stages: Stages, head: int) -> dict[str, f
 def in_tiles(mechanism: Mechanism, heads: Heads, head: int) -> dict[str, float]:
     known = beside(mechanism, head)
     one = heads.head(head)
-    stream = Stream(one, rows_of(one, known.norms), known, tuple(Need))
+    stream = Stream(one, known, tuple(Need))
     found = {name: collector_of(MEASURES[name], *one.shape) for name in NAMES}
     collect(stream, list(found.values()))
     return {name: each.value for name, each in found.items()}
@@ -119,13 +119,13 @@ def test_rows_of_the_first_pass_are_those_of_the_plain_softmax(name):
     for sizes in SIZES:
         heads = Heads(mechanism.call, sizes, torch.float64)
         for head in HEADS:
-            rows = rows_of(heads.head(head), norms_of(mechanism, head))
-            torch.testing.assert_close(rows.output, stages.output[head], equal_nan=True)
-            stream = Stream(heads.head(head), rows)
+            stream = Stream(heads.head(head), Beside(norms=norms_of(mechanism, head)))
             for mine, tiles in stream.blocks():
                 for columns, tile in tiles:
                     expected = stages.weights[head][mine, columns]
                     torch.testing.assert_close(tile.weights, expected, equal_nan=True)
+            rows = stream.rows
+            torch.testing.assert_close(rows.output, stages.output[head], equal_nan=True)
             torch.testing.assert_close(
                 rows.moved, stages.weights[head] @ norms_of(mechanism, head), equal_nan=True
             )

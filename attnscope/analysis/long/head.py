@@ -16,7 +16,7 @@ from attnscope.tiles.collect.collector import Collector, collect
 from attnscope.tiles.collect.measured import Measured
 from attnscope.tiles.collect.pooled import Pooled
 from attnscope.tiles.collect.strongest import OnKeys, TopKeys
-from attnscope.tiles.softmax import Heads, rows_of, weights_of
+from attnscope.tiles.softmax import Heads, weights_of
 from attnscope.tiles.stream import Stream
 from attnscope.vocabulary import Pool
 
@@ -43,15 +43,13 @@ def read_long_head(
     call = long_call_of(captured, layer, block)
     heads = heads_of(call)
     one = heads.head(head)
-    rows = rows_of(one)
     queries, keys = zoom or (range(one.shape[0]), range(one.shape[1]))
     steps = step_of(len(queries), zoom is not None), step_of(len(keys), zoom is not None)
     pooled, top = Pooled(queries, keys, steps), TopKeys(min(TOP, one.shape[1]), one.shape[0])
     entropy, mass = Measured(MEASURES["entropy"]), OnKeys(sorts.special(call.key_tokens))
     special = bool(sorts.special(call.key_tokens).any())
-    stream = Stream(one, rows, needs=(Need.ALLOWED,))
     collectors: list[Collector] = [pooled, top, entropy, *([mass] if special else [])]
-    collect(stream, collectors)
+    rows = collect(Stream(one, needs=(Need.ALLOWED,)), collectors)
     mean, largest = pooled.mean.numpy(), pooled.maximum.numpy()
     if steps == (1, 1) and zoom is not None:
         mean = largest = weights_of(heads.in_double().head(head), queries, keys).numpy()

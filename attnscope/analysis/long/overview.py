@@ -20,7 +20,7 @@ from attnscope.tiles.certify import certify_long
 from attnscope.tiles.collect.collector import Collector, collect
 from attnscope.tiles.collect.measured import collector_of
 from attnscope.tiles.collect.strongest import OnKeys, Strongest
-from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for
 from attnscope.tokens import Tokens
@@ -133,7 +133,6 @@ def _head(
     needs = needs_of(names)
     known = beside(call, head, queries, keys, needs)
     one = heads.head(head)
-    rows = rows_of(one, known.norms)
     measures = [collector_of(MEASURES[name], *one.shape) for name in names]
     special = sorts.special(keys)
     among = [
@@ -142,7 +141,7 @@ def _head(
     ]
     strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
     collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else [])]
-    collect(Stream(one, rows, known, needs), collectors)
+    rows = collect(Stream(one, known, needs), collectors)
     return _Measured(
         tuple(each.value for each in measures),
         strongest.place,

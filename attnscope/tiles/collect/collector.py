@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from attnscope.measures import Tile
+from attnscope.tiles.softmax import Rows
 from attnscope.tiles.stream import Stream
 
 
@@ -16,11 +17,12 @@ class Collector(Protocol):
     def end(self, rows: slice) -> None: ...
 
 
-def collect(stream: Stream, collectors: Sequence[Collector]) -> None:
-    """Shows every tile to every collector."""
+def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
+    """Shows every tile to every collector; what every row is divided by, and its output."""
     for rows, tiles in stream.blocks():
         for columns, tile in tiles:
             for each in collectors:
                 each.see(rows, columns, tile)
         for each in collectors:
             each.end(rows)
+    return stream.rows
