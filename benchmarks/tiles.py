@@ -93,6 +93,7 @@ def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     from attnscope.tiles.collect.collector import collect
     from attnscope.tiles.collect.measured import collector_of
     from attnscope.tiles.rules import Symbolic
+    from attnscope.tiles.side_by_side import Halt, side_by_side
     from attnscope.tiles.softmax import Heads
     from attnscope.tiles.stream import Stream
     from attnscope.tiles.tiling import sizes_for
@@ -105,12 +106,15 @@ def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         weights={}, epsilon=1e-7, precision="", rule=Symbolic(lambda _, i, j: j[None, :] <= i[:, None]),
     )  # fmt: skip
     heads = Heads(call, sizes_for(q.device), torch.float32)
-    for head in range(len(q)):
+
+    def look(head: int, halt: Halt) -> list[float]:
         one = heads.head(head)
         measured = [collector_of(MEASURES[name], *one.shape) for name in NAMES]
-        collect(Stream(one), measured)
-        for each in measured:
-            assert each.value == each.value, "every measure is a number"
+        collect(Stream(one), [*measured, halt])
+        return [each.value for each in measured]
+
+    for values in side_by_side(look, range(len(q)), q.device):
+        assert all(value == value for value in values), "every measure is a number"
 
 
 def _rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:

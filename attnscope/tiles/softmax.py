@@ -10,6 +10,7 @@ Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et a
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import torch
 from jaxtyping import Float
@@ -75,6 +76,7 @@ class Heads:
     def __init__(self, call: LongCall, sizes: Sizes, dtype: torch.dtype) -> None:
         self.call, self.sizes, self.dtype = call, sizes, dtype
         self.tilings: dict[int, Tiling] = {}
+        self._asking = Lock()
 
     def in_double(self) -> "Heads":
         """The same in float64, for a few rows that are shown one by one."""
@@ -83,13 +85,21 @@ class Heads:
         return other
 
     def tiling(self, head: int) -> Tiling:
-        place = head if self.call.rule.per_head else 0
-        if place not in self.tilings:
-            self.tilings.clear()  # heads come one after the other
-            (_, queries, _), keys = self.call.q.shape, self.call.k.shape[1]
-            device = self.call.q.device
-            self.tilings[place] = tiling(self.call.rule, place, queries, keys, self.sizes, device)
-        return self.tilings[place]
+        """Heads may ask at the same time; of tilings that differ by head the last one is kept."""
+        if self.call.rule.per_head:
+            found = self.tilings.get(head)
+            if found is None:
+                found = self._asked(head)
+                self.tilings = {head: found}
+            return found
+        with self._asking:
+            if 0 not in self.tilings:
+                self.tilings[0] = self._asked(0)
+            return self.tilings[0]
+
+    def _asked(self, head: int) -> Tiling:
+        (_, queries, _), keys = self.call.q.shape, self.call.k.shape[1]
+        return tiling(self.call.rule, head, queries, keys, self.sizes, self.call.q.device)
 
     def head(self, head: int) -> Head:
         call, shared = self.call, self.call.key_head(head)

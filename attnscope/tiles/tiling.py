@@ -16,7 +16,7 @@ from torch import Tensor
 from attnscope.tiles.rules import Everywhere, Rule
 
 EMPTY, PART, FULL = 0, 1, 2
-_KEPT = 2**28  # bytes of blocks that are allowed in part
+_KEPT = 2**27  # bytes of blocks that are allowed in part
 _LIKE = 4  # how many of them a new one is compared with
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from attnscope.tiles.certify import certify_long
 from attnscope.tiles.collect.collector import Collector, collect
 from attnscope.tiles.collect.measured import collector_of
 from attnscope.tiles.collect.strongest import OnKeys, Strongest
+from attnscope.tiles.side_by_side import Halt, side_by_side
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for
@@ -71,9 +73,11 @@ def measure_long(
     for i, call in enumerate(calls):
         computed = heads_of(call)
         found.append([])
-        for j, head in enumerate(chosen):
-            progress(i * len(chosen) + j, len(calls) * len(chosen))
-            found[i].append(_head(call, computed, head, there, queries, keys, ordinary))
+        progress(i * len(chosen), len(calls) * len(chosen))
+        look = partial(_head, call, computed, there, queries, keys, ordinary)
+        for one in side_by_side(look, chosen, call.q.device):
+            found[i].append(one)
+            progress(i * len(chosen) + len(found[i]), len(calls) * len(chosen))
     values = np.array(
         [
             [
@@ -124,11 +128,12 @@ def heads_of(call: LongCall) -> Heads:
 def _head(
     call: LongCall,
     heads: Heads,
-    head: int,
     names: Sequence[str],
     queries: Tokens,
     keys: Tokens,
     ordinary: bool,
+    head: int,
+    halt: Halt,
 ) -> _Measured:
     needs = needs_of(names)
     known = beside(call, head, queries, keys, needs)
@@ -140,7 +145,7 @@ def _head(
         for side in (queries, keys)
     ]
     strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
-    collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else [])]
+    collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else []), halt]
     rows = collect(Stream(one, known, needs), collectors)
     return _Measured(
         tuple(each.value for each in measures),
