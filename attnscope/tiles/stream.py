@@ -85,7 +85,7 @@ class Stream:
             alike=_same(_cut(beside.query_names, rows), _cut(beside.key_names, columns)),
             together=_same(_cut(beside.query_parts, rows), _cut(beside.key_parts, columns)),
             norms=_cut(rates.norms, columns),
-            moved=block.moved,
+            moved=_moved(block),
             period=beside.period,
             circuit=beside.circuit,
             output=block.output,
@@ -120,6 +120,13 @@ class _Rates:
     norms: Float[Tensor, " key"] | None
     slope: Float[Tensor, "query value_dim"] | None
     direct: Float[Tensor, "query value_dim"] | None
+
+
+def _moved(block: Rows) -> Tensor | None:
+    """What each query moves; 0 where its weights are so small that they are no longer told apart."""
+    if block.moved is None:
+        return None
+    return block.moved.masked_fill(block.moved < 1e8 * torch.finfo(block.moved.dtype).tiny, 0.0)
 
 
 def _cut(values: Tensor | None, part: slice) -> Tensor | None:

@@ -1,6 +1,7 @@
 """Every measure over tiles of every mechanism, against the same in one piece in float64."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -146,3 +147,40 @@ def test_single_precision_stays_near():
     found = in_tiles(mechanism, Heads(mechanism.call, Sizes(11, 17, 17), torch.float32), 1)
     plain = [name for name in NAMES if not name.startswith(("offset", "fixed", "pattern"))]
     assert {n: found[n] for n in plain} == pytest.approx({n: expected[n] for n in plain}, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["causal", "left padding", "sink"])
+def test_weights_that_are_next_to_nothing_are_no_smaller_than_a_processor_is_quick_with(name):
+    """Scores of hundreds: nearly all weights lie below 1e-38, and what may not be looked at is exactly 0."""
+    mechanism = MECHANISMS[name]
+    call, dense = replace(mechanism.call, scale=200.0), mechanism.dense.but(scale=200.0)
+    steep = Mechanism(call, dense)
+    stages = attend(dense)
+    assert (stages.scaled[1].amax() - stages.scaled[1].amin()) > 1000
+    found = in_tiles(steep, Heads(call, SIZES[0], torch.float32), 1)
+    expected = in_one_piece(steep, stages, 1)
+    of_weights = ["entropy", "confidence", "distance", "previous", "first", "special-tokens"]
+    if name != "sink":  # it may leave so little that a row moves nothing
+        of_weights.append("distance-norm")
+    assert {n: found[n] for n in of_weights} == pytest.approx(
+        {n: expected[n] for n in of_weights}, rel=1e-4, abs=1e-4
+    )
+    least = torch.finfo(torch.float32).tiny
+    norms = Beside(norms=norms_of(steep, 1))
+    for rows, tiles in Stream(Heads(call, SIZES[0], torch.float32).head(1), norms).blocks():
+        for columns, tile in tiles:
+            hidden = dense.allowed[1][rows, columns].logical_not()
+            answered = ~tile.weights.isnan()
+            assert (tile.weights[hidden & answered] == 0).all()
+            assert (tile.weights[~hidden & answered] >= least).all()
+            assert (tile.by_norm.weights.nan_to_num(0.0).sum(-1) <= 1 + 1e-3).all()
+
+
+def test_where_a_sink_leaves_next_to_nothing_no_key_has_a_share_in_it():
+    mechanism = MECHANISMS["sink"]
+    call = replace(mechanism.call, sinks=torch.full((4,), 87.0, dtype=torch.float64))
+    head = Heads(call, SIZES[0], torch.float32).head(1)
+    stream = Stream(head, Beside(norms=norms_of(mechanism, 1)))
+    for _, tiles in stream.blocks():
+        assert all(tile.by_norm.weights.isnan().all() for _, tile in tiles)
+    assert (stream.rows.moved > 0).all()  # in float64 they are still told apart
