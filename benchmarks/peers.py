@@ -1,6 +1,6 @@
 """One head of a model of bert-base size, a whole process each, five tools in turn: seconds and peak memory.
 
-    pip install bertviz transformer-lens nnsight && python benchmarks/peers.py [TOKENS] [RUNS]
+    pip install bertviz transformer-lens nnsight; python benchmarks/peers.py [TOKENS] [RUNS]
 
 Not part of the tests, since the peers bring a great deal with them; a peer that is not installed is left out
 and named. Each does what its own documentation shows for L3 H11 of one sentence: attnscope prints the table
@@ -8,6 +8,7 @@ and its certificate (cold, and again from its cache), plain transformers, transf
 the weights, bertviz writes the page of its head view for that layer. The checkpoint has random weights.
 """
 
+import argparse
 import importlib.util
 import statistics
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from heads import MAKE_CHECKPOINT, PEER
 from pairs import ATTNSCOPE, Cost, cost
 
+PLAIN = "plain transformers"
 PRINT = """
 for row in weights.tolist():
     print(*(f"{weight:.2f}" for weight in row))
@@ -73,8 +75,12 @@ weights = read[0, 11]
 
 def main() -> None:
     """Every tool in turn on one sentence, ratios to the plain script first."""
-    length, runs = (int(given) for given in (*sys.argv[1:3], *("11", "7")[len(sys.argv) - 1 :]))
-    text = " ".join(["door"] * (length - 2))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokens", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--plot")
+    asked = parser.parse_args()
+    text = " ".join(["door"] * (asked.tokens - 2))
     with tempfile.TemporaryDirectory() as scratch:
         folder = str(Path(scratch, "model"))
         # in a process of its own: a child's peak memory starts from its parent's
@@ -82,17 +88,19 @@ def main() -> None:
         commands = commands_on(folder, text)
         for command in commands.values():
             cost(command)  # warms the page cache, and attnscope's own
-        rounds = [{name: cost(command) for name, command in commands.items()} for _ in range(runs)]
-    print(f"L3 H11 at {length} tokens, whole process, {runs} rounds in turn; ratios to plain transformers")
+        rounds = [{name: cost(command) for name, command in commands.items()} for _ in range(asked.rounds)]
+    print(f"L3 H11 at {asked.tokens} tokens, whole process, {asked.rounds} rounds in turn; ratios to {PLAIN}")
     for name in commands:
-        print(line(name, [(each[name], each["plain transformers"]) for each in rounds]))
+        print(line(name, [(each[name], each[PLAIN]) for each in rounds]))
+    if asked.plot:
+        plot(rounds, asked.plot)
 
 
 def commands_on(folder: str, text: str) -> dict[str, list[str]]:
     """What is started for each tool that is installed."""
     ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", "3", "--head", "11"]
     commands = {
-        "plain transformers": [sys.executable, "-c", PEER, folder, text],
+        PLAIN: [sys.executable, "-c", PEER, folder, text],
         "attnscope, cold": [*ours, "--no-cache"],
         "attnscope, again": ours,
     }
@@ -115,6 +123,31 @@ def line(name: str, pairs: list[tuple[Cost, Cost]]) -> str:
         f"  {statistics.median(mine.seconds for mine, _ in pairs):6.2f} s"
         f" {statistics.median(mine.memory for mine, _ in pairs):6.0f} MiB"
     )
+
+
+def plot(rounds: list[dict[str, Cost]], place: str) -> None:
+    """Medians as bars, each round as a dot, in multiples of the plain script of the same round."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 2.8), layout="constrained")
+    names = list(rounds[0])[::-1]
+    for axes, of in zip(figure.subplots(1, 2, sharey=True), ("seconds", "memory"), strict=True):
+        for row, name in enumerate(names):
+            ratios = [getattr(each[name], of) / getattr(each[PLAIN], of) for each in rounds]
+            median = statistics.median(ratios)
+            ours = name.startswith("attnscope")
+            axes.barh(row, median, color="tab:blue" if ours else "lightgrey")
+            axes.plot(ratios, [row] * len(ratios), ".", color="black", markersize=3)
+            axes.annotate(
+                f"{median:.2f}", (max(ratios), row), (5, 0), textcoords="offset points", va="center"
+            )
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xlabel(
+            f"{'time' if of == 'seconds' else 'peak memory'} of the process, of the plain script's"
+        )
+        axes.margins(x=0.12)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(place, dpi=150, metadata={"Software": None})
 
 
 if __name__ == "__main__":

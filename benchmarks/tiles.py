@@ -1,6 +1,7 @@
 """Statistics of one layer at growing lengths, each way in a process of its own: time and peak memory.
 
-    python benchmarks/tiles.py [--lengths 512 2048 8192 32768] [--heads 12] [--rounds 3] [--plot FILE.png]
+    python benchmarks/tiles.py [--lengths 512 2048 8192 32768] [--heads 12] [--rounds 3] [--seconds 400]
+                               [--plot FILE.png]
 
 Queries and keys of a causal layer are given (random, head dimension 64, float32). The ways:
 
@@ -11,8 +12,8 @@ Queries and keys of a causal layer are given (random, head dimension 64, float32
 
 Statistics are entropy, confidence, distance, self, previous, next, first and the strongest key of a query.
 Rounds alternate between the ways; time of the processor and wall-clock are the least of the rounds, peak
-memory is that of the process above what it has before the work. A way that would not fit is left out, and
-that is printed.
+memory is that of the process above what it has before the work. A way that would not fit, or another than
+ours that would take over `--seconds`, is left out, and that is printed; 32,768 tokens have one round.
 """
 
 import argparse
@@ -28,6 +29,8 @@ WAYS = ("fused", "tiled", "rows", "dense")
 NAMES = ("entropy", "confidence", "distance", "self", "previous", "next", "first", "fixed")
 DIM = 64
 _MOST = 10e9  # bytes that a way may take
+_LONG = 20_000  # tokens from which on one round is enough
+Found = dict[tuple[int, str], list[dict[str, float]]]
 
 
 def main() -> int:
@@ -36,13 +39,14 @@ def main() -> int:
     if asked.one:
         print(json.dumps(_measured(asked.one, asked.lengths[0], asked.heads)))
         return 0
-    found: dict[tuple[int, str], list[dict[str, float]]] = {}
+    found: Found = {}
     for length in asked.lengths:
-        ways = [way for way in WAYS if _fits(way, length, asked.heads)]
-        for turn in range(asked.rounds):
+        out = {way: why for way in WAYS if (why := _left_out(way, length, asked.heads, found, asked.seconds))}
+        ways = [way for way in WAYS if way not in out]
+        for turn in range(asked.rounds if length < _LONG else 1):
             for way in ways if turn % 2 == 0 else ways[::-1]:
                 found.setdefault((length, way), []).append(_in_process(way, length, asked.heads))
-        _print(length, asked.heads, found, set(WAYS) - set(ways))
+        _print(length, asked.heads, found, out)
     if asked.plot:
         _plot(found, asked.plot)
     return 0
@@ -53,13 +57,21 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 8192, 32768])
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--plot")
     parser.add_argument("--one", choices=WAYS)
     return parser.parse_args()
 
 
-def _fits(way: str, length: int, heads: int) -> bool:
-    return way != "dense" or 4 * 6 * length * length * heads < _MOST
+def _left_out(way: str, length: int, heads: int, found: Found, most: float) -> str:
+    """Why a way is not tried at this length, if it is not: its memory, or its time by that of the last one."""
+    if way == "dense" and 4 * 6 * length * length * heads > _MOST:
+        return f"over {_MOST / 1e9:.0f} GB"
+    before = max((other for other, name in found if name == way), default=None)
+    if before is None:
+        return ""
+    seconds = min(run["processor"] for run in found[before, way]) * (length / before) ** 2
+    return f"about {seconds:,.0f} s of the processor" if seconds > most and way != "tiled" else ""
 
 
 def _in_process(way: str, length: int, heads: int) -> dict[str, float]:
@@ -151,13 +163,11 @@ def _of(weights: torch.Tensor, start: int) -> None:
     weights[..., 0].mean(-1)
 
 
-def _print(
-    length: int, heads: int, found: dict[tuple[int, str], list[dict[str, float]]], left_out: set[str]
-) -> None:
+def _print(length: int, heads: int, found: Found, left_out: dict[str, str]) -> None:
     floor = min(each["processor"] for each in found[length, "fused"])
     for way in WAYS:
         if way in left_out:
-            print(f"{length:>7} tokens x {heads} heads  {way:<6} left out: over {_MOST / 1e9:.0f} GB")
+            print(f"{length:>7} tokens x {heads} heads  {way:<6} left out: {left_out[way]}")
             continue
         runs = found[length, way]
         processor, wall = (min(each[name] for each in runs) for name in ("processor", "wall"))
@@ -169,24 +179,23 @@ def _print(
         )
 
 
-def _plot(found: dict[tuple[int, str], list[dict[str, float]]], place: str) -> None:
+def _plot(found: Found, place: str) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    for axes, name, label in zip(
-        figure.subplots(1, 2), ("processor", "peak"), ("processor, s", "peak memory, GB"), strict=True
-    ):
-        for way in WAYS:
+    sides = ("processor", "processor, s", 1.0), ("peak", "peak memory of the process, GB", 1e9)
+    for axes, (name, label, unit) in zip(figure.subplots(1, 2), sides, strict=True):
+        for way, marker in zip(WAYS, "os^D", strict=True):
             lengths = [length for length, other in found if other == way]
-            values = [min(each[name] for each in found[length, way]) for length in lengths]
-            axes.loglog(lengths, [v / (1e9 if name == "peak" else 1) for v in values], "o-", label=way)
+            values = [min(each[name] for each in found[length, way]) / unit for length in lengths]
+            axes.loglog(lengths, values, f"{marker}-", label=way)
         axes.set_xlabel("tokens")
         axes.set_ylabel(label)
         axes.set_xticks(sorted({length for length, _ in found}))
         axes.set_xticklabels([f"{length:,}" for length in sorted({length for length, _ in found})])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+        axes.legend(frameon=False)
     figure.savefig(place, dpi=150, metadata={"Software": None})
 
 
