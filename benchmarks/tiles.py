@@ -64,7 +64,7 @@ def _asked() -> argparse.Namespace:
 
 
 def _left_out(way: str, length: int, heads: int, found: Found, most: float) -> str:
-    """Why a way is not tried at this length, if it is not: its memory, or its time by that of the last one."""
+    """Why a way is not tried at this length, if it is not: its memory, or its time by the last one's."""
     if way == "dense" and 4 * 6 * length * length * heads > _MOST:
         return f"over {_MOST / 1e9:.0f} GB"
     before = max((other for other, name in found if name == way), default=None)
@@ -183,7 +183,7 @@ def _plot(found: Found, place: str) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    sides = ("processor", "processor, s", 1.0), ("peak", "peak memory of the process, GB", 1e9)
+    sides = ("processor", "processor, s", 1.0), ("above", "memory above what was there before, MB", 1e6)
     for axes, (name, label, unit) in zip(figure.subplots(1, 2), sides, strict=True):
         for way, marker in zip(WAYS, "os^D", strict=True):
             lengths = [length for length, other in found if other == way]
