@@ -1,6 +1,6 @@
 """Heads of a long text at the same time: a thread each, where more threads for one tile would be of less use.
 
-An operation on a tile is short, so that two threads that meet at the end of each cost a quarter more than two
+An operation on a tile is short, so that two threads that meet at the end of each cost a third more than two
 that do not meet. torch lets go of Python while it computes.
 """
 
