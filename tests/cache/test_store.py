@@ -250,7 +250,11 @@ def test_the_command_tells_what_is_kept_and_forgets_it(attnscope, place: Path, m
     assert "0 entries · 0 bytes of 2 GB" in attnscope("cache").stdout
     attnscope(*ASKED)
     assert "3 entries · " in attnscope("cache", "info").stdout
+    digest = place.parent / "digests" / "of-a-file.json"
+    digest.parent.mkdir()
+    digest.touch()
     assert "3 entries of " in attnscope("cache", "clear").stdout
+    assert not digest.exists()
     assert '"entries": 0' in attnscope("cache", "--json").stdout
     monkeypatch.setenv("ATTNSCOPE_CACHE", "off")
     assert "nothing is kept" in attnscope("cache").stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError, one_line
-from attnscope.model.source import hub
+from attnscope.model.source import hub, known
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
@@ -186,9 +186,6 @@ def digest(files: tuple[Path, ...]) -> str | None:
     """SHA-256 of files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
     if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
         return None
-    each = []
-    for file in files:
-        with file.open("rb") as stream:
-            each.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    each = [known.sha256(file) for file in files]
     whole = each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
     return f"sha256:{whole}"

@@ -9,7 +9,8 @@ from attnscope.errors import InputError
 from attnscope.session.cache.place import place
 from attnscope.session.cache.store import Store
 
-_STARTUP = "startup", "modules-*.json"  # what `attnscope.startup.table` keeps beside it
+# kept beside it: by `attnscope.startup.table`, and by `attnscope.model.source.known`
+_BESIDE = ("startup/modules-*.json", "digests/*.json")
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ def clear() -> Holdings:
         return before
     try:
         Store(where).clear()
-        for table in (folder / _STARTUP[0]).glob(_STARTUP[1]):
+        for file in (file for pattern in _BESIDE for file in folder.glob(pattern)):
             with suppress(FileNotFoundError):
-                table.unlink()
+                file.unlink()
     except OSError as error:
         raise InputError(f"cannot clear {where.folder}: {error.strerror or error}") from error
     return before

@@ -1,0 +1,152 @@
+"""A hash that is remembered is that of the bytes, for as long as nobody has written to the file."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnscope.model.source import known
+
+CONTENT = bytes(range(7)) * 1000
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where hashes are remembered: of every file, as if it had been there for long."""
+    monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(known, "LARGE", 0)
+    monkeypatch.setattr(known, "SETTLED", 0.0)
+    return tmp_path / "kept" / "digests"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "model.safetensors"
+    made.write_bytes(CONTENT)
+    return made
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read whole, as they are read."""
+    names: list[str] = []
+    digest = hashlib.file_digest
+
+    def noted(stream: object, name: str) -> object:
+        names.append(Path(stream.name).name)  # type: ignore[attr-defined]
+        return digest(stream, name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hashlib, "file_digest", noted)
+    return names
+
+
+def of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_a_file_is_read_once_and_its_hash_is_that_of_its_bytes(
+    notes: Path, file: Path, read: list[str]
+) -> None:
+    assert [known.sha256(file), known.sha256(file)] == [of(CONTENT)] * 2
+    assert read == [file.name]
+    file.rename(file.with_name("moved"))  # its inode goes with it, and the time of its change does not
+    assert known.sha256(file.with_name("moved")) == of(CONTENT)
+
+
+def _written_in_place(file: Path, other: bytes) -> None:
+    with file.open("r+b") as opened:
+        opened.write(other)
+
+
+def _replaced(file: Path, other: bytes) -> None:
+    new = file.with_name("new")
+    new.write_bytes(other)
+    os.replace(new, file)
+
+
+@pytest.mark.parametrize("change", [_written_in_place, _replaced])
+def test_a_file_that_was_written_to_is_read_again_also_where_its_time_was_put_back(
+    change: Callable[[Path, bytes], None], notes: Path, file: Path
+) -> None:
+    assert known.sha256(file) == of(CONTENT)
+    before, other = file.stat(), CONTENT[:-1] + b"!"
+    time.sleep(0.02)  # more than a tick of the clock, as for any file that is remembered
+    change(file, other)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert known.sha256(file) == of(other)
+
+
+def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_that_is_off(
+    notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("SETTLED", 60.0), ("LARGE", len(CONTENT) + 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(known, name, value)
+            known.sha256(file)
+        assert not notes.exists(), name
+    monkeypatch.setenv("ATTNSCOPE_CACHE", "off")
+    assert known.sha256(file) == of(CONTENT)
+    assert not notes.exists()
+    assert len(read) == 3
+
+
+def test_nothing_is_remembered_of_a_file_that_changes_while_it_is_read(
+    notes: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = hashlib.file_digest
+
+    def meanwhile(stream: object, name: str) -> object:
+        found = digest(stream, name)  # type: ignore[arg-type]
+        os.utime(file, ns=(1, 1))
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", meanwhile)
+    assert known.sha256(file) == of(CONTENT)
+    assert not notes.exists()
+
+
+@pytest.mark.parametrize("spoil", ["cut", "another hash", "another form", "of another file"])
+def test_a_note_that_is_not_whole_or_of_another_file_counts_for_nothing(
+    spoil: str, notes: Path, file: Path, read: list[str]
+) -> None:
+    known.sha256(file)
+    (note,) = notes.iterdir()
+    told = json.loads(note.read_bytes())
+    if spoil == "cut":
+        note.write_bytes(note.read_bytes()[:-9])
+    elif spoil == "another hash":
+        note.write_text(json.dumps(told | {"sha256": of(b"other")}))
+    elif spoil == "another form":
+        note.write_text("[1]")
+    else:
+        other = file.with_name("other")
+        other.write_bytes(b"other")
+        known.sha256(other)
+        (its,) = set(notes.iterdir()) - {note}
+        os.replace(its, note)
+    assert known.sha256(file) == of(CONTENT)
+    assert read.count(file.name) == 2
+
+
+def test_where_nothing_can_be_written_the_hash_is_the_same(tmp_path: Path, notes: Path, file: Path) -> None:
+    notes.parent.write_text("no folder")
+    assert [known.sha256(file), known.sha256(file)] == [of(CONTENT)] * 2
+
+
+def test_only_so_many_are_remembered_the_newest(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[str]
+) -> None:
+    monkeypatch.setattr(known, "_MOST", 2)
+    files = [tmp_path / str(i) for i in range(3)]
+    for i, each in enumerate(files):
+        each.write_bytes(b"%d" % i)
+        known.sha256(each)
+    assert len(list(notes.iterdir())) == 2
+    assert known.sha256(files[2]) == of(b"2")
+    assert len(read) == 3
