@@ -11,7 +11,7 @@ Before each run the system forgets the file (and only that: libraries stay in me
 pages it then holds: what was read, whether by a call or through a mapping, with what the system read ahead.
 The share of each layer comes from the table at the start of the file. So this needs Linux and a disk. Where
 layer 10 stands behind layer 1 and 20 behind 2, the system reads into them as far as it reads ahead (128 KiB
-on most machines, the first line says how far here); of the other layers after the chosen one it reads nothing.
+on most machines, the first line says how far here); of other layers after the chosen one it reads nothing.
 """
 
 import ctypes
@@ -169,7 +169,7 @@ def _tell(name: str, file: Path, costs: dict[str, list[Cost]], rounds: int) -> N
         print(
             f"  {each:<22} read {ratios[0]:.2f}, peak {ratios[1]:.2f}"
             f"   {_spread(read)} MiB read, {_spread(peak)} MiB in memory;"
-            f" of layers 0-{LAYER} {min(needed):.0%} or more, of {untouched} of {len(later)} later ones nothing"
+            f" of layers 0-{LAYER} {min(needed):.0%} or more, of {untouched} of {len(later)} later nothing"
         )
 
 
