@@ -31,7 +31,7 @@ def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> Non
     assert f"{entropy.values[i, j]:.2f}" in line
     assert f"±{small(float(entropy.error[i, j]))}" in line
     assert f"{entropy.quantiles[2, i, j]:.2f}" in line
-    assert "set aside 1: 1 it is not valid UTF-8" in told
+    assert "set aside 1: 1 since it is not valid UTF-8" in told
     assert "1 text cut to 64 tokens" in told
     assert "24 of 24 heads in 2 of 41 texts" in told
     assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)

@@ -52,7 +52,10 @@ def left_out(read: CorpusRead) -> str:
     parts = []
     if read.left_out:
         listed = list(read.set_aside.items())
-        reasons = [f"{count:,} {printable(why)}" for why, count in listed[:_REASONS]]
+        reasons = [
+            f"{count:,} {'since ' if why.startswith('it') else ''}{printable(why)}"
+            for why, count in listed[:_REASONS]
+        ]
         if more := sum(count for _, count in listed[_REASONS:]):
             reasons.append(f"{more:,} for other reasons")
         reasons = (

@@ -63,6 +63,11 @@ def reason_of(aside: SetAside) -> str:
     return re.sub(rf"^{line}:[0-9]+: ", "", aside.why)
 
 
+def with_limit(why: str, limit: int | None) -> str:
+    """The reason, with the number of tokens where it is that of texts that are too long."""
+    return f"longer than {limit:,} tokens" if why == _LONG and limit else why
+
+
 def result(
     found: Merged,
     sources: Sequence[Source],

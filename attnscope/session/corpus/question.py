@@ -86,7 +86,7 @@ class Asked:
         names = [str(path) for path in self.files]
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise InputError(f"'{twice[0]}' is given twice: its texts would count twice")
-        short = [path.name for path in self.files]
+        short = [path.name or str(path) for path in self.files]  # `.` has no name
         own = short if len(set(short)) == len(short) else names
         return tuple(
             Source(path, name, form_of(path, self.form), self.field)
@@ -212,10 +212,11 @@ def _merge(
 ) -> Corpus:
     with listener.working("adding up"):
         found = merging.merged(_kept(folder, there))
-        if not found.counts["texts"]:
-            why = next(iter(found.aside), "")
-            raise InputError(f"no text could be read: {why}; all of it stands in {folder.path}")
         aside = write_aside(folder, _kept(folder, there))
+        if not found.counts["texts"]:
+            limit = None if found.last is None else found.last.limit
+            why = merging.with_limit(next(iter(found.aside), ""), limit)
+            raise InputError(f"no text could be read: {why}; all of it stands in {printable(str(aside))}")
         if asked.rows is not None:
             from attnscope.session.corpus.run.rows import write_rows
 

@@ -169,11 +169,11 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
     [
         ("e.txt", "", {}, "no text in 'e.txt': empty"),
         ("e.txt", " \n\n", {}, "no text in 'e.txt': nothing but blank lines"),
-        ("e.txt", "very " * 90, {}, "no text could be read: longer than the tokens"),
-        ("a.jsonl", '{"body": "It is late."}\n', {}, "e.jsonl:1|a.jsonl:1: it has no field 'text': .* body"),
+        ("e.txt", "very " * 90, {}, "longer than 64 tokens; all of it stands in .*set-aside"),
+        ("a.jsonl", '{"body": "It is late."}\n', {}, "a.jsonl:1: it has no field 'text': .* 'body'"),
         ("a.jsonl", '{"text": 3}\n[1]\n', {}, "its field 'text' is no text but int"),
         ("a.jsonl", "{half", {}, "it is no JSON"),
-        ("a.conllu", "1\tbroken\n", {}, "2 fields between tabs"),
+        ("a.conllu", "1\tbroken\n", {}, "'a.conllu': a.conllu:1: 2 fields between tabs"),
         ("a.txt", "It is late.", {"form": "csv"}, "no format 'csv': lines, file, jsonl, conllu, parquet"),
         ("a.txt", "It is late.", {"source": "VERB"}, "go together"),
         ("a.txt", "It is late.", {"source": "VERB", "target": "X"}, "a .conllu file"),
@@ -187,6 +187,13 @@ def test_what_is_wrong_with_a_corpus_is_one_line(
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=told):
         demo.measure(tmp_path / name, tmp_path / "run", **{"measures": "entropy", **more})
+    if "set-aside" in told:  # what is said to stand there does
+        assert "very very" in (tmp_path / "run" / "set-aside.jsonl").read_text()
+
+
+def test_a_folder_in_the_place_of_a_file_is_called_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read '\.': Is a directory"):
+        demo.measure(Path(), tmp_path / "run", measures="entropy")
 
 
 def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:

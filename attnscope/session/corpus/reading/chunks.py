@@ -42,7 +42,7 @@ def census(sources: Sequence[Source], limit: int | None) -> Census:
     if not texts:
         names = ", ".join(f"'{printable(each.name)}'" for each in sources)
         why = (
-            f": {printable(first.place)}: {first.why}"
+            f": {printable(first.place)}: {first.why.removeprefix(f'{first.place}: ')}"
             if first
             else ": nothing but blank lines"
             if blanks
