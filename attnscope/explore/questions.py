@@ -165,7 +165,7 @@ def view_of(state: State) -> Question:
     """What the largest pane shows."""
     match state.view:
         case View.TERMS:
-            return OfParts(*_at(state), *state.place)
+            return parts_of(state)
         case View.MAP:
             return OfMap(*_at(state), *state.place, state.words, state.special)
         case View.FOUND if state.sought is not None:
@@ -177,11 +177,18 @@ def view_of(state: State) -> Question:
     return medium_of(state) if state.scene.medium else head_of(state)
 
 
-def needed(state: State) -> list[Question]:
-    """All that is shown, the first first: the head, the view, its own layer of the grid, the rest of it."""
+def parts_of(state: State) -> OfParts:
+    return OfParts(*_at(state), *state.place)
+
+
+def needed(state: State, parts: bool = False) -> list[Question]:
+    """All that is shown, the first first: the head, the view, its own layer of the grid, the rest of it.
+
+    `parts` says that the parts of its score stand under the matrix.
+    """
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda each: abs(each - state.layer))
-    asked = [head_of(state), view_of(state)]
+    asked = [head_of(state), view_of(state), *([parts_of(state)] if parts else [])]
     asked += [*layer_of(state, near[0]), prediction_of(state)]
     asked += [each for layer in near[1:] for each in layer_of(state, layer)]
     return list(dict.fromkeys(asked))

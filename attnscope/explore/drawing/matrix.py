@@ -19,22 +19,25 @@ from attnscope.tokens import Tokens
 
 _ROW = Style(bold=True)
 _WIDEST = 10  # cells of a column
+_TALLEST, _TALL = 3, 16  # lines of a row; of a pane where a row may have more than one
+_WORDS = 4  # lines under a matrix that say what its weights are
 _MOST_NUMBERS, _FEW = 40, 48  # columns whose numbers are looked at, and that get two cells
 
 
 @dataclass(frozen=True)
 class Laid:
-    """What of the matrix stands where: rows under `above` lines, columns of `cells` after a margin."""
+    """What of the matrix stands where: rows of `lines` under `above`, columns of `cells` after a margin."""
 
     rows: range
     columns: range
     margin: int
     cells: int
     above: int
+    lines: int = 1
 
     def at(self, x: int, y: int) -> tuple[int, int] | None:
         """The row and the column at this cell of the pane."""
-        row, column = y - self.above, (x - self.margin) // self.cells
+        row, column = (y - self.above) // self.lines, (x - self.margin) // self.cells
         if not 0 <= row < len(self.rows) or x < self.margin or column >= len(self.columns):
             return None
         return self.rows[row], self.columns[column]
@@ -58,7 +61,14 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
         cells = min(max(longest, least), room // max(columns, 1), _WIDEST)
     above = 3 if cells > 2 and height - rows >= 3 else 2
     visible = window(columns, room // cells, column)
-    return Laid(window(rows, height - above, row), visible, margin, cells, above)
+    lines = min(max((height - above - _WORDS) // max(rows, 1), 1), _TALLEST) if height >= _TALL else 1
+    lines = min(lines, max(cells // 2, 1))  # no cell is higher than it is wide
+    return Laid(window(rows, height - above, row), visible, margin, cells, above, lines)
+
+
+def lines_needed(rows: int, columns: int) -> int:
+    """What a whole matrix and its words take, in a frame."""
+    return rows + 3 + _WORDS - 1 + 2
 
 
 def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surface: Surface) -> Cells:
@@ -68,13 +78,27 @@ def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surfac
     for number in laid.rows:
         here = number == row
         pointed = column if here else None
-        place = (number, here, pointed, laid.columns, laid.cells, laid.margin)
-        line = of.lines.get(place)
-        if line is None:
-            name = left(names.text(number), laid.margin - 2)
-            line = of.lines[place] = _row(of, number, here, pointed, name, laid, surface)
-        lines.append(line)
+        for part in range(laid.lines):
+            told = part == (laid.lines - 1) // 2
+            place = (number, here, pointed, laid.columns, laid.cells, laid.margin, told)
+            line = of.lines.get(place)
+            if line is None:
+                name = left(names.text(number), laid.margin - 2)
+                made = _row(of, number, here, pointed, name, laid, surface)
+                line = of.lines[place] = made if told else _untold(made, surface)
+            lines.append(line)
     return Cells(lines)
+
+
+def _untold(line: Line, surface: Surface) -> Line:
+    """The same colours without a word: where characters are the shades, these stay."""
+    kept = {*SHADES, " "}
+    return Line(
+        *(
+            (text if set(text) <= kept else " " * cell_len(text), style if i else "")
+            for i, (text, style) in enumerate(line.parts)
+        )
+    )
 
 
 def _row(

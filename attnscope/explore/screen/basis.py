@@ -119,8 +119,16 @@ class Basis(App[str]):
     def go(self, state: State) -> None:
         """The next state: what it needs is asked, what is known of it drawn at once."""
         self.state, self._gone = state, time.monotonic()
-        self.desk.want(ask.needed(state))
+        self._want()
         self.draw()
+
+    def on_board_sized(self, event: Board.Sized) -> None:
+        self._want()
+
+    def _want(self) -> None:
+        if self.state is not None:
+            board = self.board
+            self.desk.want(ask.needed(self.state, board is not None and board.explains(self.state) > 0))
 
     def step(self, change: Callable[[State], State]) -> None:
         """A key: the message of the one before goes; what cannot be is told."""

@@ -6,9 +6,11 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.message import Message
 
 from attnscope.explore import questions as ask
 from attnscope.explore.drawing import grid as heads
+from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing import side, top, views
 from attnscope.explore.showing.part import Find, Part, head
@@ -19,16 +21,20 @@ from attnscope.results import Verdict
 LEAST = (60, 16)  # cells
 _PANES = (
     *("small", "head", "proof", "looks", "looked"),
-    *("grid", "ranking", "predicts", "main", "bars", "status"),
+    *("grid", "ranking", "predicts", "main", "bars", "parts", "status"),
 )
 _FOCUSABLE = ("looks", "grid", "main")
 _WIDE, _TALL = 120, 34
 _PREDICTS, _RANKING = 7, (9, 16)  # lines that there are at least, of the ranking also at most
+_PARTS = 5  # lines of the parts of a score that there are at least, its frame among them
 _PATIENCE = 0.25  # seconds that the head before is left standing
 
 
 class Board(Container):
     """`draw` shows a state, as far as its answers are known to `find`."""
+
+    class Sized(Message):
+        """There is room for more now, or for less."""
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(id="board")
@@ -38,9 +44,12 @@ class Board(Container):
         self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in _PANES}
         self._left = Container(*map(self.pane, ("grid", "ranking", "predicts")), id="left")
 
+        upper = Container(*map(self.pane, ("main", "bars")), id="upper")
+        self._rest = Container(upper, self.pane("parts"), id="rest")
+
     def compose(self) -> ComposeResult:
         yield from map(self.pane, ("small", "head", "proof", "looks", "looked"))
-        yield Container(self._left, Container(*map(self.pane, ("main", "bars")), id="rest"), id="body")
+        yield Container(self._left, self._rest, id="body")
         yield self.pane("status")
 
     def pane(self, name: str) -> Pane:
@@ -54,6 +63,7 @@ class Board(Container):
         told = Text(f"explore needs {LEAST[0]} x {LEAST[1]} cells: here are {width} x {height}")
         self.pane("small").show((width, height), lambda w, h: told)
         self.call_after_refresh(self._again)
+        self.post_message(self.Sized())
 
     def _again(self) -> None:
         if self._drawn is not None:
@@ -87,6 +97,7 @@ class Board(Container):
                 "looked": top.of_sentence(state, find, self._surface, True),
                 "main": views.of_main(state, find, self._surface),
                 "bars": side.of_bars(state, find),
+                **({"parts": side.of_parts(state, find)} if self.explains(state) else {}),
                 "predicts": side.of_prediction(state, find),
             }
         )
@@ -95,6 +106,13 @@ class Board(Container):
     def _show(self, parts: dict[str, Part]) -> None:
         for name, part in parts.items():
             self.pane(name).show(part.key, part.drawing, part.title, part.subtitle)
+
+    def explains(self, state: State) -> int:
+        """The lines under the matrix of a short sentence, which the parts of its score get; 0 where few."""
+        if not self.has_class("wide") or state.view is not View.MATRIX or state.scene.medium:
+            return 0
+        room = self.size.height - 4 - matrix.lines_needed(len(state.scene.queries), len(state.scene.keys))
+        return room if room >= _PARTS else 0
 
     def _lay(self, state: State, find: Find) -> None:
         """The grid is as wide and high as it needs to be, where there is room."""
@@ -105,6 +123,9 @@ class Board(Container):
         lines = top.lines_of(state, find, self._surface, width, height)
         for name in ("looks", "looked"):
             self.pane(name).styles.height = lines
+        explained, parts = self.explains(state), self.pane("parts")
+        parts.display = explained > 0
+        parts.styles.height = min(max(explained, 1), side.parts_lines(state))
         room = height - 2 - 2 * lines - _PREDICTS
         grid = min(len(state.scene.tower.layers) + 3, max(room, 6))
         self.pane("grid").styles.height = grid

@@ -19,7 +19,8 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.prediction.terminal import prediction
-from attnscope.results import Overview, Prediction
+from attnscope.render.terms.terminal import query_terms_within
+from attnscope.results import HeadTerms, Overview, Prediction
 
 
 def known(state: State, find: Find) -> heads.Heads:
@@ -60,6 +61,21 @@ def of_bars(state: State, find: Find) -> Part:
         return Part((shown, None), lambda w, h: told, "strongest keys")
     key = None if state.key is None else column_of(shown, state.key)
     return Part((shown, row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
+
+
+def of_parts(state: State, find: Find) -> Part:
+    """How the score of the query and the chosen key comes about, and beside it those of other keys."""
+    found, title = find(ask.parts_of(state)), f"score by parts · {state.name}"
+    if not isinstance(found, HeadTerms):
+        told = WAITS if found is None else Text(found.why, DIM)
+        return Part((state.place, found), lambda w, h: told, title)
+    query, key = state.query, state.key
+    return Part((found, query, key), lambda w, h: query_terms_within(found, query, key, w, h), title)
+
+
+def parts_lines(state: State) -> int:
+    """The lines that these take at most: all keys, the sum, headings, remarks, a frame."""
+    return len(state.scene.keys) + 9
 
 
 def of_prediction(state: State, find: Find) -> Part:

@@ -78,8 +78,8 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
         there = laid(width, height)
         cells = matrix.matrix(of, row, column, there, surface)
         told = [Text(each, DIM) for each in weights_words(shown)]
-        room = height - there.above - len(there.rows)
-        fits = room > sum(1 + each.cell_len // max(width, 1) for each in told)
+        room = height - there.above - len(there.rows) * there.lines
+        fits = room > sum(max(-(-each.cell_len // max(width, 1)), 1) for each in told)
         return Cells([*cells.lines, Line(), *(Line((each.plain, DIM)) for each in told)]) if fits else cells
 
     def part(width: int, height: int) -> str:

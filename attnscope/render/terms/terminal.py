@@ -19,6 +19,7 @@ from attnscope.render.kit.stage import NO_KEY
 from attnscope.results import HeadTerms, Influence
 
 MOST_KEYS = 40
+_FEWEST_KEYS = 3  # that are worth a table
 _MOST_HEADING = 10  # cells of a column's heading before it is broken over lines
 _MOVED = (
     "moved: total variation between the head's weights and those without the part, mean over queries; "
@@ -79,10 +80,33 @@ def query_terms(result: HeadTerms, query: int, key: int | None, width: int) -> R
     )
 
 
-def _listed(result: HeadTerms, ranked: Sequence[int], key: int) -> list[int]:
+def query_terms_within(
+    result: HeadTerms, query: int, key: int | None, width: int, height: int
+) -> RenderableType:
+    """The same in so many lines: as many keys as fit, the sum alone where hardly any does."""
+    head = result.head
+    ranked = [each for each in descending(head.weights[query]) if head.allowed[query, each]]
+    if not ranked:
+        return query_terms(result, query, key, width)
+    shown = ranked[0] if key is None else key
+    summed = worked_sum(result, query, shown)
+    above = len(textwrap.wrap(summed.plain, max(width, 1))) + 1
+    others = len(_table(result, query, [shown], width)) - 1 + len(_remarks(result, query, [shown]))
+    room = height - above - others
+    if room < _FEWEST_KEYS:
+        return Group(summed, Text(recipe(result), style=DIM))
+    listed = _listed(result, ranked, shown, min(room, MOST_KEYS))
+    remarks = (Text(each, style=DIM) for each in _remarks(result, query, listed))
+    return Group(summed, Text(""), *_table(result, query, listed, width), *remarks)
+
+
+def _listed(result: HeadTerms, ranked: Sequence[int], key: int, most: int = MOST_KEYS) -> list[int]:
     """Every key of a few in the order of the text; of many the strongest, and the one that is worked out."""
     count = len(result.head.key_tokens)
-    return list(range(count)) if count <= MOST_KEYS else sorted({*ranked[:MOST_KEYS], key})
+    if count <= most:
+        return list(range(count))
+    first = ranked[:most]
+    return sorted(first if key in first else [*first[: most - 1], key] if most < MOST_KEYS else [*first, key])
 
 
 def worked_sum(result: HeadTerms, query: int, key: int) -> Text:
