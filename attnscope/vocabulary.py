@@ -95,6 +95,7 @@ KERNELS = (
     "flash_attention_3",
     "flash_attention_4",
 )
+IN_PARTS = "some queries at a time"  # how the kernel of a long text ran, behind its name
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 MASKED_SENTENCE = "I was watching the door when [MASK] opened."  # of the articles that this project follows
 WHOLE_SENTENCE = "I was watching the door when it opened."  # the same for a model that has no mask

@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnscope.capture.following.takeover import KernelInputs, kernel_name, own_eager_function, takeover
 from attnscope.capture.long.masks import SymbolicMask, lowered, symbolic_masks
 from attnscope.errors import InputError
+from attnscope.vocabulary import IN_PARTS
 
 _FUSED_PAIRS = 2**24  # pairs of a chunk whose mask is written out
 _EAGER_PAIRS = 2**24  # pairs of a chunk in all heads
@@ -47,7 +48,7 @@ class Chunks:
     def told(self) -> str:
         """Which kernel it was."""
         names = ["sdpa"] * bool(self.fused) + ["eager"] * bool(self.others)
-        return f"{', '.join(names)}, some queries at a time"
+        return f"{', '.join(names)}, {IN_PARTS}"
 
 
 @contextmanager

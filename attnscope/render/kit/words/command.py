@@ -11,6 +11,7 @@ from rich.text import Text
 
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Patches, Tokens
+from attnscope.vocabulary import IN_PARTS
 
 _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
@@ -97,8 +98,11 @@ def _run(result: Heads) -> list[str]:
     told, options = result.provenance, []
     if told.dtype != "float32":
         options += ["--dtype", told.dtype]
-    if told.kernel not in ("eager", ""):
-        options += ["--attn", told.kernel]
+    names = told.kernel.split(", ")
+    if names[-1] == IN_PARTS:
+        options += ["--tiled"]  # which chooses its kernel itself
+    elif names[0] not in ("eager", ""):
+        options += ["--attn", names[0]]
     if result.kind is Kind.CROSS:
         options += ["--kind", result.kind.value]
     if result.tower:
