@@ -18,10 +18,16 @@ def fine(weights: Float[np.ndarray, "..."]) -> Codes:
 
     The largest error is one step, 3.1e-5, the mean far below half of one.
     """
-    known = np.nan_to_num(weights)
-    steps = _steps(known, FINE)
-    off = _printed(known) - _printed(decoded(steps + 1, FINE))
-    return _marked(steps + np.sign(off).astype(np.int64), weights)
+    none = np.isnan(weights)
+    known = np.clip(np.where(none, 0.0, weights).astype(np.float64, copy=False), 0.0, 1.0)
+    steps = np.rint(np.sqrt(known) * FINE)
+    again = steps / FINE
+    again *= again  # as `decoded` has it, without the way over integers
+    off = _printed(known) - _printed(again.astype(np.float32).astype(np.float64))
+    steps += np.sign(off, out=off)
+    steps += 1
+    steps[none] = 0
+    return steps.astype(np.uint16)
 
 
 def coarse(weights: Float[np.ndarray, "..."]) -> Codes:
@@ -51,12 +57,12 @@ def planes(codes: Codes) -> bytes:
 
 
 def _steps(weights: Float[np.ndarray, "..."], steps: int) -> np.ndarray:
-    return np.asarray(np.rint(np.sqrt(np.clip(weights, 0.0, 1.0)) * steps), dtype=np.int64)
+    return np.asarray(np.rint(np.sqrt(np.clip(weights, 0.0, 1.0)) * steps), dtype=np.int16)
 
 
 def _printed(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The weight as it is printed, in units of its last digit."""
-    return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) * 10**DECIMALS + 0.5))
+    """The weight, from 0 to 1, as it is printed, in units of its last digit."""
+    return np.asarray(np.floor(weights * 10**DECIMALS + 0.5))
 
 
 def _marked(steps: np.ndarray, weights: Float[np.ndarray, "..."]) -> Codes:

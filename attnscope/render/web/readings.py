@@ -190,9 +190,16 @@ def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any] | None:
 
 
 def _pooled(layer: Layer, step: int) -> Layer:
-    for axis in (1, 2):
-        layer = np.fmax.reduceat(layer, np.arange(0, layer.shape[axis], step), axis=axis)
-    return layer
+    return _fewer(_fewer(layer, step).swapaxes(1, 2), step).swapaxes(1, 2)
+
+
+def _fewer(layer: Layer, step: int) -> Layer:
+    """The largest of every `step` rows, in whole slices: `reduceat` takes five times as long."""
+    most = layer[:, ::step].copy()
+    for first in range(1, step):
+        more = layer[:, first::step]
+        np.fmax(most[:, : more.shape[1]], more, out=most[:, : more.shape[1]])
+    return most
 
 
 def _bytes(found: codes.Codes) -> bytes:
