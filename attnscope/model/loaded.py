@@ -16,6 +16,7 @@ from attnscope.model.inputs.given import Words, encode_numbers, encode_words
 from attnscope.model.inputs.numbered import Numbered, Unreadable
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
+from attnscope.model.inputs.tokenizer import Settled
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.tokens import Tokens, printable
 
@@ -68,6 +69,10 @@ class Model:
     def writes(self) -> bool:
         """Whether it is an encoder-decoder."""
         return bool(self.module.config.is_encoder_decoder)
+
+    def settled(self) -> "Model":
+        """The same model where nobody changes its tokenizer any more: it then reads many texts quicker."""
+        return replace(self, tokenizer=Settled.of(self.tokenizer))
 
     def target(self, encoded: Encoded, text: str | None, ids: tuple[int, ...] | None = None) -> Target:
         """What the decoder reads: `text`, exactly `ids`, or what the model writes itself without either."""
@@ -149,15 +154,20 @@ class Model:
         if self.tokenizer is None:
             raise InputError(f"{self.name} came without a tokenizer: give one, or token numbers (ids)")
 
+    @cached_property
+    def _known(self) -> Mapping[str, Any]:
+        """The parameters of the model's own function."""
+        return inspect.signature(self.module.forward).parameters
+
     def _check_takes_tokens(self) -> None:
-        known = inspect.signature(self.module.forward).parameters
+        known = self._known
         medium = next((option for name, option in _MEDIA.items() if name in known), None)
         if medium is not None and ("input_ids" not in known or self.tokenizer is None):
             raise InputError(f"{self.name} reads no text: give it a file with --{medium}")
 
     def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
         """What the model takes of it, on its device, with a blank picture where it must have one."""
-        known = inspect.signature(self.module.forward).parameters
+        known = self._known
         if "input_ids" in known:  # a wrapper that passes everything on names nothing
             for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
                 del encoded.inputs[unknown]

@@ -56,12 +56,11 @@ class Facts:
         """Which tokens are the text's own."""
         return torch.arange(self.special.shape[1]) < self.lengths[:, None]
 
-    def missing(self, row: int) -> dict[str, bool]:
-        """Which sorts of keys a text lacks altogether: what is measured of them then has no meaning."""
-        length = int(self.lengths[row])
-        twice = self.alike[row].sum() > length
+    @property
+    def missing(self) -> dict[str, Bool[Tensor, " row"]]:
+        """Which texts lack a sort of keys altogether: what is measured of these then has no meaning."""
         return {
-            "special": not bool(self.special[row].any()),
-            "punctuation": not bool(self.punctuation[row].any()),
-            "alike": not bool(twice),
+            "special": ~self.special.any(-1),
+            "punctuation": ~self.punctuation.any(-1),
+            "alike": self.alike.sum((-2, -1)) <= self.lengths,
         }

@@ -148,7 +148,7 @@ def _own(passed: Passed, facts: Facts) -> tuple[Float[Tensor, "row head query ke
 
     A query that may look nowhere has no weights, whatever the model makes of it: NaN.
     """
-    weights = passed.weights.detach().cpu().double()
+    weights = passed.weights.detach().to("cpu", torch.float64, copy=True)  # written into below
     queries, keys = weights.shape[-2:]
     if (queries, keys) != tuple(facts.alike.shape[1:]):
         tokens = facts.alike.shape[1]
@@ -157,16 +157,20 @@ def _own(passed: Passed, facts: Facts) -> tuple[Float[Tensor, "row head query ke
     pairs = (own[:, :, None] & own[:, None, :])[:, None]
     allowed = pairs if passed.allowed is None else passed.allowed & pairs
     seen = allowed.any(-1, keepdim=True)
-    if not bool((weights.isfinite() | ~own[:, None, :, None]).all()):
+    if not math.isfinite(float(weights.sum())) and not bool(
+        (weights.isfinite() | ~own[:, None, :, None]).all()
+    ):
         raise InputError("weights of its attention are not numbers: its checkpoint may be damaged")
-    return weights.masked_fill(~pairs, 0.0).masked_fill(~seen, math.nan), allowed
+    return weights.masked_fill_(~pairs, 0.0).masked_fill_(~seen, math.nan), allowed
 
 
 def leaking(passed: Passed, facts: Facts) -> float:
     """The largest weight that a query of a text gives to what fills up: 0 where that is harmless."""
-    own = facts.own
-    out = (own[:, :, None] & ~own[:, None, :])[:, None]
-    return float(passed.weights.detach().cpu().masked_fill(~out, 0.0).abs().max()) if out.any() else 0.0
+    own, shortest = facts.own, int(facts.lengths.min())
+    if shortest == own.shape[1]:
+        return 0.0
+    out = (own[:, :, None] & ~own[:, None, shortest:])[:, None]
+    return float(passed.weights.detach()[..., shortest:].cpu().masked_fill(~out, 0.0).abs().max())
 
 
 def _contributions(
@@ -266,9 +270,8 @@ def _with_meaning(values: Values, names: Sequence[str], facts: Facts) -> Values:
         name: [need for need in _SORTS if need in MEASURES[name].needs] for name in names
     }
     if any(sought.values()):
-        for row in range(len(values)):
-            missing = facts.missing(row)
-            for i, name in enumerate(names):
-                if any(missing[need.value] for need in sought[name]):
-                    values[row, i] = math.nan
+        missing = facts.once("missing", lambda: facts.missing)
+        for i, name in enumerate(names):
+            for need in sought[name]:
+                values[missing[need.value], i] = math.nan
     return values

@@ -46,3 +46,18 @@ class Tokenizer:
     def _asked(self, what: str, answer: Callable[..., Any], *given: Any, **options: Any) -> Any:
         with calling(f"{self._name}: its tokenizer fails at {what}", REMEDY):
             return answer(*given, **options)
+
+
+class Settled(Tokenizer):
+    """The same, of a tokenizer that nobody changes any more: what it says of itself is asked once."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = super().__getattr__(attribute)
+        if not callable(value):
+            self.__dict__[attribute] = value  # found there from now on, without coming here
+        return value
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Any:
+        """`tokenizer` itself where it is none of these."""
+        return cls(tokenizer._own, tokenizer._name) if isinstance(tokenizer, Tokenizer) else tokenizer

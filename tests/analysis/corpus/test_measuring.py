@@ -65,7 +65,7 @@ def test_every_measure_of_a_batch_is_that_of_each_text_alone(causal: bool) -> No
                 norms=of_keys[head],
                 moved=weights @ of_keys[head],
             )
-            lacking = {name for name, none in known.missing(row).items() if none}
+            lacking = {name for name, none in known.missing.items() if none[row]}
             for i, name in enumerate(NAMES):
                 needs = {need.value for need in MEASURES[name].needs}
                 expected = float("nan") if needs & lacking else MEASURES[name](tiles)

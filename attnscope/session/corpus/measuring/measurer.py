@@ -46,7 +46,7 @@ class CorpusMeasurer:
 
     def __init__(self, recipe: Told, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
-        self.recipe, self.model, self.chosen = recipe, opened.model, opened.chosen
+        self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen
         self._check()
         chosen = self.chosen
         self.selection = Selection(
