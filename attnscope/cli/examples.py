@@ -1,9 +1,10 @@
-"""Two invocations of every command, which open its help: one to paste at once, one that shows more."""
+"""Invocations of every command, which open its help: one to paste at once, others that show more."""
 
 EXAMPLES = {
     "heads": (
         'attnscope heads "I was watching the [MASK] when it opened." -m demo',
         'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
+        "attnscope heads - -m gpt2 -l 5 --head 1 --zoom 900-963:0-99 < book.txt",
     ),
     "explore": (
         'attnscope explore "I was watching the door when [MASK] opened." -m demo',

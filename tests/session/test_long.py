@@ -127,3 +127,38 @@ def test_windows_by_hand(wanted, expected):
 def test_windows_that_are_none_are_refused(wanted, said):
     with pytest.raises(InputError, match=said):
         window(wanted, 10, 20)
+
+
+def test_the_library_asks_for_tiles_by_name_and_gets_what_it_is_when_held_whole(opened):
+    dense = opened.head(1, 1)
+    expected = np.where(dense.allowed, dense.weights, np.nan)
+    window_of = opened.long_head(1, 1, zoom="3-5:0-4", query=7, pool="max")
+    assert window_of.cells == pytest.approx(expected[3:6, 0:5], abs=1e-5, nan_ok=True)
+    assert window_of.row == pytest.approx(np.nan_to_num(expected[7]), abs=1e-5)
+    assert window_of.verdict == dense.verdict
+    tiled, whole = (opened.overview(1, measure=["previous", "entropy"], tiled=way) for way in (True, False))
+    assert (tiled.weights is None, whole.weights is None) == (True, False)
+    for name in ("previous", "entropy"):
+        assert tiled.scores[name].values == pytest.approx(whole.scores[name].values, abs=1e-5)
+
+
+def test_the_library_takes_tiles_for_many_heads_where_all_pairs_cost_much(opened, monkeypatch):
+    assert opened.overview(1, 1).weights is not None
+    monkeypatch.setattr(long, "WORTH", 10)
+    assert opened.overview(1, 1).weights is None
+    assert opened.overview(1, 1, special="renormalise").weights is not None
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda read: read.long_head(1, 1, pool="min"), "the mean or the max of its pairs, not 'min'"),
+        (lambda read: read.long_head(1, 1, zoom="0-99"), "no queries 0-99"),
+        (lambda read: read.long_head(1, 1, query="zebra"), "no token 'zebra'"),
+        (lambda read: read.overview(1, query=3, tiled=True), "leave tiled out"),
+        (lambda read: read.overview(1, words=True, tiled=True), "words and special tokens need"),
+    ],
+)
+def test_what_tiles_do_not_have_is_refused_by_the_library(opened, ask, said):
+    with pytest.raises(InputError, match=said):
+        ask(opened)

@@ -15,6 +15,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     MapSettings,
     Overview,
     Prediction,
@@ -44,6 +45,7 @@ from attnscope.session.questions.heads import (
     read_terms,
     read_weights,
 )
+from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
@@ -99,12 +101,33 @@ class Reading:
         weights = read_weights(done, chosen)
         return look_at(weights, looking) or weights
 
+    def long_head(
+        self,
+        layer: int,
+        head: int,
+        *,
+        zoom: str | None = None,
+        query: str | int | None = None,
+        pool: str = "mean",
+        kind: str | None = None,
+        tower: str | None = None,
+        block: int = 0,
+    ) -> LongHead:
+        """One head computed in tiles, for a text of which `head` would hold too many pairs.
+
+        It comes in blocks, drawn by the `pool` of their pairs (`mean` or `max`), or as a `zoom`
+        ("1000-1063:900-1100", queries and keys) pair by pair; with a `query` that one's `row` in full.
+        """
+        done, chosen = self._read(Wanted(layer, head, kind, tower, block))
+        return ask_long(done, chosen, zoom, query, pool)
+
     def overview(
         self,
         layers: Numbers = None,
         heads: Numbers = None,
         *,
         measure: str | Sequence[str] | None = None,
+        tiled: bool | None = None,
         kind: str | None = None,
         tower: str | None = None,
         block: int = 0,
@@ -120,7 +143,8 @@ class Reading:
         """Several heads, by default all, each by one or more measures: names, or `all`.
 
         With a `query`, by text or position, what it gives to its strongest key in every head, or to `key`.
-        Strongest links are those of ordinary tokens, unless `special` is `show`. Measures of the model's
+        Strongest links are those of ordinary tokens, unless `special` is `show`. A long text is computed in
+        tiles where `tiled`, by default where all queries by all keys cost much. Measures of the model's
         answer (`importance`, `attention-gradient`, `logit`) are of the likeliest one or of `answer`, beside
         `others` that are drawn with `seed`.
         """
@@ -133,10 +157,15 @@ class Reading:
             return read_measured(self._whole(), chosen, names, looking, Attributing(answer, others, seed))
         done, chosen = self._read(wanted)
         if query is not None:
+            if tiled:
+                raise InputError("a query of several heads takes all queries by all keys: leave tiled out")
             beside = () if measure is None else _measures(measure)
             return read_aimed(done, chosen, query, key, beside, looking)
         if key is not None:
             raise InputError("a key goes with a query: name a query")
+        against = "words and special tokens need all queries by all keys" if looking.changes else ""
+        if in_tiles(done, chosen, tiled, against):
+            return read_long_overview(done, chosen, names, looking)
         return read_overview(done, chosen, names, looking)
 
     def ablate(

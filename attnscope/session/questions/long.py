@@ -20,9 +20,10 @@ from attnscope.session.questions.heads import ENTROPY, TOKENS, needs_norms
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import window
+from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Pool, Route
 
-__all__ = ["in_tiles", "read_long", "read_long_overview"]
+__all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
@@ -128,6 +129,16 @@ def read_long(
     with reading.listener.working("reading the attention in tiles"):
         captured = _captured(reading, chosen)
         return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
+
+
+def ask_long(
+    reading: Reading, chosen: Chosen, zoom: str | None, query: str | int | None, pool: str
+) -> LongHead:
+    """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles, or no such pool."""
+    if pool not in tuple(Pool):
+        raise InputError(f"a block shows the {' or the '.join(Pool)} of its pairs, not '{printable(pool)}'")
+    in_tiles(reading, chosen, True)
+    return read_long(reading, chosen, zoom=zoom, query=query, pool=Pool(pool))
 
 
 def read_long_overview(
