@@ -61,7 +61,9 @@ Batch = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", metavar="N", help="Processes that measure. Default: as many as there are cores."
+        "--workers",
+        metavar="N",
+        help="Processes that measure. Default: one for each GPU, else each core.",
     ),
 ]
 Engine = Annotated[

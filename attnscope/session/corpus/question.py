@@ -3,7 +3,6 @@
 The one door for the command and for the library. `done` is told how many texts are through, of how many.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.alone import alone
 from attnscope.session.corpus.engine.interface import Chunk, Engine
 from attnscope.session.corpus.engine.local import local
+from attnscope.session.corpus.engine.places import gpus, usual_workers
 from attnscope.session.corpus.measuring.chunk_file import Measured
 from attnscope.session.corpus.measuring.recipe import Measuring
 from attnscope.session.corpus.measuring.told import BATCH, LONGEST, Linked
@@ -43,8 +43,8 @@ def nobody(done: int, whole: int) -> None:
 class Asked:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
-    `workers` None is as many as there are cores, 0 this very process. `run` is the folder of the run, by
-    default one in `outputs` that is called after what it is a run of.
+    `workers` None is one for each GPU, or else for each core, 0 this very process. `run` is the folder of the
+    run, by default one in `outputs` that is called after what it is a run of.
     """
 
     files: Sequence[Path]
@@ -191,9 +191,8 @@ def _again(first: Chunk, coming: Iterator[Chunk]) -> Iterator[Chunk]:
 def _engine(asked: Asked, recipe: Measuring, there: Census) -> Engine:
     if asked.workers == 0:
         return alone
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    usual = cores if recipe.request.device in ("cpu", "auto") else 1
-    return local(min(asked.workers or usual, there.chunks))
+    device = recipe.request.device
+    return local(min(asked.workers or usual_workers(device), there.chunks), gpus(device))
 
 
 def _nothing() -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from attnscope.errors import InputError, one_line
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.places import cores as own_cores
 from attnscope.session.corpus.engine.ray.actor import Actor, packed, unpacked
 from attnscope.session.corpus.engine.ray.alike import Alike
 from attnscope.session.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
@@ -50,7 +51,7 @@ def _run(
     listener: Listener,
 ) -> Iterator[Finished]:
     alike, gpu = Alike.of(recipe), device == "cuda"
-    cores = workers or _cores()
+    cores = workers or own_cores()
     with cluster(address, cores, _gpus(workers) if gpu else 0, listener) as ray:
         places = workers or _places(ray, "GPU" if gpu else "CPU")
         _tell_places(ray, places, "GPU" if gpu else "CPU", listener)
@@ -102,10 +103,6 @@ def _tell_places(ray: Any, places: int, kind: str, listener: Listener) -> None:
     if there < places:
         have = f"{there} {kind}s" if there != 1 else f"1 {kind}"
         listener.notice(f"the Ray cluster has {have} now: workers beyond that start when there are more")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _gpus(workers: int | None) -> int:
