@@ -25,19 +25,19 @@ from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import InputError
-from attnscope.model.inputs.text import Encoded, limit_of
+from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
 from attnscope.results import Dependencies, Verdict
 from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.claims.lengths import Lengths
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Route
 
 BATCH = 32
-SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
 _MOST_CELLS = 2**24  # of the weights of a layer at once
 _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
 _BAR = 24  # characters of the progress bar
@@ -94,7 +94,7 @@ def relations_of(
     """Every head of `chosen` on every one of `sentences`."""
     _check(opened.model, chosen)
     with listener.working("cutting the sentences into tokens"):
-        lengths = _Lengths.of(opened.model, sentences)
+        lengths = Lengths.of(opened.model, sentences)
     counted = _Counted(opened, chosen, sentences, lengths, listener)
     counted.read(asked.batch)
     return counted.result(asked)
@@ -108,45 +108,6 @@ def _check(model: Model, chosen: Chosen) -> None:
             f"{model.name}: relations are among the words that it reads, {chosen.kind} attention is about "
             "those that it writes: --kind encoder"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Lengths:
-    """Which sentences are read, by how many tokens they have, and how many are left out and why.
-
-    `numbers` counts those that are read, in the order of the file.
-    """
-
-    by_length: dict[int, list[int]]
-    numbers: dict[int, int]
-    too_long: int
-    without_relation: int
-    limit: int | None
-
-    @classmethod
-    def of(cls, model: Model, sentences: Sequence[Sentence]) -> "_Lengths":
-        tokenizer, by_length, numbers = model.tokenizer, defaultdict[int, list[int]](list), dict[int, int]()
-        too_long = without = 0
-        model.encode_words((sentences[0].words,), truncate=True)  # refused where it reads no text
-        limit = limit_of(tokenizer, model.module.config)
-        for i, sentence in enumerate(sentences):
-            length = len(tokenizer(" ".join(sentence.words))["input_ids"]) if sentence.edges else 0
-            if not sentence.edges:
-                without += 1
-            elif limit is not None and length > limit:
-                too_long += 1
-            else:
-                numbers[i] = len(numbers)
-                by_length[length].append(i)
-        if not numbers:
-            raise InputError(f"{model.name} reads none of the sentences: it reads at most {limit} tokens")
-        return cls(by_length, numbers, too_long, without, limit)
-
-    @property
-    def sample(self) -> set[int]:
-        """The sentences that are certified: where lengths, in order, are cut in four."""
-        order = [i for length in sorted(self.by_length) for i in self.by_length[length]]
-        return {order[len(order) * (k + 1) // (SAMPLE + 1)] for k in range(SAMPLE)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +128,7 @@ class _Counted:
         opened: Opened,
         chosen: Chosen,
         sentences: Sequence[Sentence],
-        lengths: _Lengths,
+        lengths: Lengths,
         listener: Listener,
     ) -> None:
         self.opened, self.chosen, self.listener = opened, chosen, listener
