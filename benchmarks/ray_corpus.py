@@ -1,6 +1,6 @@
 """`attnscope corpus --engine ray` with one worker and with two, beside processes without Ray, in turn.
 
-    python benchmarks/ray_corpus.py [TEXTS] [MODEL]
+    python benchmarks/ray_corpus.py [TEXTS] [MODEL [ROUNDS]]
 
 All four measure the same texts, whose lengths are those of the English Web Treebank, and must give the same
 bytes. The rate is that from the first chunk that is through to the last: opening the model, starting Ray and
@@ -88,6 +88,7 @@ def main() -> None:
     """Every engine in turn, so that a change in what else the machine does reaches all of them."""
     texts = int(sys.argv[1]) if len(sys.argv) > 1 else 960
     model = sys.argv[2] if len(sys.argv) > 2 else "demo"
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else ROUNDS
     recipe = Measuring(ModelRequest(model, device="cpu"), Wanted(), measurable(parse_measures("all")))
     engines: dict[str, Callable[[], Engine]] = {
         "processes, 1": lambda: local(1),
@@ -100,7 +101,7 @@ def main() -> None:
         up = time.perf_counter() - begun
         print(f"{texts} texts under {Path(model).parent.name or model}; Ray up in {up:.0f} s")
         runs: dict[str, list[Measured]] = {name: [] for name in engines}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, made in engines.items():
                 runs[name].append(measured(made(), recipe, texts))
     if len({each.digest for several in runs.values() for each in several}) != 1:

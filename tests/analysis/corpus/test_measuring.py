@@ -102,6 +102,29 @@ def test_weight_on_what_fills_up_is_seen() -> None:
     assert leaking(replace(passed, weights=off), known) == leaking(passed, known)
 
 
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
+def test_weights_that_are_no_numbers_are_refused_in_a_text_and_nothing_to_it_in_what_fills_up(
+    wrong: float,
+) -> None:
+    passed, known, _ = batch(causal=False)
+    expected = measured(passed, known, ("entropy", "self"), None)
+    off = passed.weights.clone()
+    off[0, 1, 5] = wrong  # a row that is no query of the text
+    found = measured(replace(passed, weights=off), known, ("entropy", "self"), None)
+    assert torch.equal(found.nan_to_num(-1), expected.nan_to_num(-1))
+    off[1, 2, 4, 0] = wrong
+    with pytest.raises(InputError, match="are not numbers"):
+        measured(replace(passed, weights=off), known, ("entropy", "self"), None)
+
+
+def test_the_weights_of_the_model_are_left_as_they_are_also_in_float64() -> None:
+    passed, known, _ = batch(causal=True)
+    off = passed.weights.double()
+    kept = off.clone()
+    measured(replace(passed, weights=off), known, ("entropy", "pattern"), None)
+    assert torch.equal(off, kept)
+
+
 def test_measures_that_are_added_up_in_one_product_are_sums_of_weights() -> None:
     first, second = (torch.softmax(torch.randn(6, 6, generator=GENERATOR).double(), -1) for _ in range(2))
     of = {
