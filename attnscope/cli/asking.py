@@ -221,19 +221,21 @@ def ranked_heads(
 ) -> "tuple[Result, Beside]":
     """The same of a ranking: all of its heads where they have room, else the best of them."""
     from attnscope.render.web.room import fits
-    from attnscope.session.questions.pages import extent, read_ranked
+    from attnscope.session.questions.pages import extent, read_ranked, seen_extent
 
     found = extent(reading, chosen)
-    return with_heads(result, read_ranked(reading, chosen, result, whole=found is None or fits(*found)))
+    whole = found is None or fits(*found) or fits(*seen_extent(reading, chosen, found))
+    return with_heads(result, read_ranked(reading, chosen, result, whole=whole))
 
 
 def check_room(reading: "Reading", chosen: "Chosen") -> None:
     """Refuse a page that would be too large, before the model runs."""
     from attnscope.render.web.room import check_room as check
-    from attnscope.session.questions.pages import extent
+    from attnscope.render.web.room import fits
+    from attnscope.session.questions.pages import extent, seen_extent
 
-    if (found := extent(reading, chosen)) is not None:
-        check(*found)
+    if (found := extent(reading, chosen)) is not None and not fits(*found):
+        check(*seen_extent(reading, chosen, found))
 
 
 def _refused(name: str, why: str, code: int) -> int:

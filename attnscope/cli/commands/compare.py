@@ -15,6 +15,7 @@ from attnscope.session.request import Inputs
 
 if TYPE_CHECKING:
     from attnscope.results import Senses
+    from attnscope.session.questions.both import BothHeads
 
 TextB = Annotated[
     str | None,
@@ -236,14 +237,30 @@ def compare(
     inputs, words = sides.inputs(writing), sides.words
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
+    page = _page(delivery)
     if sides.layer_b is not None:
-        result = compare_layers(request, inputs[0], words[0], wanted, sides.layer_b, output, looking)
+        result = compare_layers(request, inputs[0], words[0], wanted, sides.layer_b, output, looking, page)
     elif sides.model_b is not None:
         requests = request, replace(request, model=sides.model_b, revision=None, adapter=None)
-        result = compare_models(requests, inputs, words, wanted, output, looking)
+        result = compare_models(requests, inputs, words, wanted, output, looking, page)
     else:
-        result = compare_inputs(request, inputs, words, wanted, output, looking)
-    output.deliver(result, delivery)
+        result = compare_inputs(request, inputs, words, wanted, output, looking, page)
+    if page is None:
+        output.deliver(result, delivery)
+        return
+    from attnscope.render.web.beside import Beside
+
+    output.deliver(result, delivery, beside=Beside(heads=page.heads))
+
+
+def _page(delivery: Delivery) -> "BothHeads | None":
+    """Who holds the heads that a page shows, where one is to be written."""
+    if not any(each.suffix.lower() == ".html" for each in delivery.targets):
+        return None
+    from attnscope.render.web.room import both_fit
+    from attnscope.session.questions.both import BothHeads
+
+    return BothHeads(both_fit)
 
 
 def _in_many(

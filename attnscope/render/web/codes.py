@@ -27,7 +27,7 @@ def fine(weights: Float[np.ndarray, "..."]) -> Codes:
     steps += np.sign(off, out=off)
     steps += 1
     steps[none] = 0
-    return steps.astype(np.uint16)
+    return np.asarray(steps, dtype=np.uint16)
 
 
 def coarse(weights: Float[np.ndarray, "..."]) -> Codes:

@@ -246,13 +246,10 @@ def _all_heads(made: Document, beside: Beside) -> None:
 
 
 def _comparison(made: Document, found: Comparison, beside: Beside) -> None:
-    for letter, side in zip("ab", found.sides, strict=True):
-        told = comparison.side_words(found, side) or comparison.sentence(side)
-        made.readings.append(sides.of_heads([side.head], made.blocks, f"{letter}: {told}"))
-        made.readings[-1]["opens"]["query"] = side.position
-    a, b = found.sides
+    made.readings = runs.of_sides(found, beside.heads, made.blocks)
+    a = found.a
     made.both = {
-        "pairs": [[a.head.layer, a.head.head, b.head.layer, b.head.head]],
+        "pairs": runs.pairs_of(found, beside.heads),
         "aligned": found.divergence is not None,
     }
     made.heading = _told(comparison.subject(found), comparison.heads(found), comparison.models(found))

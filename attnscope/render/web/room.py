@@ -3,6 +3,8 @@
 A page may turn out up to a quarter larger than was foretold, and is written then; beyond that it is refused.
 """
 
+from collections.abc import Sequence
+
 from attnscope.errors import InputError
 
 MOST_BYTES = 20_000_000  # as foretold
@@ -36,6 +38,20 @@ def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -
     size = expected_bytes(layers * heads, queries, keys, causal=causal)
     if size > MOST_BYTES:
         raise InputError(too_large(f"about {size / 1e6:.0f}", layers * heads, max(queries, keys)))
+
+
+def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
+    """Whether a page of two readings has room for all these heads, and for one of each exactly.
+
+    `InputError` where it has none even for one of each.
+    """
+    alone = sum(expected_bytes(1, *side[2:4], causal=side[4]) for side in sides)
+    if alone > MOST_BYTES:
+        tokens, limit = max(max(side[2:4]) for side in sides), f"{MOST_BYTES / 1e6:.0f} MB"
+        told = f"a page of one head a side over {tokens} tokens would have about {alone / 1e6:.0f} MB"
+        raise InputError(f"{told}, more than the {limit} that open quickly: shorten the texts")
+    every = sum(expected_bytes(side[0] * side[1], *side[2:4], causal=side[4]) for side in sides)
+    return alone + every <= MOST_BYTES
 
 
 def too_large(size: str, heads: int, tokens: int) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from attnscope.render.comparison import words as comparison
 from attnscope.render.web import readings
 from attnscope.render.web.blocks import Blocks
-from attnscope.results import Difference, Result, Special
+from attnscope.results import Comparison, Difference, Overview, Result, Special
 
 
 def of_runs(
@@ -26,6 +27,28 @@ def of_runs(
         for each, exact in zip(known, _alone(found, names, blocks), strict=True):
             each["full"] = exact["full"] | each["full"]
     return known, looked[0]
+
+
+def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[readings.Reading]:
+    """Both sides of a word: the heads of the layer that is shown where they are `held`, that one exactly."""
+    made = []
+    for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
+        name = f"{letter}: {comparison.side_words(found, side) or comparison.sentence(side)}"
+        overview = held[i] if held else None
+        if isinstance(overview, Overview):
+            made.append(readings.of_overview(overview, blocks, [side.head], name))
+            made[-1]["opens"] = {"layer": side.head.layer, "head": side.head.head}
+        else:
+            made.append(readings.of_heads([side.head], blocks, name))
+        made[-1]["opens"]["query"] = side.position
+    return made
+
+
+def pairs_of(found: Comparison, held: Sequence[Result]) -> list[list[int]]:
+    """Heads of one number belong together."""
+    a, b = (side.head for side in found.sides)
+    heads = found.heads if held else (a.head,)
+    return [[a.layer, head, b.layer, head] for head in heads]
 
 
 def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[readings.Reading]:

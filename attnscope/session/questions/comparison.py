@@ -14,6 +14,7 @@ from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
+from attnscope.session.questions.both import BothHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Numbers, Wanted
 
@@ -27,12 +28,13 @@ def compare_inputs(
     wanted: Wanted,
     listener: Listener,
     looking: Looking,
+    page: BothHeads | None = None,
 ) -> Comparison:
-    """A word in two inputs of one model: its vectors in every layer, one head in full."""
+    """A word in two inputs of one model: its vectors in every layer, one head in full, a `page` more."""
     first, chosen = open_chosen(request, inputs[0], wanted.all_layers, listener)
     choose_layers(first.model, chosen.tower, wanted.layer)  # refused before the second text is read
     second = read_inputs(Opened(first.model, first.task, chosen), inputs[1], listener)
-    return compare_readings((first, chosen), (second, chosen), words, wanted.layer, looking)
+    return compare_readings((first, chosen), (second, chosen), words, wanted.layer, looking, page)
 
 
 def compare_layers(
@@ -43,12 +45,13 @@ def compare_layers(
     other: Numbers,
     listener: Listener,
     looking: Looking,
+    page: BothHeads | None = None,
 ) -> Comparison:
     """A word in two layers of one model, `wanted.layer` and `other`."""
     if wanted.layer is None:
         raise InputError("--layer-b needs --layer: the layer that it is compared with")
     opened = open_chosen(request, inputs, wanted.all_layers, listener)
-    return compare_in_layers(*opened, word, wanted.layer, other, looking)
+    return compare_in_layers(*opened, word, wanted.layer, other, looking, page)
 
 
 def compare_models(
@@ -58,14 +61,17 @@ def compare_models(
     wanted: Wanted,
     listener: Listener,
     looking: Looking,
+    page: BothHeads | None = None,
 ) -> Comparison:
     """A word under two models, of which one at a time is in memory."""
     first = open_chosen(requests[0], inputs[0], wanted.all_layers, listener)
+    if page is not None:
+        page.foresee(first, first)  # the second reads about as much
     a = _side(first, words[0], wanted.layer, looking)
     del first  # before the second model is loaded
     second = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
     b = _side(second, words[1], wanted.layer, looking, "the second model")
-    return _two_models(a, b, listener, looking)
+    return _two_models(a, b, listener, looking, page)
 
 
 def compare_readings(
@@ -74,12 +80,17 @@ def compare_readings(
     words: Words,
     layer: Numbers,
     looking: Looking,
+    page: BothHeads | None = None,
 ) -> Comparison:
     """A word in two readings: of one model in two texts, else under two models."""
     listener = a[0].listener
+    if page is not None:
+        page.foresee(a, b)
     if a[0].model.module is not b[0].model.module:
         first = _side(a, words[0], layer, looking)
-        return _two_models(first, _side(b, words[1], layer, looking, "the second model"), listener, looking)
+        return _two_models(
+            first, _side(b, words[1], layer, looking, "the second model"), listener, looking, page
+        )
     first = _side(a, words[0], layer, looking, "the first text")
     second = _side(b, words[1], layer, looking, "the second text")
     with listener.working("comparing"):
@@ -87,6 +98,8 @@ def compare_readings(
         captures = first.captured, second.captured
         heads, look = first.heads, _look(looking)
         found = comparison.compare_texts(*captures, positions, layers=first.layers, heads=heads, look=look)
+        if page is not None:
+            page.hold(found, captures)
     return _noted(found, a[0], b[0])
 
 
@@ -97,16 +110,21 @@ def compare_in_layers(
     layer: Numbers,
     other: Numbers,
     looking: Looking,
+    page: BothHeads | None = None,
 ) -> Comparison:
     """A word in two layers of one reading."""
     first, second = (_one(choose_layers(reading.model, chosen.tower, each)) for each in (layer, other))
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
     position = _position(reading, chosen, word, looking)
+    if page is not None:
+        page.foresee((reading, chosen), (reading, chosen))
     with reading.listener.working("comparing"):
         captured = reading.capture(chosen, (first, second))
         two, look = (first, second), _look(looking)
         found = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
+        if page is not None:
+            page.hold(found, (captured, captured))
     return _noted(found, reading, reading)
 
 
@@ -131,11 +149,15 @@ def _side(
         return _Side(position, reading.capture(chosen), layers, chosen.heads, reading.notes)
 
 
-def _two_models(a: _Side, b: _Side, listener: Listener, looking: Looking) -> Comparison:
+def _two_models(
+    a: _Side, b: _Side, listener: Listener, looking: Looking, page: BothHeads | None = None
+) -> Comparison:
     with listener.working("comparing"):
         captures, positions = (a.captured, b.captured), (a.position, b.position)
         layers, look = a.layers, _look(looking)
         found = comparison.compare_models(*captures, positions, layers=layers, heads=a.heads, look=look)
+        if page is not None:
+            page.hold(found, captures)
     return _noted(found, a, b)
 
 

@@ -52,11 +52,37 @@ class Extent(NamedTuple):
 
 def extent(reading: Reading, chosen: Chosen) -> Extent | None:
     """What the chosen heads come to; None where positions are not those of what was read."""
-    if reading.perceived is not None or chosen.block:
+    if chosen.block:
         return None
+    if reading.perceived is not None:
+        return _foreseen(reading, chosen)
     queries = len(reading.tokens_of(chosen.kind))
     keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
     return Extent(len(chosen.layers), len(chosen.heads), queries, keys, chosen.kind is Kind.DECODER)
+
+
+def _foreseen(reading: Reading, chosen: Chosen) -> Extent | None:
+    """The same by the patches or frames that the processor made; None where it is not known what they are.
+
+    A layer that reads in windows, or pools, holds less than all of them (see `seen_extent`).
+    """
+    labels = reading.labels(chosen)
+    read = labels.tokens or ()
+    queries = len(read if chosen.kind is Kind.ENCODER else labels.target or read)
+    keys = len(read) if chosen.kind is Kind.CROSS else queries
+    if not queries or not keys:
+        return None
+    return Extent(len(chosen.layers), len(chosen.heads), queries, keys, chosen.kind is Kind.DECODER)
+
+
+def seen_extent(reading: Reading, chosen: Chosen, foreseen: Extent) -> Extent:
+    """What they come to in truth: of pictures and sounds the first layer says so, which alone is run."""
+    if reading.perceived is None or chosen.route is Route.RETURNED:
+        return foreseen
+    first = replace(chosen, layers=chosen.layers[:1], heads=chosen.heads[:1])
+    with reading.listener.working("reading the attention"):
+        call = reading.capture(first).call(first.layers[0], block=0)
+    return foreseen._replace(queries=len(call.query_tokens), keys=len(call.key_tokens))
 
 
 def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) -> Reading:
