@@ -25,6 +25,7 @@ from attnscope.capture.standing.judge import Standings, standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route
+from attnscope.stopwatch import timed
 
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
 
@@ -51,6 +52,7 @@ class _LongRecorder(Recorder):
         return output, None
 
 
+@timed("forward pass")
 def record_long(
     model: nn.Module,
     inputs: Mapping[str, Any],

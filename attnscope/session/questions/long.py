@@ -20,10 +20,13 @@ from attnscope.session.questions.heads import ENTROPY, TOKENS, needs_norms
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import window
+from attnscope.stopwatch import running
 from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Pool, Route
 
 __all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]
+
+_TILES = "tiles"  # as a part of the run's time
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
@@ -128,7 +131,8 @@ def read_long(
     row = None if query is None else queries.position(str(query))
     with reading.listener.working("reading the attention in tiles"):
         captured = _captured(reading, chosen)
-        return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
+        with running.part(_TILES):
+            return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
 
 
 def ask_long(
@@ -148,5 +152,8 @@ def read_long_overview(
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
         captured = _captured(reading, chosen, needs_norms(of_text))
-        found = measure_long(captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all)
+        with running.part(_TILES):
+            found = measure_long(
+                captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all
+            )
     return with_apart(reading, chosen, found, measures)
