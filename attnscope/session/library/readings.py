@@ -1,17 +1,12 @@
 """What a model has read, and every question as a method: what `Model.read` returns."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results import (
-    Ablation,
     Dimensions,
-    Finding,
-    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -24,16 +19,10 @@ from attnscope.results import (
     Thumbnails,
     Verification,
 )
-from attnscope.session.ablating import Ablating
 from attnscope.session.attributing import OTHERS, Attributing
-from attnscope.session.choosing import Chosen, choose
-from attnscope.session.entering import complete, encode_inputs
-from attnscope.session.listener import Listener
-from attnscope.session.opening import Opened
-from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.choosing import choose
+from attnscope.session.library.claimed import Claimed
 from attnscope.session.questions.claims.attribution import of_answers, read_measured
-from attnscope.session.questions.claims.finding import Wish, find, head_named
-from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.thumbnails import read_thumbnails
 from attnscope.session.questions.heads import (
     ENTROPY,
@@ -51,33 +40,15 @@ from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
 from attnscope.session.questions.report import report_head
 from attnscope.session.questions.verification import verify_reading
-from attnscope.session.reading import Reading as WhatIsRead
-from attnscope.session.request import Inputs, Looking, Numbers, Wanted
-from attnscope.tokens import Tokens
-from attnscope.vocabulary import Kind
+from attnscope.session.request import Looking, Numbers, Wanted
 
 
-class Reading:
+class Reading(Claimed):
     """A model and what it has read: every method asks one thing of it.
 
     `layer` and `head` count from 0, negatives from the end; `kind`, `tower`, `block` and `route` choose
     among several attentions of one model as the options of the command line do.
     """
-
-    def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
-        self._model, self._inputs, self._listener = opened.model, inputs, listener
-        self._encoded = encode_inputs(opened, inputs, listener)
-        self._complete: dict[str, WhatIsRead] = {}
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens that were read, those of the encoder where there are two sides."""
-        return self._encoded.encoded.tokens
-
-    @property
-    def labels(self) -> list[str]:
-        """What the tokens are called."""
-        return list(self.tokens.labels)
 
     def head(
         self,
@@ -168,38 +139,6 @@ class Reading:
             return read_long_overview(done, chosen, names, looking)
         return read_overview(done, chosen, names, looking)
 
-    def ablate(
-        self,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        *,
-        named: str | None = None,
-        each: bool = False,
-        replacement: str | None = None,
-        edge: str | None = None,
-        answer: str | None = None,
-        to: str | None = None,
-        rank: bool = False,
-        top: int | None = None,
-        controls: int | None = None,
-        seed: int = 0,
-        by: str | None = None,
-        **attention: Any,
-    ) -> Ablation:
-        """What the model's answer becomes without heads, by default without each of them in turn.
-
-        In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `edge`
-        ("it->door") cuts one edge. With `to` every head is patched from that text, with `rank` heads are
-        ranked by one backward pass and the `top` ones taken away. Heads of several layers are `named`, as in
-        "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
-        `attention` is kind, tower or route.
-        """
-        turn = each or (layers is None and heads is None and named is None)
-        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed, named, by)
-        wanted = Wanted(layers, heads, **attention)
-        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
-        return ablate(self._whole(), chosen, wish)
-
     def measure(
         self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
     ) -> Overview:
@@ -277,48 +216,6 @@ class Reading:
         name = None if query is None else str(query)
         return report_head(done, read_head(done, chosen), name, Looking(words, special))
 
-    def find(
-        self,
-        query: str | int | None = None,
-        key: str | int | None = None,
-        *,
-        pattern: str | None = None,
-        like: str | tuple[int, int] | None = None,
-        controls: int = 100,
-        seed: int = 0,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        words: bool = False,
-        special: str | None = None,
-        **attention: Any,
-    ) -> Finding:
-        """Heads ranked by what `query` gives to `key`, by a pattern, or by likeness to a head (`L3H11`).
-
-        Each stands beside the same number of `controls`, texts of the same shape with the words exchanged, or
-        pictures and sounds with their patches or frames; `attention` is kind, tower, block or route, as in
-        `head`. Patterns are previous, next, self, first, same, induction, punctuation and special. With
-        `words`, or without `special` tokens, rows are as `head` has them.
-        """
-        given = head_named(like) if isinstance(like, str) else like
-        wish = Wish(query, key, pattern, given, controls, seed)
-        return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special))
-
-    def flow(
-        self,
-        query: str | int,
-        *,
-        seed: int = 0,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        **attention: Any,
-    ) -> Flow:
-        """What reaches `query` from every input token: rollout, flow, rollout by norm, value zeroing.
-
-        Beside them what replacing each input token does to the model's answer there, and how far the two
-        agree. `layers` are the first ones, by default all; `attention` is kind, tower or route, as in `head`.
-        """
-        return flow(*self._read(Wanted(layers, heads, **attention)), query, seed)
-
     def over(self, layers: Numbers, heads: Numbers, query: str | int | None = None, **attention: Any) -> Laid:
         """What `query` gives to every patch of the picture or frame of the sound that was read."""
         if not self._inputs.sensed:
@@ -333,37 +230,6 @@ class Reading:
     def verify(self) -> Verification:
         """Every layer and head certified, and the model's results held against an untouched run."""
         return verify_reading(self._whole())
-
-    def _read(self, wanted: Wanted) -> tuple[WhatIsRead, Chosen]:
-        """What is read where that attention is looked at, and which it is."""
-        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
-        of_encoder = "encoder" if chosen.kind is Kind.ENCODER else ""
-        part = chosen.tower.pattern if self._inputs.goes_on else of_encoder
-        if part not in self._complete:
-            whole = chosen
-            if self._inputs.goes_on:  # the model writes once for all heads of a tower
-                tower = Wanted(kind=wanted.kind, tower=wanted.tower, route=wanted.route)
-                whole = choose(self._model, tower, self._listener, sensed=False)
-            self._complete[part] = complete(self._encoded, whole)
-        done = self._complete[part]
-        return (done if done.captured is None else _cut(done, chosen)), chosen
-
-    def _whole(self) -> WhatIsRead:
-        if "" not in self._complete:
-            self._complete[""] = complete(self._encoded, None)
-        return self._complete[""]
-
-    def __repr__(self) -> str:
-        read = self.tokens.sentence or f"{len(self.tokens)} positions"
-        return f"<{self._model.name} read “{read if len(read) < 100 else read[:99] + '…'}”>"
-
-
-def _cut(done: WhatIsRead, chosen: Chosen) -> WhatIsRead:
-    """The reading whose attention was captured in all layers, down to the layers that are meant."""
-    captured: Capture | None = done.captured
-    assert captured is not None
-    calls = tuple(call for call in captured.calls if call.layer in chosen.layers)
-    return replace(done, captured=replace(captured, calls=calls))
 
 
 def _measures(named: str | Sequence[str]) -> tuple[str, ...]:
