@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import made_results as made
+import media_models
 import numpy as np
 import pytest
 from pages_read import block, document
@@ -123,3 +124,37 @@ def test_a_long_text_has_every_head_in_small_as_a_slow_loop_makes_it(tmp_path, l
         ]
         assert found[i, j, q, k] == 1 + round(254 * max(pairs) ** 0.5)
     assert readings.of_overview(made.overview(1, 2), Blocks())["small"] is None
+
+
+@pytest.mark.parametrize("name", ["vit", "swin", "whisper"])
+def test_a_page_of_a_picture_or_a_sound_is_refused_after_one_layer_and_only_for_what_that_holds(
+    tmp_path, monkeypatch, name
+) -> None:
+    folder = media_models.save(name, tmp_path)
+    heard = name == "whisper"
+    file = media_models.sound_file(tmp_path) if heard else media_models.picture_file(tmp_path)
+    asked = ["heads", "--audio" if heard else "--image", str(file), "-m", str(folder), "--no-cache", "-q"]
+    asked += ["--kind", "encoder"] if heard else []
+    asked += ["--layer", "0"] if name == "swin" else []
+    ran: list[tuple[int, ...]] = []
+    capture = Reading.capture
+
+    def seen(self, chosen, *others, **more):
+        ran.append(chosen.layers)
+        return capture(self, chosen, *others, **more)
+
+    monkeypatch.setattr(Reading, "capture", seen)
+    place = tmp_path / "x.html"
+    monkeypatch.setattr(room, "MOST_BYTES", 100_001)
+    code, said = run(*asked, "-o", str(place))
+    assert code == 2, said
+    assert "would have about" in said
+    assert ran == [(0,)]
+    assert not place.exists()
+    if name == "swin":  # its windows hold fewer patches than the picture has
+        monkeypatch.setattr(room, "MOST_BYTES", 101_500)
+        ran.clear()
+        code, said = run(*asked, "-o", str(place))
+        assert code == 0, said
+        assert place.exists()
+        assert ran == [(0,), (0,)], "the probe, then the run"
