@@ -6,7 +6,7 @@ Written out in plain tensor operations so that each stage can be shown and check
 so it is run in float64; it is not fast and calls no fused kernel.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,7 +34,7 @@ class Operands:
 
     def but(self, **changes: Any) -> "Operands":
         """The same operands with some of them changed."""
-        return replace(self, **changes)
+        return Operands(**{**vars(self), **changes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +150,15 @@ def logits_over(
     softcap: float | None,
     bias: Float[Tensor, "#head query key"] | None,
     allowed: Bool[Tensor, "#head query key"] | None,
+    out: Float[Tensor, "head query key"] | None = None,
 ) -> Float[Tensor, "head query key"]:
-    """What enters the softmax, as in `weigh`, written over the scores: the same numbers, no stage kept."""
-    scores.mul_(scale)
+    """What enters the softmax, as in `weigh`, written to `out` (over the scores): no stage is kept."""
+    logits = torch.mul(scores, scale, out=scores if out is None else out)
     if softcap is not None:
-        scores.div_(softcap).tanh_().mul_(softcap)
+        logits.div_(softcap).tanh_().mul_(softcap)
     if bias is not None:
-        scores.add_(bias)
-    return scores if allowed is None else scores.masked_fill_(~allowed, -torch.inf)
+        logits.add_(bias)
+    return logits if allowed is None else logits.masked_fill_(~allowed, -torch.inf)
 
 
 def softmax_over(

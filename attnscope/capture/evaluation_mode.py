@@ -13,7 +13,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     training = [module for module in model.modules() if module.training]
     try:
         with torch.no_grad():
-            model.eval()
+            if training:
+                model.eval()
             yield
     finally:
         for module in training:

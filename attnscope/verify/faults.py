@@ -29,7 +29,8 @@ def _scale_off(call: AttentionCall, head: int, operands: Operands) -> Operands |
 
 
 def _mask_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    return None if call.allowed_matrix(head).all() else operands.but(allowed=None)
+    everywhere = call.allowed is None or bool(call.allowed_matrix(head).all())
+    return None if everywhere else operands.but(allowed=None)
 
 
 def _window_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:

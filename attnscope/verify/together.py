@@ -58,14 +58,15 @@ class Together:
         """
         given = self.operands
         torch.bmm(given.q, given.k.mT, out=self.products)
-        logits_over(self.weights.copy_(self.products), given.scale, given.softcap, given.bias, given.allowed)
+        scores = self.products
+        logits_over(scores, given.scale, given.softcap, given.bias, given.allowed, out=self.weights)
         self._sums = self._score_sums()
         softmax_over(self.weights, given.sinks)
         for matrix, head in zip(self.models, self.heads, strict=True):
             matrix.copy_(self.call.weights[head])
         every = range(len(self.heads))
         output = self._output_off(self._met() @ given.v, every)
-        self._honest = _pairs(self._weights_off(self.room.copy_(self.weights), every), output)
+        self._honest = _pairs(self._weights_off(self.weights, every), output)
         return self._honest
 
     def distances(self, faulty: Mapping[int, Operands]) -> dict[int, Distance]:
@@ -103,18 +104,21 @@ class Together:
             sums.add_(given.bias.abs())
         highest = logits.amax(-1, keepdim=True)
         least = (highest - _COUNTED).masked_fill_(highest == -torch.inf, torch.inf)  # of no key none counts
-        largest, place = sums.flatten(1).max(-1, keepdim=True)
-        row = place.div(logits.shape[2], rounding_mode="floor")
-        lifted = epsilon * largest + logits.flatten(1).gather(1, place)
-        if (lifted >= least[..., 0].gather(1, row)).all():  # the largest of all counts
-            return largest[:, 0].tolist()  # type: ignore[no-any-return]
-        every = torch.mul(sums, epsilon, out=self.models).add_(logits)
-        passed_over = (every >= least).logical_not_()  # also what is no number
+        largest, row = sums.amax(-1).max(-1)
+        every = torch.arange(len(sums))
+        key = sums[every, row].argmax(-1)
+        if (epsilon * largest + logits[every, row, key] >= least[every, row, 0]).all():  # the largest counts
+            return largest.tolist()  # type: ignore[no-any-return]
+        lifted = torch.mul(sums, epsilon, out=self.models).add_(logits)
+        passed_over = (lifted >= least).logical_not_()  # also what is no number
         return _largest(sums.masked_fill_(passed_over, 0)).tolist()  # type: ignore[no-any-return]
 
     def _change(self, i: int, faulty: Operands) -> tuple[object, ...]:
         """What a fault changes of a head: heads of which the same is changed are computed together."""
-        return tuple(_changed(name, faulty, self.alone[i]) for name in _FIELDS)
+        mine = vars(self.alone[i])
+        return tuple(
+            (name, _told_by(name, value)) for name, value in vars(faulty).items() if value is not mine[name]
+        )
 
     def _off(self, group: Mapping[int, Operands]) -> list[Distance]:
         """The distances of heads of which the same operands were changed."""
@@ -124,18 +128,18 @@ class Together:
         if same >= {*_FIELDS} - {"v"}:
             weights_off = torch.tensor([self._honest[i].weights for i in rows], dtype=torch.float64)
             return _pairs(weights_off, self._output_of(_of(self.weights, rows), v, rows))
-        scores = self._scores(group, same)
+        scores, room = self._scores(group, same), self.room[: len(group)]
         bias, allowed, sinks = (self._joined(name, group, same) for name in ("bias", "allowed", "sinks"))
-        logits_over(scores, group[first].scale, group[first].softcap, bias, allowed)
-        weights = softmax_over(scores, sinks)
+        logits = logits_over(scores, group[first].scale, group[first].softcap, bias, allowed, out=room)
+        weights = softmax_over(logits, sinks)
         output = self._output_of(weights, v, rows)
         return _pairs(self._weights_off(weights, rows), output)
 
     def _scores(self, group: Mapping[int, Operands], same: set[str]) -> Float[Tensor, "head query key"]:
-        """The products of query and key, where there is room to work on them."""
+        """The products of query and key: those that there are, or what is made of them in the room."""
         rows, room = list(group), self.room[: len(group)]
         if {"q", "k"} <= same:
-            return room.copy_(_of(self.products, rows))
+            return _of(self.products, rows)
         if all(each.q is self.alone[i].k and each.k is self.alone[i].q for i, each in group.items()):
             return room.copy_(_of(self.products, rows).mT)  # the same sums of the same products
         q, k = self._joined("q", group, same), self._joined("k", group, same)
@@ -176,7 +180,8 @@ class Together:
     def _weights_off(
         self, weights: Float[Tensor, "head query key"], rows: Sequence[int]
     ) -> Float[Tensor, " head"]:
-        return _largest(self._answered(weights.sub_(_of(self.models, rows)), rows).abs_())
+        off = torch.sub(weights, _of(self.models, rows), out=self.room[: len(rows)])
+        return _largest(self._answered(off, rows).abs_())
 
     def _answered(
         self, distance: Float[Tensor, "head query any"], rows: Sequence[int]
@@ -198,11 +203,8 @@ def _unanswered(
     return none if none.any() else None
 
 
-def _changed(name: str, faulty: Operands, honest: Operands) -> object:
+def _told_by(name: str, value: Any) -> object:
     """What tells the change of one operand from other changes of it."""
-    value = getattr(faulty, name)
-    if value is getattr(honest, name):
-        return True
     return value if value is None or name in _NUMBERS else tuple(value.shape)
 
 

@@ -263,7 +263,8 @@ def _in_order(features: Tensor | None) -> bool:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    return bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
+    """Whether they are the same numbers; what is not a number is like another that is none."""
+    return torch.equal(one, other) or bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
 
 
 def _store(tensor: Tensor) -> int:

@@ -51,7 +51,12 @@ def _linear(
     """Some features of every position, and the others as sums of these of the same size."""
     features = len(weight)
     some = F.linear(input, weight[:: features // _FEATURES][:_FEATURES])
-    return F.linear(some, _sums(features).to(weight), bias)
+    sums = _sums(features).to(weight)
+    if bias is None or bias.ndim != 1:
+        return F.linear(some, sums, bias)
+    # an offset is one more sum, of a feature that is always one: as such it takes no pass over the result
+    one = some.new_ones((*some.shape[:-1], 1))
+    return F.linear(torch.cat([some, one], -1), torch.cat([sums, bias.expand(features)[:, None]], -1))
 
 
 @cache

@@ -44,8 +44,11 @@ class Site:
 def find_sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model`, in module order, each once."""
     modules: dict[nn.Module, list[str]] = defaultdict(list)
+    routes: dict[type, Route | None] = {}
     for path, module in model.named_modules(remove_duplicate=False):
-        if _route(module) is not None:
+        if type(module) not in routes:
+            routes[type(module)] = _route(module)
+        if routes[type(module)] is not None:
             modules[module].append(path)
     modules = _without_lookalikes(modules)
     groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
@@ -72,7 +75,7 @@ def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
 
 
 def _route(module: nn.Module) -> Route | None:
-    """How the module's attention can be read, as far as its code tells."""
+    """How the module's attention can be read, as far as the code of its class tells."""
     if asks_interface(type(module)):
         return Route.TAKEOVER
     if looks_up_by_hand(type(module)):
