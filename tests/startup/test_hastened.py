@@ -86,11 +86,17 @@ def test_what_functions_answer_meanwhile_is_what_they_answer_when_they_are_there
     put_off = UNNEEDED["torch.fx.experimental.symbolic_shapes"]
     asked = 0
     numbers = [(3,), (True,), (False,), ((2, 3), (2, 3)), ([2, 3], (2, 4)), ((2,), (2, 1)), (2.5,)]
-    for name, call in put_off.calls.items():
+    there = [name for name in put_off.calls if hasattr(symbolic_shapes, name)]  # older versions have fewer
+    assert len(there) >= 3
+    for name in there:
+        call = put_off.calls[name]
         for given in [*numbers, (True, False), (True, True), (False, False, True)]:
             answer = call(None, *given)
             if answer is not NotImplemented:
-                real = getattr(symbolic_shapes, name)(*given)
+                try:
+                    real = getattr(symbolic_shapes, name)(*given)
+                except AssertionError:  # older versions do not answer what newer ones do
+                    continue
                 assert (type(answer), answer) == (type(real), real), (name, given)
                 asked += 1
-    assert asked > len(put_off.calls)
+    assert asked > len(there)
