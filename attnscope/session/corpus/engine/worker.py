@@ -18,6 +18,7 @@ from typing import BinaryIO
 from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
 from attnscope.session.corpus.engine.answers import Broken, Refused
 from attnscope.session.corpus.engine.interface import Measurer
+from attnscope.startup import hasten
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -57,6 +58,7 @@ def _follow(parent: int) -> None:
 
 
 def main() -> None:
+    hasten()  # the process is nobody else's: what a worker measures needs little of what libraries import
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     for name in ("SIGINT", "SIGHUP"):  # whoever started it answers those, and then ends its input
         if hasattr(signal, name):
