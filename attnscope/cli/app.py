@@ -80,7 +80,7 @@ def _one_line_each() -> Iterator[None]:
 
 def _misused(error: Any) -> str:
     """What the option parser says, on one line and as we would say it, and where the options are told."""
-    said = " ".join(error.format_message().split()).removesuffix(".")
+    said = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
     if "unexpected extra argument" in said:
         said += ": a text of several words goes in quotes"
     help_is_at = f" (see {error.ctx.command_path} --help)" if error.ctx else ""

@@ -119,6 +119,11 @@ def test_one_entry_never_takes_all_the_room(tmp_path: Path) -> None:
     store = Store(Place(tmp_path / "captures", 3000))
     assert not store.put(KEY, {"H0": part(size=100)})
     assert store.held() == ()
+    for name in ("ab", "cd", "ef", "01"):
+        Store(Place(store.place.folder, 10**6)).put(name * 32, {"H0": part(size=100)})
+    assert sum(each.size for each in store.held()) > 3000
+    assert not store.put(KEY, {"H0": part(size=100)})
+    assert sum(each.size for each in store.held()) <= 3000  # nor does what was kept when there was more
 
 
 def test_a_write_that_fails_leaves_nothing(store: Store, monkeypatch) -> None:

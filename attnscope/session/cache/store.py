@@ -54,9 +54,10 @@ class Store:
         False where that is too large to be kept, or all was cleared away while it was written.
         """
         size, write = written(key, time.time(), parts)
-        if size > self.place.room // _LARGEST_SHARE:
-            return False
         path = self._path(key)
+        if size > self.place.room // _LARGEST_SHARE:
+            self._evict(path)  # the room may have become smaller
+            return False
         self._folder(path.parent)
         unfinished = path.with_name(f"{path.stem}-{os.getpid()}-{os.urandom(4).hex()}{_UNFINISHED}")
         with undone_by_a_signal(unfinished.unlink):
