@@ -134,11 +134,16 @@ def test_what_a_worker_meets_is_told_as_it_is(
 def test_a_corpus_has_the_same_numbers_to_the_last_bit_as_without_ray(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import pyarrow.parquet as parquet
+
     monkeypatch.setattr(reading, "CHUNK", 3)
     file = tmp_path / "texts.txt"
     file.write_text("\n".join([*demo.TEXTS, " ".join(["very"] * 90)]))
-    alone = demo.measure(file, tmp_path / "alone")
-    on_two = demo.measure(file, tmp_path / "ray", engine=engine)
+    rows = [tmp_path / f"{name}.parquet" for name in ("alone", "ray")]
+    alone = demo.measure(file, tmp_path / "alone", rows=rows[0])
+    on_two = demo.measure(file, tmp_path / "ray", engine=engine, rows=rows[1])
+    assert rows[0].read_bytes() == rows[1].read_bytes()
+    assert parquet.read_table(rows[1]).num_rows == on_two.read.texts * 6 > 0
     files = demo.everything(tmp_path / "alone")
     assert len([name for name in files if name.startswith("chunks")]) == 5
     assert demo.everything(tmp_path / "ray") == files
