@@ -1,0 +1,77 @@
+"""What a page shows of each kind of result: which heads, numbers, map, prediction; what opens first."""
+
+from collections.abc import Callable
+from typing import Any
+
+from attnscope.render.focus import Focus
+from attnscope.render.web.beside import Beside
+from attnscope.render.web.blocks import Blocks
+from attnscope.render.web.document import claims, heads
+from attnscope.render.web.document.parts import Document
+from attnscope.results import (
+    Ablation,
+    Comparison,
+    Corpus,
+    CorpusDifference,
+    Difference,
+    Finding,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Prediction,
+    Projection,
+    Report,
+    Result,
+    SoundAttention,
+    SoundHeads,
+    Thumbnails,
+)
+
+STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
+
+
+def document(result: Result, focus: Focus, beside: Beside) -> Document:
+    """The parts of a page for any of `PAGED`."""
+    made = Document(Blocks())
+    next(_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS)(made, result, beside)
+    _focused(made, focus)
+    return made
+
+
+def _focused(made: Document, focus: Focus) -> None:
+    """A query and a key that were asked for, and a stage, are what opens."""
+    asked = {"query": focus.query, "key": focus.key}
+    made.opening |= {name: value for name, value in asked.items() if value is not None}
+    if focus.stage != "weights":
+        made.opening["view"] = STAGES.get(focus.stage, "sentence")
+    if focus.scale != "auto":
+        made.opening["scale"] = focus.scale.value
+
+
+# a further kind of result with a page is a function above and a line here
+_PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
+    HeadWeights: heads.of_head,
+    HeadView: heads.of_view,
+    HeadTerms: heads.of_terms,
+    Overview: heads.of_overview,
+    Thumbnails: heads.of_thumbnails,
+    Projection: heads.of_map,
+    Report: heads.of_report,
+    Prediction: heads.of_prediction,
+    PictureAttention: heads.of_picture,
+    PictureHeads: heads.of_picture,
+    SoundAttention: heads.of_sound,
+    SoundHeads: heads.of_sound,
+    Finding: claims.of_finding,
+    Ablation: claims.of_ablation,
+    Comparison: claims.of_comparison,
+    Difference: claims.of_difference,
+    Corpus: claims.of_corpus,
+    CorpusDifference: claims.of_corpora,
+}
+PAGED = tuple(_PARTS)
+
+__all__ = ["PAGED", "Document", "document"]

@@ -1,0 +1,110 @@
+"""What a page shows of claims about heads, each beside its control: found, taken away, compared, counted."""
+
+from typing import Any
+
+from attnscope.render.ablation import words as ablation
+from attnscope.render.comparison import words as comparison
+from attnscope.render.corpus import apart_words as corpora
+from attnscope.render.corpus import words as corpus
+from attnscope.render.difference import words as difference
+from attnscope.render.finding import words as finding
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.web import corpora as of_texts
+from attnscope.render.web import grids as numbers
+from attnscope.render.web import readings as sides
+from attnscope.render.web import runs
+from attnscope.render.web.beside import Beside
+from attnscope.render.web.document.parts import Document, all_heads, opens, told
+from attnscope.render.web.tokens import first_token
+from attnscope.results import (
+    Ablation,
+    Comparison,
+    Corpus,
+    CorpusDifference,
+    Difference,
+    Finding,
+)
+
+
+def of_finding(made: Document, found: Finding, beside: Beside) -> None:
+    all_heads(made, beside)
+    made.heading, made.claims = told(finding.subject(found), model_words(found.provenance)), True
+    made.opener = sides.opener(found)
+    made.grids = numbers.of_finding(found)
+    said_by = (
+        finding.subject(found),
+        finding.best_words(found),
+        finding.above_words(found),
+        finding.controls_words(found),
+    )
+    made.says += [each for each in (*said_by, *finding.remarks(found), *found.notes) if each]
+    i, j = found.ranking[0] if found.ranking else (0, 0)
+    sought: dict[str, Any] = {
+        "query": first_token(found.sought.query, made.tokens("queries"), found.words, found.special),
+        "key": first_token(found.sought.key, made.tokens("keys"), found.words, found.special),
+    }
+    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
+    opens(made, found.layers[i], found.heads[j], "heads", grid=1, **sought, **looked)
+
+
+def of_ablation(made: Document, found: Ablation, beside: Beside) -> None:
+    all_heads(made, beside)
+    answer = f"answer {ablation.answer_words(found)}"
+    made.heading, made.claims = told(answer, ablation.done_words(found), model_words(found.provenance)), True
+    made.opener = sides.opener(found)
+    made.grids = numbers.of_ablation(found)
+    words = ablation
+    said_by = (
+        words.answer_words,
+        words.done_words,
+        words.control_words,
+        words.rounding_words,
+        words.proof_words,
+    )
+    more = (words.total_words, words.group_words, words.estimate_words, words.legend_words)
+    made.says += [said for each in (*said_by, *more) if (said := each(found))] + list(found.notes)
+    if found.heads:
+        opens(made, found.heads[0].layer, found.heads[0].head, "heads", grid=1)
+
+
+def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
+    made.readings = runs.of_sides(found, beside.heads, made.blocks)
+    a = found.a
+    made.both = {
+        "pairs": runs.pairs_of(found, beside.heads),
+        "aligned": found.divergence is not None,
+    }
+    made.heading = told(comparison.subject(found), comparison.heads(found), comparison.models(found))
+    made.grids = numbers.of_comparison(found)
+    made.says += [comparison.subject(found), *comparison.view_remarks(found)]
+    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
+    opens(made, a.head.layer, a.head.head, "both", grid=1, query=a.position, **looked)
+
+
+def of_difference(made: Document, found: Difference, beside: Beside) -> None:
+    made.heading, made.claims = difference.subject(found), True
+    said_by = (difference.control_words, difference.shown_words, difference.differing_words)
+    made.says += [said for each in said_by if (said := each(found))]
+    made.grids = numbers.of_difference(found)
+    made.both = {"pairs": found.pairs, "aligned": True}
+    made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
+    layer, head = found.pairs[found.shown][:2]
+    opens(made, layer, head, "both", grid=1 if made.grids else 0, **looked)
+
+
+def of_corpus(made: Document, found: Corpus, beside: Beside) -> None:
+    made.heading, made.claims = told(corpus.subject(found), corpus.setting(found)), True
+    made.grids = of_texts.of_corpus(found)
+    said_by = [corpus.read_words(found.read), corpus.left_out(found.read), *corpus.absent_words(found)]
+    said_by += [*(corpus.link_legend(found) if found.linked else ()), corpus.held_out(found)]
+    made.says += [each for each in (*said_by, *(each for _, each in corpus.certified_words(found))) if each]
+    i, j = next(iter(corpus.ranked(found.main.scores)), (0, 0))
+    opens(made, found.layers[i], found.heads[j], "heads", grid=1)
+
+
+def of_corpora(made: Document, found: CorpusDifference, beside: Beside) -> None:
+    made.heading, made.claims = told(corpora.subject(found), corpora.setting(found)), True
+    made.grids = of_texts.of_corpora(found)
+    made.says += [corpora.read_words(found), corpora.beyond_words(found.main), *found.notes]
+    i, j = next(iter(corpora.ranked(found.main)), (0, 0))
+    opens(made, found.layers[i], found.heads[j], "heads", grid=1)
