@@ -98,6 +98,9 @@ def test_weight_on_what_fills_up_is_seen() -> None:
     off[0, 1, 0, 5] = 0.25
     assert leaking(replace(passed, weights=off), known) == 0.25
     off = passed.weights.clone()
+    off[3, 2, 0, 1] = 0.125  # the first key behind the shortest text
+    assert leaking(replace(passed, weights=off), known) == 0.125
+    off = passed.weights.clone()
     off[0, 1, 5, 5] = 0.5  # a row that is no query of the text
     assert leaking(replace(passed, weights=off), known) == leaking(passed, known)
 
