@@ -103,6 +103,17 @@ def test_what_the_system_tells_is_read_in_bytes(tmp_path: Path, monkeypatch) -> 
     assert memory.free(CPU) == 2048
 
 
+def test_a_process_that_is_limited_has_what_it_has_not_mapped_yet(tmp_path: Path, monkeypatch) -> None:
+    resource = pytest.importorskip("resource")
+    page = resource.getpagesize()
+    (tmp_path / "statm").write_text("3 2 1 1 0 1 0\n")
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (10 * page, resource.RLIM_INFINITY))
+    assert memory.free(CPU) == 7 * page
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY,) * 2)
+    assert memory.free(CPU) != 7 * page
+
+
 def test_a_system_without_a_table_bounds_it_by_all_its_memory(tmp_path: Path, monkeypatch) -> None:
     before = memory.free(CPU)
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")

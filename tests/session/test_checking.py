@@ -202,7 +202,11 @@ def test_what_cannot_be_run_again_is_refused_in_one_line(folder: Path, tmp_path:
     reading = at.load("demo").read(TEXT)
     at.load("demo").read("the [MASK] barks").predict().save(tmp_path / "prediction.npz")
     reading.overview().save(tmp_path / "heads.json")
+    reading.overview(1, 1, tiled=True).save(tmp_path / "tiles.npz")
+    reading.long_head(1, 1).save(tmp_path / "long.npz")
     for name, why in (
+        ("tiles.npz", "computed in tiles"),
+        ("long.npz", "computed in tiles"),
         ("prediction.npz", "holds no weights of heads"),
         ("heads.json", "leaves the weights of its heads out: give the npz"),
         ("none.npz", "no such file"),

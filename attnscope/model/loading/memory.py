@@ -16,6 +16,7 @@ from attnscope.model.loaded import Model
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_STATM = Path("/proc/self/statm")
 _LARGE = 10**9  # bytes
 
 
@@ -45,7 +46,7 @@ def free(device: torch.device) -> int | None:
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
-    bounds = [bound for bound in (_available(), _container_limit()) if bound is not None]
+    bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
     return min(bounds, default=None)
 
 
@@ -100,3 +101,16 @@ def _container_limit() -> int | None:
     """What a container may take at most, where one is limited."""
     limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.is_file() else "max"
     return int(limit) if limit.isdigit() else None
+
+
+def _process_limit() -> int | None:
+    """What this process may still map (`ulimit -v`), where it is limited and the system tells what it has."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or not _STATM.is_file():
+        return None
+    taken = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return max(limit - taken, 0)

@@ -10,7 +10,7 @@ from attnscope.analysis.difference.matrices import head_in
 from attnscope.capture.intervening.rounding import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.results import Check, HeadWeights, Kind, Overview, Provenance, Result, load
+from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result, load
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
@@ -21,7 +21,7 @@ from attnscope.session.questions.heads import read_overview, read_weights
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import Tokens, printable
-from attnscope.vocabulary import KERNELS, Route
+from attnscope.vocabulary import IN_PARTS, KERNELS, Route
 
 RUNS = 2  # that rounding is put into on purpose
 Shown = TypeVar("Shown", Overview, HeadWeights)
@@ -60,9 +60,15 @@ def check_file(path: Path, leave: Leave, listener: Listener) -> Check:
     return Check(name, tuple(heads), tuple(changes), shown.provenance, anew.provenance)
 
 
+def _in_tiles(held: Overview) -> bool:
+    return held.weights is None and held.provenance.kernel.endswith(IN_PARTS)
+
+
 def _shown(stored: Result, name: str) -> Overview | HeadWeights:
     """What of a stored result is made anew; `InputError` where that is nothing."""
     held = heads_in(stored)
+    if isinstance(held, LongHead) or (isinstance(held, Overview) and _in_tiles(held)):
+        raise InputError(f"{name} was computed in tiles and holds no weight of every pair: ask for it anew")
     if isinstance(held, Overview):
         found = held.tokens or held
         if found.weights is None:
