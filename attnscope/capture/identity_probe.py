@@ -13,10 +13,10 @@ def weights_by_identity(answer: Callable[[Tensor], Tensor], blank: Tensor) -> Te
     they are, so that the same variant of the kernel is chosen.
     """
     keys, width = blank.shape[-2:]
-    blocks = []
+    blocks, identity = [], blank.clone()
     for start in range(0, keys, width):
-        identity = blank.clone()
         columns = torch.arange(min(width, keys - start), device=identity.device)
         identity[..., start + columns, columns] = 1
-        blocks.append(answer(identity)[..., : len(columns)])
+        blocks.append(answer(identity)[..., : len(columns)].clone())
+        identity[..., start + columns, columns] = 0
     return torch.cat(blocks, dim=-1)

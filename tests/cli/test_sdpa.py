@@ -380,7 +380,7 @@ def test_a_failed_proof_ends_with_exit_code_5_after_everything_was_written(
 
     monkeypatch.setattr(
         "attnscope.verify.together.logits_over",
-        lambda scores, scale, *others: logits_over(scores, scale * 1.01, *others),
+        lambda scores, scale, *others, **to: logits_over(scores, scale * 1.01, *others, **to),
     )
     result = attnscope(*TENSORS, "-o", str(tmp_path / "a.json"))
     assert result.exit_code == 5

@@ -170,7 +170,7 @@ def test_an_unknown_example_is_answered_with_the_list() -> None:
 def test_a_dot_product_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "attnscope.verify.together.logits_over",
-        lambda scores, scale, *others: logits_over(scores, scale * 1.001, *others),
+        lambda scores, scale, *others, **to: logits_over(scores, scale * 1.001, *others, **to),
     )
     assert work_out(dot_arrays()).verdict is Verdict.FAILED
 
@@ -178,7 +178,9 @@ def test_a_dot_product_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_causal_mask_that_was_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "attnscope.verify.together.logits_over",
-        lambda scores, scale, softcap, bias, allowed: logits_over(scores, scale, softcap, bias, None),
+        lambda scores, scale, softcap, bias, allowed, **to: logits_over(
+            scores, scale, softcap, bias, None, **to
+        ),
     )
     assert work_out(dot_arrays(), causal=True).verdict is Verdict.FAILED
 

@@ -99,17 +99,29 @@ def _own_weights(
     else:
         some = rows_of(given, rows)
     if by_fused:
-        blank = torch.zeros_like(some.value)
-        weights = weights_by_identity(lambda v: fused_rows(some, v), blank)
-    else:
-        some = replace(some, kernel=own(given))
-        returned = some.answer()[1]
-        without_sinks = all(given.options.get(name) is None for name in ("s_aux", "sinks"))
-        if returned is None or not without_sinks:
-            answer = _answer_to(some)
-            returned = weights_by_identity(answer, torch.zeros_like(some.value))
-        weights = returned
-    return {head: weights[0, head].detach().clone() for head in heads}
+        few = _of_heads(some, heads)
+        weights = weights_by_identity(lambda v: fused_rows(few, v), torch.zeros_like(few.value))
+        return {head: weights[0, i].detach().clone() for i, head in enumerate(heads)}
+    some = replace(some, kernel=own(given))
+    returned = some.answer()[1]
+    without_sinks = all(given.options.get(name) is None for name in ("s_aux", "sinks"))
+    if returned is None or not without_sinks:
+        answer = _answer_to(some)
+        returned = weights_by_identity(answer, torch.zeros_like(some.value))
+    return {head: returned[0, head].detach().clone() for head in heads}
+
+
+def _of_heads(some: KernelInputs, heads: Sequence[int]) -> KernelInputs:
+    """Some heads alone, each with its own copy of the keys and values that it shares."""
+    group, mask = some.query.shape[1] // some.key.shape[1], some.mask
+    shared = [head // group for head in heads]
+    return replace(
+        some,
+        query=some.query[:, heads],
+        key=some.key[:, shared],
+        value=some.value[:, shared],
+        mask=mask[:, heads] if mask is not None and mask.shape[1] > 1 else mask,
+    )
 
 
 def fused_rows(some: KernelInputs, value: Tensor) -> Tensor:
