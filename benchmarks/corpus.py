@@ -98,9 +98,9 @@ def cost(command: list[str], folder: Path) -> Cost:
 
 
 def texts(count: int) -> list[str]:
-    """Lines of 3 to 58 words, half of them short."""
+    """Lines of 3 to 40 words, half of them short; none is longer than the tokenizer takes."""
     draw = random.Random(0)
-    lengths = [min(3 + int(draw.expovariate(1 / 15)), 58) for _ in range(count)]
+    lengths = [min(3 + int(draw.expovariate(1 / 15)), 40) for _ in range(count)]
     return [" ".join(draw.choice(WORDS) for _ in range(length)) for length in lengths]
 
 
