@@ -15,6 +15,7 @@ from threading import Lock
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from attnscope.sdpa import soft_cap
 from attnscope.tiles.call import LongCall
@@ -64,10 +65,19 @@ def exponents(
 ) -> Float[Tensor, "query key"]:
     """`logits - level`, no lower than the logarithm of about the smallest normal number.
 
-    A processor takes a hundred times as long over an exponential that comes out smaller than that, and a
-    weight of 1e-38 is none; what may not be looked at is exactly 0 only when it is multiplied by its mask.
+    A processor takes a hundred times as long over an exponential that comes out smaller than that.
     """
-    return (logits - level[:, None]).clamp_min_(math.log(torch.finfo(logits.dtype).tiny) + 1)
+    return (logits - level[:, None]).clamp_min_(_lowest(logits.dtype))
+
+
+def told_apart_(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
+    """Exponentials of such, 0 where they end at the lowest: those are in no order, and next to nothing."""
+    made: Tensor = threshold(weights, 2 * math.exp(_lowest(weights.dtype)), 0.0, inplace=True)
+    return made
+
+
+def _lowest(dtype: torch.dtype) -> float:
+    return math.log(torch.finfo(dtype).tiny) + 1
 
 
 class Heads:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnscope.measures import Need, Tile
 from attnscope.tiles.quick import QuickTile
-from attnscope.tiles.softmax import Head, Logits, Rows, block_of, exponents, joined, values_of
+from attnscope.tiles.softmax import Head, Logits, Rows, block_of, exponents, joined, told_apart_, values_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,9 @@ class Stream:
     def _tile(self, rows: slice, columns: slice, block: Rows, held: Logits | None) -> Tile:
         logits, mask = self.head.logits(rows, columns) if held is None else held
         logs = exponents(logits, block.log_sum)
-        weights = logs.exp() if mask is None else logs.exp().mul_(mask.factor)
+        weights = told_apart_(logs.exp())
+        if mask is not None:
+            weights.mul_(mask.factor)
         needs, beside, rates = self.needs, self.beside, self._rates
         allowed = None if mask is None else mask.allowed
         everywhere = mask is None and Need.ALLOWED in needs
