@@ -1,7 +1,6 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
 import copy
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from attnscope.model.loaded import Model
 from attnscope.model.loading.adapter import put_in
 from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
 from attnscope.model.loading.config import build_skeleton, read_config
+from attnscope.model.loading.devices import torch_device
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing, refuse_other_shapes
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import left_unread
@@ -41,7 +41,6 @@ _UNREADABLE = (
     StrictDataclassError,
     UnpicklingError,
 )  # what the libraries raise for files that are not what they should be
-_DEVICE = re.compile("(cpu|cuda|mps)(:[0-9]{1,4})?")
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
 
@@ -161,21 +160,6 @@ def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **optio
     if not model.missing:
         return model
     return load_model(plan_model(checkpoint, remote_code=remote_code), remote_code=remote_code, **options)
-
-
-def torch_device(wanted: str) -> torch.device:
-    """The device that `wanted` names; `auto` is the first of cuda, mps and cpu that there is."""
-    if wanted == "auto":
-        mps = torch.backends.mps.is_available()
-        return torch.device("cuda" if torch.cuda.is_available() else "mps" if mps else "cpu")
-    kind, _, index = wanted.partition(":")
-    if not _DEVICE.fullmatch(wanted):
-        raise InputError(f"unknown device '{wanted}': auto, cpu, cuda, cuda:N or mps")
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if int(index or 0) >= there[kind]:
-        present = ", ".join(f"{name} ({count})" for name, count in there.items() if count)
-        raise InputError(f"no device {wanted} on this machine: there is {present}")
-    return torch.device(wanted)
 
 
 def _silence(checkpoint: Checkpoint) -> None:
