@@ -1,13 +1,15 @@
 """The central objects: what one attention layer was given and returned, and a run's collection of these."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.errors import InputError, listed
+from attnscope.reference import exact
 from attnscope.results import Kind, Provenance, Route
 from attnscope.sdpa import Operands
 from attnscope.tokens import Tokens
@@ -38,7 +40,7 @@ class AttentionCall:
     missed. `standing` says whether positions were seen to be the tokens that they are called by.
     `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
     matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
-    to an offset, likewise. Tensors are detached and on the CPU.
+    to an offset, likewise. Tensors are detached and all on one device.
     """
 
     module: str
@@ -75,9 +77,15 @@ class AttentionCall:
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:
         """Everything that is added to the scaled scores, in float64."""
-        added = [term.values.double() for term in self.terms]
-        added += [] if self.remainder is None else [self.remainder.double()]
+        added = [exact(term.values) for term in self.terms]
+        added += [] if self.remainder is None else [exact(self.remainder)]
         return sum(added[1:], added[0]) if added else None
+
+    def at(self, device: torch.device) -> "AttentionCall":
+        """The same call with its tensors on `device`."""
+        if self.q.device == device:
+            return self
+        return replace(self, **{name: _at(value, device) for name, value in vars(self).items()})
 
     @property
     def heads(self) -> int:
@@ -109,14 +117,14 @@ class AttentionCall:
         shared = [self.key_head(head) for head in heads]
         added = list(self._added(heads).values())
         return Operands(
-            q=of_heads(self.q, heads).double(),
-            k=of_heads(self.k, shared).double(),
-            v=of_heads(self.v, shared).double(),
+            q=exact(of_heads(self.q, heads)),
+            k=exact(of_heads(self.k, shared)),
+            v=exact(of_heads(self.v, shared)),
             scale=self.scale,
             softcap=self.softcap,
             bias=sum(added[1:], added[0]) if added else None,
             allowed=None if self.allowed is None else _of_those(self.allowed, heads),
-            sinks=None if self.sinks is None else of_heads(self.sinks, heads).double(),
+            sinks=None if self.sinks is None else exact(of_heads(self.sinks, heads)),
         )
 
     def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
@@ -127,13 +135,24 @@ class AttentionCall:
         shape = (-1, self.q.shape[1], self.k.shape[1])
         named = {term.name: term.values for term in self.terms}
         named |= {} if self.remainder is None else {"remainder": self.remainder}
-        return {name: _of_those(values, heads).double().expand(shape) for name, values in named.items()}
+        return {name: exact(_of_those(values, heads)).expand(shape) for name, values in named.items()}
 
     def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
         """Where head `head` may look, written out."""
         if self.allowed is None:
-            return torch.ones(self.q.shape[1], self.k.shape[1], dtype=torch.bool)
+            return self.q.new_ones(self.q.shape[1], self.k.shape[1], dtype=torch.bool)
         return _of_those(self.allowed, (head,))[0].expand(self.q.shape[1], self.k.shape[1])
+
+
+def _at(value: Any, device: torch.device) -> Any:
+    """What a call holds, its tensors on `device`."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, Term):
+        return Term(value.name, value.values.to(device))
+    if isinstance(value, Mapping):
+        return {key: _at(each, device) for key, each in value.items()}
+    return tuple(_at(each, device) for each in value) if type(value) is tuple else value
 
 
 def _of_those(shared: Tensor, heads: Sequence[int]) -> Tensor:

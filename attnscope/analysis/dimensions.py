@@ -5,6 +5,7 @@ from attnscope.analysis.padding import without_padding
 from attnscope.analysis.pair import pair_of
 from attnscope.analysis.rotation import rotation_of
 from attnscope.attention import AttentionCall, Capture
+from attnscope.reference import exact
 from attnscope.results import Dimensions
 from attnscope.results.dimensions import Rotation
 
@@ -33,7 +34,7 @@ def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, st
     """What turns the keys of one key head, and why it cannot be told where it cannot."""
     if call.unrotated_k is None:
         return None, ""
-    before, after = (each[key_head].double().numpy() for each in (call.unrotated_k, call.k))
+    before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
     if (before == after).all():
         return None, ""
     found = rotation_of(before, after)

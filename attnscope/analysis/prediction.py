@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import CertificateError, InputError
+from attnscope.reference import exact
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens
 
@@ -102,7 +103,7 @@ def _chances(
     logits: Float[Tensor, "*place choice"], provenance: Provenance
 ) -> Float[Tensor, "*place choice"]:
     """Probabilities of what can be chosen, the softmax in float64; `CertificateError` where they are none."""
-    chances = torch.softmax(logits.double(), dim=-1)
+    chances = torch.softmax(exact(logits), dim=-1)
     if not bool(chances.isfinite().all()):
         raise CertificateError(
             f"{provenance.model} predicts nothing: its probabilities are not numbers (broken weights, or too "

@@ -12,6 +12,7 @@ from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
 from attnscope.capture.returned import Returned, ReturnedLayer
 from attnscope.errors import InputError
+from attnscope.reference import exact
 from attnscope.results import Certificate, HeadWeights, Overview, Verdict
 
 _ALONE = "the model returns weights alone"
@@ -21,7 +22,7 @@ def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
     """Head `head` as it was returned; `InputError` where the layer has no such head."""
     mine = _without_padding(found.layer(layer))
     _check(head, len(mine.weights), layer)
-    weights = mine.weights[head].double().numpy()
+    weights = exact(mine.weights[head]).numpy()
     return HeadWeights(
         layer=layer,
         head=head,
@@ -48,7 +49,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
         _check(max(heads), len(layer.weights), layer.layer)
         if layer.weights.shape[1:] != first.weights.shape[1:]:
             raise InputError(f"layers {first.layer} and {layer.layer} differ in shape: show them one by one")
-    weights = [[layer.weights[head].double() for head in heads] for layer in every]
+    weights = [[exact(layer.weights[head]) for head in heads] for layer in every]
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     numbers = tuple(layer.layer for layer in every)
     return Overview(

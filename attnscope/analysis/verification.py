@@ -20,6 +20,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.anatomy.without import without_attention
+from attnscope.reference import exact
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
@@ -144,5 +145,5 @@ def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[
 def _output_check(name: str, untouched: Tensor, watched: Tensor) -> OutputCheck:
     """What is not a number in both runs counts as the same: such a model is unusable, but not changed."""
     same = bool(((untouched == watched) | (untouched.isnan() & watched.isnan())).all())
-    difference = (untouched.double() - watched.double()).abs().nan_to_num(0 if same else torch.inf).max()
+    difference = (exact(untouched) - exact(watched)).abs().nan_to_num(0 if same else torch.inf).max()
     return OutputCheck(name, float(difference), same)

@@ -1,4 +1,4 @@
-"""From what an attention was handed and answered to an `AttentionCall`: one batch entry, on the CPU."""
+"""From what an attention was handed and answered to an `AttentionCall`: one batch entry, on its device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
+from attnscope.reference import EXACT
 from attnscope.results import Route
 
 _BLENDED = "the values of several tokens are mixed before the weights meet them"
@@ -94,7 +95,7 @@ def of_trace(
 
 def kept(tensor: Tensor) -> Tensor:
     """A copy that later in-place work of the model cannot reach."""
-    return tensor.detach().to("cpu", copy=True)
+    return tensor.detach().clone()
 
 
 def of_heads(weights: Tensor, heads: Sequence[int] | None) -> dict[int, Tensor]:
@@ -143,7 +144,7 @@ def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
     tf32 = query.is_cuda and dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
     if tf32:
         return 2.0**-10, f"TensorFloat-32 products on {device}"
-    if dtype == torch.float64:
+    if dtype == EXACT:
         return torch.finfo(torch.float32).eps, f"float64 on {device}, its softmax perhaps in float32"
     return torch.finfo(dtype).eps, f"{name} on {device}"
 
@@ -152,7 +153,7 @@ def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
     """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
     if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
         return None
-    return as_keys(seen.unrotated[entry].detach().cpu(), seen.given.key[entry].detach().cpu())
+    return as_keys(seen.unrotated[entry].detach(), seen.given.key[entry].detach())
 
 
 def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:

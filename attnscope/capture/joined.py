@@ -15,6 +15,7 @@ from torch import Tensor
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.call import as_keys
 from attnscope.errors import InputError
+from attnscope.reference import exact
 from attnscope.results import Kind
 
 _ROUNDINGS = 32  # machine epsilons by which a key that is made anew from a cache may differ, over the largest
@@ -153,7 +154,7 @@ def _check_same(so_far: Tensor, now: Tensor, call: AttentionCall) -> None:
     """Raises `InputError` where keys or values out of a cache are not those that went in."""
     if not so_far.numel():
         return
-    changed = float((so_far.double() - now.double()).abs().max())
+    changed = float((exact(so_far) - exact(now)).abs().max())
     if not changed <= _ROUNDINGS * call.epsilon * float(so_far.abs().max()):
         raise InputError(
             f"the cache of {call.module} does not keep its keys and values (one changes by {changed:.2g}): "

@@ -29,7 +29,7 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
         bias, allowed = _of_tensor(mask.to(given.query.dtype) if name == "eager" else mask)
         added |= {} if bias is None else {IN_THE_MASK: bias}
     elif name == "sdpa" and queries > 1 and _is_causal(given):
-        allowed = torch.ones(queries, keys, dtype=torch.bool).tril()[None]
+        allowed = given.query.new_ones(queries, keys, dtype=torch.bool).tril()[None]
     if (bias := given.options.get("position_bias")) is not None:
         added[RELATIVE_POSITION] = _of_row(bias, row).expand(-1, queries, -1)[..., -keys:]
     terms = tuple(Term(name, values.clone()) for name, values in added.items() if values.any())
@@ -38,7 +38,7 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
 
 def _of_row(tensor: Tensor, row: int) -> Tensor:
     """One batch entry of a tensor that may be shared by the whole batch."""
-    return tensor[row if tensor.shape[0] > 1 else 0].detach().cpu()
+    return tensor[row if tensor.shape[0] > 1 else 0].detach()
 
 
 def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -69,13 +69,14 @@ def _of_flash(given: KernelInputs, row: int) -> Tensor:
     where the kernel is not causal.
     """
     queries, keys = given.query.shape[2], given.key.shape[2]
-    ahead = torch.arange(keys)[None, :] - torch.arange(queries)[:, None] - (keys - queries)
-    allowed = torch.ones(queries, keys, dtype=torch.bool)
+    to, by = (torch.arange(length, device=given.query.device) for length in (keys, queries))
+    ahead = to[None, :] - by[:, None] - (keys - queries)
+    allowed = torch.ones_like(ahead, dtype=torch.bool)
     if queries > 1 and _is_causal(given):
         allowed &= ahead <= 0
     window = given.options.get("sliding_window")
     if window is not None and keys > window:
         allowed &= ahead.abs() < window
     if given.mask is not None:
-        allowed &= given.mask[row if len(given.mask) > 1 else 0].detach().cpu().bool()[None, -keys:]
+        allowed &= given.mask[row if len(given.mask) > 1 else 0].detach().bool()[None, -keys:]
     return allowed[None]

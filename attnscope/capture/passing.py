@@ -59,7 +59,7 @@ class Passing(Weights):
 
 def _four_axes(allowed: Tensor, rows: int) -> Bool[Tensor, "row mask_head query key"]:
     full = allowed.detach().reshape((1,) * (4 - allowed.ndim) + tuple(allowed.shape))
-    return full.expand(rows, -1, -1, -1).cpu()
+    return full.expand(rows, -1, -1, -1)
 
 
 def _stacked(each: list[Tensor | None]) -> Bool[Tensor, "row mask_head query key"]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
@@ -24,6 +25,12 @@ from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 
 Keep = Callable[[AttentionCall], None]
+Where = Callable[[torch.device], torch.device]  # from the device of an attention to where its call is kept
+
+
+def processor(_device: torch.device) -> torch.device:
+    """Calls come to the processor: a layer's queries, keys and values, and the weights of a few heads."""
+    return torch.device("cpu")
 
 
 @dataclass(eq=False)
@@ -36,7 +43,11 @@ class _Seen:
 
 
 class Recorder:
-    """Makes `AttentionCall`s of what passes by in one forward pass: counts calls, names layers and blocks."""
+    """Makes `AttentionCall`s of what passes by in one forward pass: counts calls, names layers and blocks.
+
+    Calls are kept on the processor, since layers may lie on several devices and be asked about together;
+    who looks at one call after the other may say `where` else.
+    """
 
     def __init__(
         self,
@@ -48,7 +59,9 @@ class Recorder:
         row: int,
         batch: int,
         projections: OutputProjections | None = None,
+        where: Where = processor,
     ) -> None:
+        self.where = where
         self.site_of = {site.module: site for site in watched}
         self.wanted, self.keep, self.sides, self.heads = wanted, keep, sides, heads
         self.row, self.batch, self.projections = row, batch, projections
@@ -167,7 +180,7 @@ class Recorder:
         if self.wanted is not None and layer not in self.wanted:
             return seen
         query_tokens, key_tokens = self.sides.of(site.kind, queries, keys, site.tower)
-        seen.calls += [
+        made = (
             make(
                 entry,
                 module=site.path,
@@ -180,7 +193,8 @@ class Recorder:
                 tower=site.tower,
             )
             for entry in self._mine(entries)
-        ]
+        )
+        seen.calls += [call.at(self.where(call.q.device)) for call in made]
         if self.projections is not None:
             self.projections.answered(module, seen.calls)
         return seen

@@ -23,6 +23,7 @@ from attnscope.capture.run import batch_size, chosen_row
 from attnscope.capture.selection import Labels, Selection
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower
+from attnscope.reference import exact
 from attnscope.results import Kind, Provenance, Route
 from attnscope.tokens import Tokens
 
@@ -177,7 +178,7 @@ def _checked(
     if made.ndim != 4 or made.shape[0] != batch or tower.heads[layer] not in (0, made.shape[1]):
         expected = f"1 x {tower.heads[layer] or 'heads'} x queries x keys"
         raise InputError(f"what {where} returns is {shape} numbers, not {expected}: it cannot be shown")
-    sums = made.double().sum(-1)
+    sums = exact(made).sum(-1)
     if not made.isfinite().all() or made.min() < 0 or sums.max() > 1 + _TOLERANCE:
         told = (
             f"least {float(made.min()):.2g}, rows sum to {float(sums.min()):.2g} to {float(sums.max()):.2g}"

@@ -16,6 +16,7 @@ from attnscope.capture.selection import Labels, Selection
 from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import place
 from attnscope.stopwatch import timed
 
 Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
@@ -105,10 +106,12 @@ def run_watched(
 ) -> Any:
     """One whole forward pass of `model`; `keep` gets the calls of all watched layers as they happen.
 
+    Each call lies where it can be computed with, which is its own device if that has float64.
+
     Returns what the model returns, or passes on what `keep` raises.
     """
     sides = sides_of(model, inputs, labels.tokens, labels.target, row)
-    recorder = Recorder(watched, None, keep, sides, None, row, batch_size(inputs))
+    recorder = Recorder(watched, None, keep, sides, None, row, batch_size(inputs), where=place)
     with evaluating(model), recorder.watching(lambda layer: None):
         return model(**inputs)
 

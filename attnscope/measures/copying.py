@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from attnscope.measures.tile import Tile, known
+from attnscope.reference import exact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +23,7 @@ def positivity(tile: Tile) -> Float[Tensor, ""]:
     """Sum of the eigenvalues over the sum of their sizes, -1 to 1: 1 copies, -1 speaks against its token."""
     import torch
 
-    circuit = known(tile.circuit).double()
+    circuit = exact(known(tile.circuit))
     if not circuit.isfinite().all():
         return torch.tensor(float("nan"))
     values = torch.linalg.eigvals(circuit)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
+from attnscope.reference import exact
+
 if TYPE_CHECKING:
     from torch import Tensor
 else:
@@ -26,7 +28,6 @@ def moved_norms(
 
     shared = len(projection) // len(values)
     each = (
-        (values[head // shared].double() @ matrix.double()).norm(dim=-1)
-        for head, matrix in enumerate(projection)
+        (exact(values[head // shared]) @ exact(matrix)).norm(dim=-1) for head, matrix in enumerate(projection)
     )
     return torch.stack(list(each))

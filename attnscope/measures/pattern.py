@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from attnscope.measures.tile import Tile, known
+from attnscope.reference import exact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,11 +48,11 @@ def features(tile: Tile) -> Features:
 
     found = []
     for weights in (tile.weights, allowed / visible[:, None]):
-        mine = weights.double().where(answered[:, None], 0.0)
+        mine = exact(weights).where(answered[:, None], 0.0)
         block = mine.sum() if tile.together is None else (mine * tile.together).sum()
         ends = torch.stack([mine.sum(0).amax() / rows, block / rows])
         found += [ends, at_offsets(mine)]
-    return torch.cat([*found, at_offsets(answered[:, None].expand_as(allowed).double())])
+    return torch.cat([*found, at_offsets(exact(answered[:, None].expand_as(allowed)))])
 
 
 def both(one: Features, other: Features) -> Features:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
+from attnscope.reference import EXACT, exact, place
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.results.base.origin import Kind
 from attnscope.sdpa import Operands, attend
@@ -62,32 +63,31 @@ def sampled(call: LongCall, head: int) -> AttentionCall:
     if sinks is not None and sinks.ndim > 1 and sinks.shape[1] == queries:
         sinks = sinks[:, rows]
     changed = {
-        "q": call.q[:, rows].cpu(),
-        "k": call.k.cpu(),
-        "v": call.v.cpu(),
+        "q": call.q[:, rows],
         "query_tokens": call.query_tokens.only(rows.tolist()),
-        "terms": tuple(Term(term.name, term.values[:, rows].cpu()) for term in call.terms),
-        "allowed": None if allowed is None or bool(allowed.all()) else allowed.cpu(),
-        "sinks": None if sinks is None else sinks.cpu(),
+        "terms": tuple(Term(term.name, term.values[:, rows]) for term in call.terms),
+        "allowed": None if allowed is None or bool(allowed.all()) else allowed,
+        "sinks": sinks,
         "window": None,
-        "output": call.output[:, rows].cpu(),
-        "weights": {each: weights.cpu() for each, weights in call.sample.weights.items()},
-        "unrotated_k": None if call.unrotated_k is None else call.unrotated_k.cpu(),
+        "output": call.output[:, rows],
+        "weights": call.sample.weights,
+        "projection": None,
+        "value_projection": None,
     }
-    return AttentionCall(**{**plain, **changed})
+    return AttentionCall(**{**plain, **changed}).at(place(call.q.device))
 
 
 def _of_places(call: LongCall, some: AttentionCall, head: int, told: Certificate) -> Iterator[Fault]:
     """The faults that need to know where the rows of the sample stand among all."""
     assert call.sample is not None, "it has been sampled"
-    operands, rows = some.operands(head), call.sample.rows.cpu()
+    operands, rows = some.operands(head), call.sample.rows.to(some.q.device)
     if call.window is not None:
         allowed = some.allowed_matrix(head)
         wider = allowed | _hidden_by_window(call, rows, allowed)
         if not torch.equal(wider, allowed):
             yield _fault("window dropped", some, head, operands.but(allowed=wider[None]), told)
     if call.q.shape[1:] == call.k.shape[1:]:
-        exchanged = operands.but(q=operands.k[:, rows], k=call.q[head : head + 1].cpu().double())
+        exchanged = operands.but(q=operands.k[:, rows], k=exact(call.q[head : head + 1]))
         yield _fault("query and key exchanged", some, head, exchanged, told)
 
 
@@ -96,19 +96,19 @@ def _hidden_by_window(
 ) -> Bool[Tensor, "row key"]:
     """Pairs that only the window forbids: far enough apart, and the key is no padding."""
     queries, keys = call.q.shape[1], call.k.shape[1]
-    distance = rows[:, None] + (keys - queries) - torch.arange(keys)
+    distance = rows[:, None] + (keys - queries) - torch.arange(keys, device=rows.device)
     size = call.window or 0
     far = distance >= size if call.kind is Kind.DECODER else distance.abs() >= size
-    read = torch.tensor([not token.padding for token in call.key_tokens.items])
+    read = torch.tensor([not token.padding for token in call.key_tokens.items], device=rows.device)
     return far & read & allowed.any(1)[:, None]
 
 
 def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, told: Certificate) -> Fault:
     stages = attend(faulty)
     answered = some.allowed_matrix(head).any(-1)
-    largest = some.v[some.key_head(head)].double().abs().max().clamp_min(torch.finfo(torch.float64).tiny)
-    off = (stages.weights[0] - some.weights[head].double())[answered].abs()
-    output = (stages.output[0] - some.output[head].double())[answered].abs() / largest
+    largest = exact(some.v[some.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
+    off = (stages.weights[0] - exact(some.weights[head]))[answered].abs()
+    output = (stages.output[0] - exact(some.output[head]))[answered].abs() / largest
     errors = [float(each.max()) if each.numel() else 0.0 for each in (off, output)]
     power = max(errors[0] / told.weight_tolerance, errors[1] / told.output_tolerance)
     return Fault(name, errors[0], errors[1], power)
@@ -116,7 +116,7 @@ def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, told: Ce
 
 def _output_error(call: LongCall, head: int, rows: Rows) -> float:
     """Largest distance of the output of any row that has a key, relative to the largest value."""
-    largest = call.v[call.key_head(head)].double().abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    largest = exact(call.v[call.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
     answered = ~rows.log_sum.isnan()
     off = _distances(rows.output, call.output[head])[answered]
     return float(off.max() / largest) if off.numel() else 0.0

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from attnscope.reference import EXACT, exact, place
 from attnscope.sdpa import soft_cap
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.tiling import Mask, Sizes, Tiling, tiling
@@ -57,7 +58,7 @@ class Head:
         """The same, -inf where a query may not look; and where it may, None where that is everywhere."""
         scores = self.scaled(rows, columns)
         mask = self.tiles.mask(rows, columns)
-        return scores if mask is None else scores.minimum(mask.ceiling), mask
+        return scores if mask is None else scores.minimum(mask.ceiling.to(scores.device)), mask
 
 
 def exponents(
@@ -90,7 +91,7 @@ class Heads:
 
     def in_double(self) -> "Heads":
         """The same in float64, for a few rows that are shown one by one."""
-        other = Heads(self.call, self.sizes, torch.float64)
+        other = Heads(self.call, self.sizes, EXACT)
         other.tilings = self.tilings
         return other
 
@@ -113,16 +114,19 @@ class Heads:
 
     def head(self, head: int) -> Head:
         call, shared = self.call, self.call.key_head(head)
-        sinks = None if call.sinks is None else call.sinks[head].to(call.q.device, self.dtype)
+        sinks = None if call.sinks is None else self._typed(call.sinks[head])
         return Head(
-            q=call.q[head].to(self.dtype) * call.scale,
-            k=call.k[shared].to(self.dtype),
-            v=call.v[shared].to(self.dtype),
+            q=self._typed(call.q[head]) * call.scale,
+            k=self._typed(call.k[shared]),
+            v=self._typed(call.v[shared]),
             softcap=call.softcap,
             added=tuple(term.values[head if len(term.values) > 1 else 0] for term in call.terms),
             sinks=None if sinks is None else sinks.reshape(-1).expand(call.q.shape[1]),
             tiles=self.tiling(head),
         )
+
+    def _typed(self, tensor: Tensor) -> Tensor:
+        return exact(tensor) if self.dtype == EXACT else tensor.to(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +181,7 @@ def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
 
 def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query key"]:
     """The weights of a few queries on some keys, NaN where a query may not look; on the CPU."""
-    found = torch.full((len(queries), len(keys)), torch.nan, dtype=torch.float64)
+    found = torch.full((len(queries), len(keys)), torch.nan, dtype=EXACT)
     for rows in head.tiles.rows():
         mine = range(max(rows.start, queries.start), min(rows.stop, queries.stop))
         if not mine:
@@ -187,10 +191,10 @@ def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query 
             those = range(max(columns.start, keys.start), min(columns.stop, keys.stop))
             if not those:
                 continue
-            logits = head.logits(rows, columns)[0].double()
+            logits = exact(head.logits(rows, columns)[0])
             weights = (logits - log_sum[:, None]).exp().masked_fill(logits == -torch.inf, torch.nan)
-            place = _within(mine, queries.start), _within(those, keys.start)
-            found[place] = weights[_within(mine, rows.start), _within(those, columns.start)].cpu()
+            cells = _within(mine, queries.start), _within(those, keys.start)
+            found[cells] = weights[_within(mine, rows.start), _within(those, columns.start)].cpu()
     return found
 
 
@@ -201,10 +205,10 @@ def _within(part: range, start: int) -> slice:
 def block_of(head: Head, rows: slice, values: Values, held: int = 0) -> tuple[Rows, dict[int, Logits]]:
     """The rows of one block of queries; and what entered the softmax in as many of its tiles as are `held`,
     by their first key."""
-    count, device = rows.stop - rows.start, head.q.device
-    peak = torch.full((count,), -torch.inf, dtype=head.q.dtype, device=device)
-    total = torch.zeros(count, dtype=torch.float64, device=device)
-    mixed = torch.zeros(count, values.beside.shape[1], dtype=torch.float64, device=device)
+    count, there = rows.stop - rows.start, place(head.q.device)
+    peak = head.q.new_full((count,), -torch.inf)
+    total = torch.zeros(count, dtype=EXACT, device=there)
+    mixed = torch.zeros(count, values.beside.shape[1], dtype=EXACT, device=there)
     kept: dict[int, Logits] = {}
     for columns in head.tiles.columns(rows):
         logits, mask = head.logits(rows, columns)
@@ -214,16 +218,16 @@ def block_of(head: Head, rows: slice, values: Values, held: int = 0) -> tuple[Ro
         level = higher.masked_fill(higher == -torch.inf, 0.0)  # a row without a key so far
         each = exponents(logits, level).exp_()
         if mask is not None:
-            each.mul_(mask.factor)
-        faded = (peak - level).exp().double()
-        total.mul_(faded).add_(each.sum(-1))
-        mixed.mul_(faded[:, None]).add_(each @ values.beside[columns])
+            each.mul_(mask.factor.to(each.device))
+        faded = exact((peak - level).exp())
+        total.mul_(faded).add_(exact(each.sum(-1)))
+        mixed.mul_(faded[:, None]).add_(exact(each @ values.beside[columns]))
         peak = higher
-    unanswered = peak == -torch.inf
-    log_sum = peak.double() + total.log()
+    log_sum = exact(peak) + total.log()
+    unanswered = log_sum == -torch.inf
     mixed /= total[:, None]
     if head.sinks is not None:
-        with_sink = torch.logaddexp(log_sum, head.sinks[rows].double())
+        with_sink = torch.logaddexp(log_sum, exact(head.sinks[rows]))
         mixed *= (log_sum - with_sink).exp()[:, None]
         log_sum = with_sink
     log_sum = log_sum.masked_fill(unanswered, torch.nan)

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
+from attnscope.reference import exact
 from attnscope.results import Kind
 from attnscope.sdpa import Operands
 
@@ -44,7 +45,8 @@ def _window_dropped(call: AttentionCall, head: int, operands: Operands) -> Opera
 def _hidden_by_window(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> Bool[Tensor, "query key"]:
     """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding."""
     queries, keys = allowed.shape
-    distance = torch.arange(queries)[:, None] + (keys - queries) - torch.arange(keys)[None, :]
+    by, to = (torch.arange(length, device=allowed.device) for length in (queries, keys))
+    distance = by[:, None] + (keys - queries) - to[None, :]
     far = (
         distance >= (call.window or 0) if call.kind is Kind.DECODER else distance.abs() >= (call.window or 0)
     )
@@ -105,7 +107,7 @@ def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
     place, count = call.key_head(head), call.key_heads
     mine, others = shared[place], ((place + step) % count for step in range(1, count))
     other = next((each for each in others if not torch.equal(shared[each], mine)), None)
-    return None if other is None else shared[other : other + 1].double()
+    return None if other is None else exact(shared[other : other + 1])
 
 
 def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
@@ -113,7 +115,7 @@ def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Op
     if call.unrotated_k is None or torch.equal(call.unrotated_k, call.k):
         return None
     key_head = call.key_head(head)
-    return operands.but(k=call.unrotated_k[key_head : key_head + 1].double())
+    return operands.but(k=exact(call.unrotated_k[key_head : key_head + 1]))
 
 
 def _product_transposed(call: AttentionCall, head: int, operands: Operands) -> Operands | None:

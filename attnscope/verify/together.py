@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, of_heads
+from attnscope.reference import EXACT, exact
 from attnscope.sdpa import Operands, logits_over, softmax_over
 
 _FIELDS = tuple(field.name for field in fields(Operands))
@@ -43,10 +44,10 @@ class Together:
         shape = (len(self.heads), call.q.shape[1], call.k.shape[1])
         # products of query and key; our weights; the model's; and room to work in
         self.products, self.weights, self.models, self.room = (
-            torch.empty(shape, dtype=torch.float64) for _ in range(4)
+            self.operands.q.new_empty(shape) for _ in range(4)
         )
-        self.output = of_heads(call.output, self.heads).double()
-        self.largest_value = self.operands.v.abs().amax((1, 2)).clamp_min(torch.finfo(torch.float64).tiny)
+        self.output = exact(of_heads(call.output, self.heads))
+        self.largest_value = self.operands.v.abs().amax((1, 2)).clamp_min(torch.finfo(EXACT).tiny)
         self.unanswered = _unanswered(call.allowed, self.heads)
         self._honest: list[Distance] = []
         self._sums: list[float] = []
@@ -105,7 +106,7 @@ class Together:
         highest = logits.amax(-1, keepdim=True)
         least = (highest - _COUNTED).masked_fill_(highest == -torch.inf, torch.inf)  # of no key none counts
         largest, row = sums.amax(-1).max(-1)
-        every = torch.arange(len(sums))
+        every = torch.arange(len(sums), device=sums.device)
         key = sums[every, row].argmax(-1)
         if (epsilon * largest + logits[every, row, key] >= least[every, row, 0]).all():  # the largest counts
             return largest.tolist()  # type: ignore[no-any-return]
@@ -126,7 +127,7 @@ class Together:
         same = {name for name in _FIELDS if getattr(group[first], name) is getattr(self.alone[first], name)}
         v = self._joined("v", group, same)
         if same >= {*_FIELDS} - {"v"}:
-            weights_off = torch.tensor([self._honest[i].weights for i in rows], dtype=torch.float64)
+            weights_off = self.weights.new_tensor([self._honest[i].weights for i in rows])
             return _pairs(weights_off, self._output_of(_of(self.weights, rows), v, rows))
         scores, room = self._scores(group, same), self.room[: len(group)]
         bias, allowed, sinks = (self._joined(name, group, same) for name in ("bias", "allowed", "sinks"))
@@ -155,7 +156,7 @@ class Together:
     def _met(self) -> Float[Tensor, "head query key"]:
         """The weights that met the values: the softmax's, but where the model changed them before."""
         met = self.call.reweighted
-        return self.weights if met is None else torch.stack([met[head].double() for head in self.heads])
+        return self.weights if met is None else torch.stack([exact(met[head]) for head in self.heads])
 
     def _output_of(
         self,
@@ -165,7 +166,7 @@ class Together:
     ) -> Float[Tensor, " head"]:
         """How far off the output is; weights of the model's own that met the values are what they were."""
         if self.call.reweighted is not None:
-            return torch.tensor([self._honest[i].output for i in rows], dtype=torch.float64)
+            return self.weights.new_tensor([self._honest[i].output for i in rows])
         return self._output_off(weights @ v, rows)
 
     def _output_off(

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnscope.attention import AttentionCall, Term
+from attnscope.reference import EXACT
 from attnscope.results import Certificate, Fault, Kind
 from attnscope.sdpa import Operands, Stages
 from attnscope.tokens import Token, Tokens
@@ -68,7 +69,7 @@ def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
     mask = None
     if not causal and (operands.allowed is not None or operands.bias is not None):
         pairs = operands.q.shape[1], operands.k.shape[1]
-        bias = torch.zeros(1, *pairs, dtype=torch.float64) if operands.bias is None else operands.bias
+        bias = torch.zeros(1, *pairs, dtype=EXACT) if operands.bias is None else operands.bias
         mask = bias if operands.allowed is None else bias.masked_fill(~operands.allowed, -torch.inf)
     return scaled_dot_product_attention(
         operands.q, operands.k, operands.v, attn_mask=mask, is_causal=causal, scale=operands.scale

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
+from attnscope.reference import EXACT
 from attnscope.results.worked import Check, ScaleStudy
 from attnscope.sdpa import softmax
 
@@ -24,8 +25,8 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
     worst = 0.0
     for column, dim in enumerate(dims):
         generator = torch.Generator().manual_seed(seed + dim)
-        q = torch.randn(QUERIES, dim, generator=generator, dtype=torch.float64)
-        k = torch.randn(QUERIES, KEYS, dim, generator=generator, dtype=torch.float64)
+        q = torch.randn(QUERIES, dim, generator=generator, dtype=EXACT)
+        k = torch.randn(QUERIES, KEYS, dim, generator=generator, dtype=EXACT)
         scores = torch.einsum("qd,qkd->qk", q, k)
         ways = (scores, scores / math.sqrt(dim), additive_logits(q, k, seed + dim))
         for row, logits in enumerate(ways):
@@ -49,8 +50,8 @@ def additive_weights(
     dim: int, generator: torch.Generator
 ) -> tuple[Projection, Projection, Float[Tensor, " hidden"]]:
     """Aq, Ak and a of additive scoring, d_a = d, every entry from N(0, 1/d) as layers usually start."""
-    wq, wk = (torch.randn(dim, dim, generator=generator, dtype=torch.float64) for _ in range(2))
-    vector = torch.randn(dim, generator=generator, dtype=torch.float64)
+    wq, wk = (torch.randn(dim, dim, generator=generator, dtype=EXACT) for _ in range(2))
+    vector = torch.randn(dim, generator=generator, dtype=EXACT)
     root = math.sqrt(dim)
     return wq / root, wk / root, vector / root
 

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.reference import EXACT, exact
 from attnscope.results import Certificate
 from attnscope.results.worked import Matrix, Scoring, Step
 from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
@@ -31,7 +32,7 @@ class Scored:
 
 
 def tensor(matrix: Matrix) -> Float[Tensor, "row column"]:
-    return torch.from_numpy(matrix.values).double()
+    return exact(torch.from_numpy(matrix.values))
 
 
 def pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Matrix:
@@ -56,7 +57,7 @@ def given_scored(found: Found, allowed: Allowed, beside: Beside) -> Scored:
     """Scores as they were given: those of queries that are their rows with keys that are the axes."""
     scores = found["scores"]
     rows = np.where(np.isfinite(scores.values), scores.values, 0.0)
-    identity = torch.eye(rows.shape[1], dtype=torch.float64)
+    identity = torch.eye(rows.shape[1], dtype=EXACT)
     values = tensor(found["v"]) if "v" in found else identity
     operands = Operands(torch.from_numpy(rows)[None], identity[None], values[None], beside.scale or 1.0)
     size = None if beside.scale is None else round(beside.scale**-2)
@@ -75,7 +76,7 @@ def _to_the_softmax(
         softcap=beside.softcap,
         bias=sum(terms.values()) if terms else None,
         allowed=None if allowed is None else allowed[None],
-        sinks=None if beside.sink is None else torch.tensor([beside.sink], dtype=torch.float64),
+        sinks=None if beside.sink is None else torch.tensor([beside.sink], dtype=EXACT),
     )
     stages, source = attend(operands), "scores"
     if size is not None:

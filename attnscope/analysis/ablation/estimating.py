@@ -21,6 +21,7 @@ from attnscope.capture.intervening.changes import Cut, Put, What
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import gradients
 from attnscope.errors import InputError
+from attnscope.reference import exact
 from attnscope.results.claims.ablation import Estimate, HeadEffect
 
 FEWEST = 3  # heads whose order can be compared
@@ -40,9 +41,9 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
     for place, slope in slopes.items():
         if place not in experiments.answers:
             continue
-        there = experiments.answers[place].cpu().double()  # not every device has float64
+        there = exact(experiments.answers[place].cpu())  # not every device has float64
         new = what.answers[place].to(there) if isinstance(what, Put) else torch.zeros_like(there)
-        of_heads = ((new - there) * slope.cpu().double()).sum((0, 2, 3))
+        of_heads = ((new - there) * exact(slope.cpu())).sum((0, 2, 3))
         for head, value in enumerate(of_heads.tolist()):
             found[place[0], head] = found.get((place[0], head), 0.0) + value
     order = sorted(found, key=lambda one: (-abs(found[one]), one))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnscope.capture.intervening.answering import Asked, Logits
 from attnscope.errors import CertificateError, InputError
+from attnscope.reference import EXACT, exact
 from attnscope.results.claims.ablation import Answer, Asks, Effect
 
 LogChances = Float[Tensor, "row choice"]
@@ -72,7 +73,7 @@ def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
 
 def log_chances(scores: Float[Tensor, "row choice"]) -> LogChances:
     """Log probabilities in float64; `CertificateError` where they are none."""
-    chances = torch.log_softmax(scores.detach().cpu().double(), dim=-1)
+    chances = torch.log_softmax(exact(scores.detach().cpu()), dim=-1)
     if bool(chances.isnan().any()):
         raise CertificateError(
             "the model answers nothing: its probabilities are not numbers (broken weights, or too large for "
@@ -87,7 +88,7 @@ def log_probability(chances: LogChances, ids: Sequence[int]) -> float:
 
 
 def probability(chances: LogChances, ids: Sequence[int]) -> float:
-    return float(torch.tensor(log_probability(chances, ids), dtype=torch.float64).exp())
+    return float(torch.tensor(log_probability(chances, ids), dtype=EXACT).exp())
 
 
 def effect(before: LogChances, after: LogChances, ids: Sequence[int]) -> Effect:

@@ -12,6 +12,7 @@ from attnscope.capture.intervening.changes import Answers, Cut, Place, Put, What
 from attnscope.capture.intervening.observed import answers_to
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
 from attnscope.results.claims.ablation import Method
 from attnscope.tokens import Tokens
 
@@ -79,7 +80,7 @@ def means(
         batch = _batch(changed, drawn, range(several.start, several.stop))
         found, _ = answers_to(model, batch, sites)
         for place, each in found.items():
-            parts = each.unflatten(0, (several.stop - several.start, -1)).cpu().double().sum(0)  # type: ignore[no-untyped-call]
+            parts = exact(each.unflatten(0, (several.stop - several.start, -1)).cpu()).sum(0)  # type: ignore[no-untyped-call]
             sums[place] = sums[place] + parts if place in sums else parts
     answers: Answers = {place: each / entries for place, each in sums.items()}
     told = f"each output replaced by its mean over {entries} control texts, position by position ({how})"

@@ -12,6 +12,7 @@ from torch import Tensor
 from attnscope.analysis.scores import scores_of
 from attnscope.attention import AttentionCall, Capture
 from attnscope.measures import Tile
+from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
 
 
@@ -29,7 +30,7 @@ def copying_scores(
     hidden = embedding.shape[1]
     if not all(_fits(call, hidden) and unembedding.shape[1] == hidden for call in calls):
         return "its embeddings are not of the size of what its heads read and write"
-    between = (unembedding.T.float() @ embedding.float()).double()  # once for all heads
+    between = exact(unembedding.T.float() @ embedding.float())  # once for all heads
     tiles = (([_tile(_circuit(call, head, between))] for head in heads) for call in calls)
     return scores_of(["copying"], tiles, layers, tuple(heads), 1)["copying"]
 
@@ -45,9 +46,9 @@ def _circuit(
 ) -> Float[Tensor, "value_dim value_dim"]:
     """W_O W_U W_E W_V of one head; a head that shares its values with others has those of the group."""
     if call.projection is None or call.value_projection is None:
-        return torch.full((call.v.shape[2],) * 2, torch.nan, dtype=torch.float64)
-    values = call.value_projection[call.key_head(head)].double()
-    return call.projection[head].double() @ between @ values
+        return torch.full((call.v.shape[2],) * 2, torch.nan, dtype=EXACT)
+    values = exact(call.value_projection[call.key_head(head)])
+    return exact(call.projection[head]) @ between @ values
 
 
 def _tile(circuit: Float[Tensor, "value_dim value_dim"]) -> Tile:

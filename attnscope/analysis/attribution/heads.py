@@ -17,6 +17,7 @@ from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import Seen, Slopes, slopes
 from attnscope.measures import MEASURES, Need, Tile
+from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
 
 _MIXED = "what its heads answer is not their weights times their values"
@@ -105,7 +106,7 @@ def _tile(
     outputs = torch.cat([_rows(experiments.answers[place], head) for place in places])
     queries = torch.arange(len(outputs))
     known: dict[str, Any] = {"output": outputs}
-    weights = torch.zeros(len(outputs), 1, dtype=torch.float64)
+    weights = torch.zeros(len(outputs), 1, dtype=EXACT)
     if Need.SLOPE in needs or Need.GRADIENT in needs:
         of_chances = found.slopes.each[answer]
         known["slope"] = torch.cat([_rows(of_chances[place], head) for place in places])
@@ -120,16 +121,16 @@ def _tile(
 
 
 def _rows(of_heads: Float[Tensor, "batch head query value_dim"], head: int) -> Float[Tensor, "row value_dim"]:
-    return of_heads[:, head].flatten(0, 1).detach().cpu().double()
+    return exact(of_heads[:, head].flatten(0, 1).detach().cpu())
 
 
 def _pairs(
     seen: Seen, slope: Float[Tensor, "batch head query value_dim"], head: int
 ) -> tuple[Float[Tensor, "row key"], Float[Tensor, "row key"]]:
     """The weights of a head, and how the answer changes with each: the slope along the value of its key."""
-    values = seen.value[:, head // (slope.shape[1] // seen.value.shape[1])].cpu().double()
-    gradient = slope[:, head].cpu().double() @ values.transpose(1, 2)
-    weights = torch.zeros_like(gradient) if seen.weights is None else seen.weights[:, head].cpu().double()
+    values = exact(seen.value[:, head // (slope.shape[1] // seen.value.shape[1])].cpu())
+    gradient = exact(slope[:, head].cpu()) @ values.transpose(1, 2)
+    weights = torch.zeros_like(gradient) if seen.weights is None else exact(seen.weights[:, head].cpu())
     return weights.flatten(0, 1), gradient.flatten(0, 1)
 
 
@@ -143,8 +144,8 @@ def _makes_output(seen: Seen) -> bool:
     """Whether weights times values are what the heads answer, up to rounding."""
     if seen.weights is None:
         return False
-    values = seen.value.double().repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
-    off = (seen.weights.double() @ values - seen.output.double()).nan_to_num(0.0).abs().max()
+    values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
+    off = (exact(seen.weights) @ values - exact(seen.output)).nan_to_num(0.0).abs().max()
     epsilon = max(torch.finfo(seen.output.dtype).eps, torch.finfo(seen.value.dtype).eps)
     return bool(off <= _ROUNDINGS * epsilon * values.abs().max())
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.analysis.views.view import groups_of, regrouped
 from attnscope.attention import AttentionCall
+from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
 from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.sdpa import attend
@@ -90,12 +91,12 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
     stages = [attend(call.operands(head)) for head in heads]
     shared = [call.key_head(head) for head in heads]
     weights = torch.stack([stage.weights[0, pieces] for stage in stages])
-    vectors = {"query": call.q[list(heads)][:, pieces].double().mean(dim=1)}
+    vectors = {"query": exact(call.q[list(heads)][:, pieces]).mean(dim=1)}
     if call.kind is not Kind.CROSS:
-        vectors["key"] = call.k[shared][:, pieces].double().mean(dim=1)
+        vectors["key"] = exact(call.k[shared][:, pieces]).mean(dim=1)
         if call.unrotated_k is not None:
-            vectors["unrotated key"] = call.unrotated_k[shared][:, pieces].double().mean(dim=1)
-        vectors["value"] = call.v[shared][:, pieces].double().mean(dim=1)
+            vectors["unrotated key"] = exact(call.unrotated_k[shared][:, pieces]).mean(dim=1)
+        vectors["value"] = exact(call.v[shared][:, pieces]).mean(dim=1)
     vectors["output"] = _mean_output(torch.stack([stage.output[0, pieces] for stage in stages]), weights)
     special = [i for i, token in enumerate(call.key_tokens.items) if token.special]
     on_special = weights[..., special].sum(-1).nanmean(dim=1)

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.reference import EXACT, exact
+
 
 @dataclass(frozen=True, eq=False)
 class Chance:
@@ -37,9 +39,9 @@ def cosines(ranks: tuple[int, int], hidden: int, draws: int, seed: int) -> Float
     """Squared cosines between the first directions and as many random ones, in `hidden` dimensions."""
     first, second = (min(rank, hidden) for rank in ranks)
     random = torch.Generator().manual_seed(seed)
-    drawn = torch.empty(draws, first, second, dtype=torch.float64)
+    drawn = torch.empty(draws, first, second, dtype=EXACT)
     for draw in drawn:
-        normal = torch.randn(hidden, second, generator=random, dtype=torch.float64)
+        normal = torch.randn(hidden, second, generator=random, dtype=EXACT)
         triangle = torch.linalg.cholesky(normal.T @ normal)  # its frame is normal / triangle', drawn evenly
         frame = torch.linalg.solve_triangular(triangle, normal[:first].T, upper=False).T
         draw[:] = frame.square()
@@ -54,5 +56,5 @@ def beside_chance(
 ) -> Chance:
     """The scores beside random ones; `early` and `late` are spectra. All pairs share each draw."""
     drawn = (early @ squares @ late.T).sqrt()
-    below = (drawn < real).double().mean(0) + (drawn == real).double().mean(0) / 2
+    below = exact(drawn < real).mean(0) + exact(drawn == real).mean(0) / 2
     return Chance(drawn.mean(0), drawn.std(0, correction=0), 100 * below, float(drawn.max()))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
+from attnscope.reference import exact
 from attnscope.results.claims.composition import Through
 
 Written = Float[Tensor, "head value_dim hidden"]
@@ -29,7 +30,7 @@ def written(layer: Factors, reader: Gain | None, way: Sequence[Gain], heads: Seq
     assert layer.value is not None, "asked of layers that have it"
     assert layer.output is not None, "asked of layers that have it"
     values = _triangular(_folded(layer.value.matrix, reader))
-    output = layer.output.matrix.double()[list(heads)]
+    output = exact(layer.output.matrix)[list(heads)]
     for each in way:
         output = each.forward(output)
     return values[[layer.key_head(head) for head in heads]] @ output
@@ -41,7 +42,7 @@ def reads(layer: Factors, through: Through, readers: dict[str, Gain | None], hea
     if through is Through.VALUE:
         assert layer.value is not None, "asked of layers that have it"
         assert layer.output is not None, "asked of layers that have it"
-        end = _triangular(layer.output.matrix.double().transpose(1, 2))[own]
+        end = _triangular(exact(layer.output.matrix).transpose(1, 2))[own]
         return _folded(layer.value.matrix, readers["value"])[shared] @ end.transpose(1, 2)
     assert layer.query is not None, "asked of layers that have it"
     assert layer.key is not None, "asked of layers that have it"
@@ -65,7 +66,7 @@ def scores(
 
 def _folded(matrix: Float[Tensor, "head read dim"], reader: Gain | None) -> Float[Tensor, "head read dim"]:
     """The matrix with the norm before it: its weight, and the mean taken away where it does so."""
-    matrix = matrix.double()
+    matrix = exact(matrix)
     return matrix if reader is None else reader.backward(matrix.transpose(1, 2)).transpose(1, 2)
 
 

@@ -43,6 +43,13 @@ class Facts:
             found.alike[row, :length, :length] = sorts.alike(tokens, tokens)
         return found
 
+    def at(self, device: torch.device) -> "Facts":
+        """The same facts on `device`, moved there once."""
+        if device == self.lengths.device:
+            return self
+        moved = (each.to(device) for each in (self.lengths, self.special, self.punctuation, self.alike))
+        return self.once(("at", device), lambda: Facts(*moved))
+
     def once(self, name: object, make: Callable[[], Made]) -> Made:
         """What is the same for all layers, made once."""
         kept: dict[object, Any] = self.__dict__.setdefault("_made", {})
@@ -54,7 +61,7 @@ class Facts:
     @property
     def own(self) -> Bool[Tensor, "row token"]:
         """Which tokens are the text's own."""
-        return torch.arange(self.special.shape[1]) < self.lengths[:, None]
+        return torch.arange(self.special.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
     @property
     def missing(self) -> dict[str, Bool[Tensor, " row"]]:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.analysis.relations.answers import word_weights
+from attnscope.reference import exact
 from attnscope.results import MeasureDescription
 
 LINK, PLACE, GAIN = LINKS = ("link", "link-place", "link-gain")
@@ -61,11 +62,11 @@ def links(
     target: str,
 ) -> Float[Tensor, "row 3 head"]:
     """Link, place and gain of every head in every text; NaN where there is no such pair of words."""
-    by_word = word_weights(weights.cpu(), pieces)
+    by_word = word_weights(weights, pieces)
     words = by_word.shape[-1]
-    there = pieces.any(-1)
-    first, second = (_tagged(tags, wanted, words) & there for wanted in (source, target))
-    other = ~torch.eye(words, dtype=torch.bool)
+    there = pieces.any(-1).to(by_word.device)
+    first, second = (_tagged(tags, wanted, words).to(there.device) & there for wanted in (source, target))
+    other = ~torch.eye(words, dtype=torch.bool, device=there.device)
     every = there[:, :, None] & there[:, None, :] & other
     pairs = first[:, :, None] & second[:, None, :] & other
     queries = pairs.any(-1).sum(-1)
@@ -75,7 +76,7 @@ def links(
         ((each * pairs[:, None]).sum((-2, -1)) / queries.clamp_min(1)[:, None]).masked_fill(none, torch.nan)
         for each in (by_word, expected)
     )
-    return torch.stack([link, place, link - place], dim=1)
+    return torch.stack([link, place, link - place], dim=1).cpu()
 
 
 def _tagged(tags: Sequence[Sequence[str]], wanted: str, words: int) -> Bool[Tensor, "row word"]:
@@ -91,12 +92,12 @@ def _by_place(
 ) -> Float[Tensor, "row head word other"]:
     """For every pair the mean weight of all pairs of words of that text that stand as far apart."""
     words = by_word.shape[-1]
-    places = torch.arange(words)
+    places = torch.arange(words, device=by_word.device)
     offsets = (places[None, :] - places[:, None] + words - 1).flatten()
     shape = (*by_word.shape[:2], 2 * words - 1)
     index = offsets.expand(*by_word.shape[:2], -1)
     seen = (by_word * every[:, None]).flatten(2)
-    sums = torch.zeros(shape, dtype=torch.float64).scatter_add_(2, index, seen)
-    counts = torch.zeros(shape, dtype=torch.float64)
-    counts.scatter_add_(2, index, every[:, None].expand_as(by_word).flatten(2).double())
+    sums = by_word.new_zeros(shape).scatter_add_(2, index, seen)
+    counts = by_word.new_zeros(shape)
+    counts.scatter_add_(2, index, exact(every[:, None].expand_as(by_word).flatten(2)))
     return (sums / counts.clamp_min(1)).gather(2, index).reshape(by_word.shape)

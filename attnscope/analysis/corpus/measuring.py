@@ -20,6 +20,7 @@ from attnscope.measures import MEASURES, Need, Tile
 from attnscope.measures import pattern as patterns
 from attnscope.measures.measure import Measure, mean
 from attnscope.measures.strongest import offset, share
+from attnscope.reference import EXACT, brought, exact, place
 
 _KNOWN = {Need.ALLOWED, Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE, Need.NORMS}
 LINEAR = frozenset(
@@ -58,21 +59,22 @@ def measured(
 
     `norms` are ||f(x)|| of every key, None where nothing is known of what is moved.
     """
+    facts = facts.at(place(passed.weights.device))
     weights, allowed = _own(passed, facts)
-    out = torch.full((len(weights), len(names), weights.shape[1]), math.nan, dtype=torch.float64)
-    place = {name: i for i, name in enumerate(names)}
+    out = weights.new_full((len(weights), len(names), weights.shape[1]), math.nan)
+    number = {name: i for i, name in enumerate(names)}
     for values, by_norm in ((weights, False), (None if norms is None else _shares(weights, norms), True)):
         mine = [MEASURES[name] for name in names if name.endswith("-norm") is by_norm and name not in _OTHERS]
         if values is None or not mine:
             continue
         plain = [MEASURES[each.name.removesuffix("-norm")] for each in mine]
         for measure, found in zip(mine, _of(values, allowed, facts, plain), strict=True):
-            out[:, place[measure.name]] = found
-    if "pattern" in place:
-        out[:, place["pattern"]] = _classes(weights, allowed, facts.lengths)
-    if "moved" in place and norms is not None:
-        out[:, place["moved"]] = _moved(weights, norms)
-    return _with_meaning(out, names, facts)
+            out[:, number[measure.name]] = found
+    if "pattern" in number:
+        out[:, number["pattern"]] = _classes(weights, allowed, facts.lengths)
+    if "moved" in number and norms is not None:
+        out[:, number["moved"]] = _moved(weights, norms)
+    return _with_meaning(out, names, facts).cpu()
 
 
 def _shares(weights: Tensor, norms: Float[Tensor, "row head key"]) -> Float[Tensor, "row head query key"]:
@@ -109,7 +111,7 @@ def _added_up(values: Tensor, facts: Facts, linear: Sequence[Measure]) -> list[F
     counts, pairs = facts.once(names, lambda: _counting(facts, linear))
     answered = ~values[..., 0].isnan() & facts.own[:, None]
     products = values.nan_to_num(0.0).flatten(2) @ pairs.reshape(rows, len(linear), tokens**2).mT
-    number = answered.double() @ counts.double().mT
+    number = exact(answered) @ exact(counts).mT
     found = products / number.masked_fill(number == 0, math.nan)
     return [found[..., i] for i in range(len(linear))]
 
@@ -119,7 +121,7 @@ def _counting(
 ) -> tuple[Bool[Tensor, "row measure query"], Float[Tensor, "row measure query key"]]:
     """Which queries count in each measure, and what each of their weights counts."""
     tokens = facts.special.shape[1]
-    places = torch.arange(tokens)
+    places = torch.arange(tokens, device=facts.lengths.device)
 
     def of_text(
         weights: Tensor, special: Tensor, punctuation: Tensor, alike: Tensor
@@ -129,7 +131,7 @@ def _counting(
         return rows.nan_to_num(0.0), rows
 
     def derived(*sorts: Tensor) -> tuple[Tensor, Tensor]:
-        even = torch.full((tokens, tokens), 1.0 / tokens, dtype=torch.float64)
+        even = torch.full((tokens, tokens), 1.0 / tokens, dtype=EXACT, device=places.device)
         by, rows = torch.func.jacrev(lambda each: _of_queries(of_text(each, *sorts)), has_aux=True)(even)
         return ~rows.isnan(), by
 
@@ -148,29 +150,29 @@ def _own(passed: Passed, facts: Facts) -> tuple[Float[Tensor, "row head query ke
 
     A query that may look nowhere has no weights, whatever the model makes of it: NaN.
     """
-    weights = passed.weights.detach().to("cpu", torch.float64, copy=True)  # written into below
+    weights = exact(passed.weights.detach())
     queries, keys = weights.shape[-2:]
     if (queries, keys) != tuple(facts.alike.shape[1:]):
         tokens = facts.alike.shape[1]
         raise InputError(f"attention of {queries} queries on {keys} keys is not among {tokens} tokens")
     own = facts.own
     pairs = (own[:, :, None] & own[:, None, :])[:, None]
-    allowed = pairs if passed.allowed is None else passed.allowed & pairs
+    allowed = pairs if passed.allowed is None else brought(passed.allowed) & pairs
     seen = allowed.any(-1, keepdim=True)
     if not math.isfinite(float(weights.sum())) and not bool(
         (weights.isfinite() | ~own[:, None, :, None]).all()
     ):
         raise InputError("weights of its attention are not numbers: its checkpoint may be damaged")
-    return weights.masked_fill_(~pairs, 0.0).masked_fill_(~seen, math.nan), allowed
+    return weights.masked_fill(~pairs, 0.0).masked_fill_(~seen, math.nan), allowed
 
 
 def leaking(passed: Passed, facts: Facts) -> float:
     """The largest weight that a query of a text gives to what fills up: 0 where that is harmless."""
-    own, shortest = facts.own, int(facts.lengths.min())
+    own, shortest = facts.at(passed.weights.device).own, int(facts.lengths.min())
     if shortest == own.shape[1]:
         return 0.0
     out = (own[:, :, None] & ~own[:, None, shortest:])[:, None]
-    return float(passed.weights.detach()[..., shortest:].cpu().masked_fill(~out, 0.0).abs().max())
+    return float(passed.weights.detach()[..., shortest:].masked_fill(~out, 0.0).abs().max())
 
 
 def _contributions(
@@ -179,7 +181,7 @@ def _contributions(
     """What every query contributes to each measure, `row head query`, or `row head 2 query`."""
     if not wanted:
         return {}
-    places = torch.arange(values.shape[-1])
+    places = torch.arange(values.shape[-1], device=values.device)
     visible = allowed.sum(-1)
 
     def of_head(weights: Tensor, see: Tensor, many: Tensor) -> list[Tensor]:
@@ -210,9 +212,9 @@ def _most(strongest: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     beyond = offsets.shape[-1] - 1
     counted = ~strongest.isnan()
     places = (offsets + beyond).long()
-    counts = torch.zeros(*offsets.shape[:2], 2 * beyond + 1, dtype=torch.float64)
-    counts.scatter_add_(-1, places, counted.double())
-    every = torch.arange(-beyond, beyond + 1, dtype=torch.float64)
+    counts = strongest.new_zeros(*offsets.shape[:2], 2 * beyond + 1)
+    counts.scatter_add_(-1, places, exact(counted))
+    every = torch.arange(-beyond, beyond + 1, dtype=EXACT, device=counts.device)
     rank = 2 * every.abs() + (every > 0)  # the shorter before the longer, before the query before behind it
     best = (counts * (4 * beyond + 4) - rank).argmax(-1)
     total = counts.sum(-1)
@@ -225,9 +227,9 @@ def _classes(weights: Tensor, allowed: Tensor, lengths: Tensor) -> Float[Tensor,
     """Twin of `measures.pattern` for texts that stand alone: the number of each head's class."""
     allowed = allowed.expand(-1, weights.shape[1], -1, -1)
     answered = allowed.any(-1)
-    rows = answered.sum(-1).double()
+    rows = exact(answered.sum(-1))
     real = weights.masked_fill(~answered[..., None], 0.0)
-    even = (allowed / allowed.sum(-1, keepdim=True).clamp_min(1)).double()
+    even = exact(allowed / allowed.sum(-1, keepdim=True).clamp_min(1))
     vertical = _over(*((each.sum(-2).amax(-1) / rows) for each in (real, even)))
     block = _over(*((each.sum((-2, -1)) / rows) for each in (real, even)))
     diagonal = torch.zeros_like(vertical)
@@ -235,9 +237,9 @@ def _classes(weights: Tensor, allowed: Tensor, lengths: Tensor) -> Float[Tensor,
     for step in range(-2, 3):
         if abs(step) >= tokens:
             continue
-        inside = torch.arange(tokens) + step
+        inside = torch.arange(tokens, device=weights.device) + step
         valid = (inside >= 0) & (inside < lengths[:, None, None]) & answered
-        count = valid.sum(-1).double()
+        count = exact(valid.sum(-1))
         sums = [_at(each, step, valid) / count for each in (real, even)]
         diagonal = torch.where(count > 1, torch.maximum(diagonal, _over(*sums).nan_to_num(0.0)), diagonal)
     return _named(vertical, diagonal, block, rows)

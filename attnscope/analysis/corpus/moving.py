@@ -9,17 +9,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.capture.passing import Passed
+from attnscope.reference import exact
 
 
 def triangles(projection: Float[Tensor, "head value_dim hidden"]) -> Float[Tensor, "head size value_dim"]:
     """R of every head, in float64."""
-    triangle: Tensor = torch.linalg.qr(projection.double().mT, mode="r").R
+    triangle: Tensor = torch.linalg.qr(exact(projection).mT, mode="r").R
     return triangle
 
 
 def norms(passed: Passed, of: Float[Tensor, "head size value_dim"]) -> Float[Tensor, "row chosen key"]:
     """||f(x)|| of every key in the selected heads, in units of the hidden state, in float64."""
-    values = passed.values.cpu().double()
-    each = [values[:, head // passed.shared] @ of[head].mT for head in passed.heads]
+    values = exact(passed.values)
+    each = [values[:, head // passed.shared] @ of[head].mT.to(values.device) for head in passed.heads]
     lengths: Tensor = torch.linalg.vector_norm(torch.stack(each, dim=1), dim=-1)
     return lengths

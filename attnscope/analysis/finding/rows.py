@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
+from attnscope.reference import exact
 from attnscope.sdpa import Operands, attend
 
 Layer = AttentionCall | ReturnedLayer
@@ -19,7 +20,7 @@ def rows_of(
 ) -> Float[np.ndarray, "head row key"]:
     """The weights of `heads` for some queries, or for all (None), recomputed in float64 or as returned."""
     if isinstance(layer, ReturnedLayer):
-        found = layer.weights[list(heads)].double()
+        found = exact(layer.weights[list(heads)])
         return np.asarray((found if queries is None else found[:, list(queries)]).numpy())
     return np.asarray(attend(_operands(layer, queries)).weights[list(heads)].numpy())
 
@@ -32,14 +33,14 @@ def _operands(call: AttentionCall, queries: Sequence[int] | None) -> Operands:
         sinks = sinks[:, rows]
     bias = call.bias
     return Operands(
-        q=call.q[:, rows].double(),
-        k=call.k.double(),
-        v=call.v[..., :0].double(),
+        q=exact(call.q[:, rows]),
+        k=exact(call.k),
+        v=exact(call.v[..., :0]),
         scale=call.scale,
         softcap=call.softcap,
         bias=None if bias is None else bias[:, rows],
         allowed=None if call.allowed is None else call.allowed[:, rows],
-        sinks=None if sinks is None else sinks.double(),
+        sinks=None if sinks is None else exact(sinks),
     )
 
 
@@ -66,6 +67,6 @@ def vectors_of(
     if isinstance(layer, ReturnedLayer) or layer.projection is None:
         return None
     shared = layer.heads // len(layer.v)
-    values = [layer.v[head // shared][list(keys)].double() for head in heads]
-    made = [each @ layer.projection[head].double() for head, each in zip(heads, values, strict=True)]
+    values = [exact(layer.v[head // shared][list(keys)]) for head in heads]
+    made = [each @ exact(layer.projection[head]) for head, each in zip(heads, values, strict=True)]
     return np.asarray(torch.stack(made).numpy())

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
+from attnscope.reference import exact
 from attnscope.sdpa import attend
 
 
@@ -19,7 +20,7 @@ def moved_together(call: AttentionCall, heads: Sequence[int]) -> Float[Tensor, "
     if call.projection is None:
         return None
     values = torch.stack(
-        [call.v[call.key_head(head)].double() @ call.projection[head].double() for head in heads]
+        [exact(call.v[call.key_head(head)]) @ exact(call.projection[head]) for head in heads]
     )
     weights = torch.stack([attend(call.operands(head)).weights[0] for head in heads])
     rows = [torch.einsum("hk,hkd->kd", row, values).norm(dim=-1) for row in weights.unbind(1)]

@@ -21,6 +21,7 @@ from attnscope.analysis.controls import batches, inputs_of
 from attnscope.analysis.flow.replacing import Effects, vectors
 from attnscope.analysis.media.pieces import Pieces
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.reference import exact
 from attnscope.results import Contents, Sound
 from attnscope.tokens import Patches, Tokens
 
@@ -57,8 +58,8 @@ def blanked(pieces: Pieces, tokens: Tokens, reached: Collection[int], medium: ob
         groups = tuple(tuple(places[i : i + size]) for i in range(0, len(places), size))
     held = pieces.values.flatten()[pieces.at.to(pieces.values.device)]
     if pieces.of is Contents.PICTURE:
-        return Blanked(pieces, groups, held.double().mean(0))
-    return Blanked(pieces, groups, torch.full_like(held[0].double(), _silence(pieces, medium)))
+        return Blanked(pieces, groups, exact(held).mean(0))
+    return Blanked(pieces, groups, torch.full_like(exact(held[0]), _silence(pieces, medium)))
 
 
 def _squares(patches: Patches, there: set[int]) -> Groups:
@@ -76,7 +77,7 @@ def _squares(patches: Patches, there: set[int]) -> Groups:
 
 def _silence(pieces: Pieces, medium: object) -> float:
     """What stands for a sample that is zero, read off the line from samples to what the model is given."""
-    given = pieces.values.flatten().double().cpu().numpy()
+    given = exact(pieces.values.flatten()).cpu().numpy()
     samples = medium.samples if isinstance(medium, Sound) else None
     if pieces.values.ndim == 2 and samples is not None and len(samples) == len(given) and np.ptp(samples) > 0:
         slope, offset = np.polyfit(samples, given, 1)

@@ -14,6 +14,7 @@ from attnscope.analysis.ablation.question import Question, log_chances
 from attnscope.analysis.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.answering import rows_only
+from attnscope.reference import exact
 
 Effects = Float[np.ndarray, " place"]
 
@@ -115,7 +116,7 @@ def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within
     def keep(_module: nn.Module, _given: object, made: Any) -> None:
         first = made if isinstance(made, Tensor) else made[0]
         if isinstance(first, Tensor) and first.ndim in (2, 3):
-            found.append(first.detach().double().reshape(-1, *first.shape[-2:]))
+            found.append(exact(first.detach()).reshape(-1, *first.shape[-2:]))
 
     handle = last.register_forward_hook(keep)
     try:

@@ -12,6 +12,7 @@ from attnscope.analysis.measuring.known import Known, unmeasured
 from attnscope.attention import AttentionCall
 from attnscope.measures import MEASURES, Need
 from attnscope.measures.moved import moved_norms
+from attnscope.reference import EXACT
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.collect.measured import WITHOUT_FORM
 from attnscope.tiles.stream import Beside
@@ -56,17 +57,16 @@ def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Coll
         wanted["query_names"], wanted["key_names"] = sorts.named(queries, keys)
     if Need.ALLOWED in needs and (parts := sorts.parts(queries, keys)) is not None:
         wanted["query_parts"], wanted["key_parts"] = parts
-    if Need.NORMS in needs:
-        wanted["norms"] = norms(call, head)
-    return Beside(**{name: values.to(device) for name, values in wanted.items()})
+    found = {name: values.to(device) for name, values in wanted.items()}
+    return Beside(**found, norms=norms(call, head) if Need.NORMS in needs else None)
 
 
 def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:
     """||f(x)|| of every key; NaN where no matrix takes the head's output on."""
     keys = call.k.shape[1]
     if call.projection is None:
-        return torch.full((keys,), torch.nan, dtype=torch.float64)
-    values, shared = call.v.cpu(), call.key_head(head)
+        return torch.full((keys,), torch.nan, dtype=EXACT)
+    values, shared = call.v, call.key_head(head)
     blocks = range(0, keys, _AT_ONCE)
     return torch.cat(
         [

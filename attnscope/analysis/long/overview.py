@@ -15,6 +15,7 @@ from attnscope.attention import Capture
 from attnscope.capture.long.run import TRIED
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
+from attnscope.reference import EXACT
 from attnscope.results import Certificate, Overview, SpecialMass
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
@@ -121,8 +122,8 @@ def long_call_of(captured: Capture, layer: int, block: int = 0) -> LongCall:
 
 def heads_of(call: LongCall) -> Heads:
     """Its heads, to be computed where it lies and about as precisely as the model."""
-    double = call.q.dtype == torch.float64
-    return Heads(call, sizes_for(call.q.device), torch.float64 if double else torch.float32)
+    double = call.q.dtype == EXACT
+    return Heads(call, sizes_for(call.q.device), EXACT if double else torch.float32)
 
 
 def _head(

@@ -15,6 +15,7 @@ from attnscope.attention import AttentionCall
 from attnscope.measures import Need
 from attnscope.measures.moved import moved_norms
 from attnscope.measures.near import cosine_distances
+from attnscope.reference import EXACT
 from attnscope.sdpa import attend
 from attnscope.tokens import Tokens
 
@@ -115,7 +116,7 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
     def norms(layer: int) -> Float[Tensor, "head key"]:
         call = calls[layer]
         if call.projection is None:
-            return torch.full((call.heads, call.k.shape[1]), torch.nan, dtype=torch.float64)
+            return torch.full((call.heads, call.k.shape[1]), torch.nan, dtype=EXACT)
         return moved_norms(call.v, call.projection)
 
     def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:

@@ -20,6 +20,7 @@ from attnscope.model.loading.load import Plan
 from attnscope.model.loading.memory import size_of
 from attnscope.model.loading.partial import can_be_cut, kept, needed
 from attnscope.model.source.listing import Listing
+from attnscope.reference import EXACT
 from attnscope.results import Cost
 from attnscope.sdpa import Operands, attend
 from attnscope.verify import FAULTS
@@ -72,7 +73,7 @@ def _shards(listing: Listing, model: nn.Module, cut: int | None) -> tuple[str, .
 
 def recomputation(call: DryCall, *, masked: bool = True) -> tuple[int, int]:
     """Floating-point operations of one recomputation of one head in float64, and bytes of all its stages."""
-    shape = {"dtype": torch.float64, "device": "meta"}
+    shape = {"dtype": EXACT, "device": "meta"}
     pairs = (1, call.queries, call.keys)
     operands = Operands(
         q=torch.empty(1, call.queries, call.dim, **shape),  # type: ignore[call-overload]

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attnscope.reference import exact
 from attnscope.tokens import Tokens
 
 Pieces = Bool[Tensor, "row word token"]
@@ -39,9 +40,10 @@ def word_weights(
     weights: Float[Tensor, "row head query key"], pieces: Pieces
 ) -> Float[Tensor, "row head word other"]:
     """By words: summed over the pieces of a key, averaged over those of a query; 0 where there are none."""
-    sums = pieces.to(weights.device, torch.float64)[:, None]
+    weights = exact(weights)
+    sums = exact(pieces).to(weights.device)[:, None]
     means = sums / sums.sum(-1, keepdim=True).clamp_min(1)
-    return means @ weights.double() @ sums.transpose(-1, -2)
+    return means @ weights @ sums.transpose(-1, -2)
 
 
 def answers(

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Capture
+from attnscope.reference import exact
 from attnscope.results import Provenance, Verdict
 from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
@@ -40,6 +41,6 @@ class Sample:
         for certificate, ours, theirs in zip(
             certify_heads(call, self.heads), recomputed, counted, strict=True
         ):
-            off = float((theirs.double() - ours).abs().max())
+            off = float((exact(theirs) - ours).abs().max())
             agrees = off <= certificate.weight_tolerance
             self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.following.projected import Did, OutputProjections, another_column, matrix_seen
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
 
 _ROUNDINGS, _TURNED = 4, 32  # machine epsilons of a number, and of a product of two rotated rows
 _WORDS = {"query": "queries", "key": "keys", "value": "values"}
@@ -145,8 +146,8 @@ def _matches(did: Did, wanted: Float[Tensor, "head token dim"], epsilon: float) 
     epsilon, found = max(epsilon, torch.finfo(there.dtype).eps), []
     for start in range(0, len(there), tokens):
         mine = slice(start, start + tokens)
-        blocks = there[mine].double().reshape(tokens, -1, dim).transpose(0, 1)  # block token dim
-        match = _columns(blocks, wanted.double(), epsilon)
+        blocks = exact(there[mine]).reshape(tokens, -1, dim).transpose(0, 1)  # block token dim
+        match = _columns(blocks, exact(wanted), epsilon)
         if match is None:
             continue
         matrix = matrix_seen(did.part, read[mine], there[mine], epsilon, another_column)
@@ -189,7 +190,7 @@ def _one_rotation(call: AttentionCall, query: _Match | str, key: _Match | str) -
     if isinstance(query, str) or isinstance(key, str) or call.q.shape[1:] != call.k.shape[1:]:
         return False
     epsilon = max(call.epsilon, torch.finfo(call.q.dtype).eps)
-    seen = torch.cat([call.q, call.k]).double()
+    seen = exact(torch.cat([call.q, call.k]))
 
     def keeps(queries: Tensor, keys: Tensor) -> bool:
         return _products_kept(torch.cat([queries, keys]), seen, _TURNED * epsilon)

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.reference import EXACT, exact
+
 _ROWS, _ROUNDINGS = 16, 32
 
 
@@ -64,7 +66,7 @@ def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
 def _some(rows: Tensor) -> Float[Tensor, "row hidden"]:
     """A few rows, in float64."""
     rows = rows.detach().flatten(0, -2)
-    return rows[:: -(-len(rows) // _ROWS)].cpu().double()
+    return exact(rows[:: -(-len(rows) // _ROWS)].cpu())
 
 
 def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -80,9 +82,9 @@ def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
 
 def _hypotheses(part: nn.Module, size: int) -> list[tuple[Tensor, Tensor]]:
     """Weights and offsets of each feature that its parameters can mean."""
-    own = [each.detach().cpu().double() for each in part.parameters(recurse=False) if each.ndim == 1]
+    own = [exact(each.detach().cpu()) for each in part.parameters(recurse=False) if each.ndim == 1]
     own = [each for each in own if len(each) == size]
-    none, one = torch.zeros(size, dtype=torch.float64), torch.ones(size, dtype=torch.float64)
+    none, one = torch.zeros(size, dtype=EXACT), torch.ones(size, dtype=EXACT)
     weights = [one] if not own else [each for first in own for each in (first, 1 + first)]
     if len(own) < 2:
         return [(weight, none) for weight in weights]

@@ -28,6 +28,7 @@ from attnscope.capture.intervening.passing import passing
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.capture.trace.torch_internals import unscripted
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
 
 _ROUNDINGS = 64  # machine epsilons of the sum of the sizes of all parts
 _ON_THE_WAY = (Role.HEAD, Role.STREAM)
@@ -134,7 +135,7 @@ def _apart(parts: Sequence[Tensor], slopes: Sequence[Tensor | None], score: Tens
     total = size = 0.0
     for part, slope in zip(parts, slopes, strict=True):
         if slope is not None:
-            each = part.detach().cpu().double() * slope.cpu().double()
+            each = exact(part.detach().cpu()) * exact(slope.cpu())
             total, size = total + float(each.sum()), size + float(each.abs().sum())
     return size, abs(total - float(score.detach()))
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
 
 Projection = Float[Tensor, "head value_dim hidden"]
 _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
@@ -61,7 +62,7 @@ class _Answer:
         part, given, made, rows = did.part, did.given, did.made, self.rows
         if given.ndim < 2 or given.shape[-1] != rows.shape[-1] or given.shape[:-1] != made.shape[:-1]:
             return
-        there, rows = given.detach().flatten(0, -2).cpu(), rows.to(given.dtype)
+        there, rows = given.detach().flatten(0, -2), rows.to(given)
         for start in (there == rows[0]).all(1).nonzero().flatten().tolist():
             mine = slice(start, start + len(rows))
             if torch.equal(there[mine], rows):
@@ -157,7 +158,7 @@ def _multiplied(
     """What `part` multiplies the rows by, as it is seen to have done; None where that is not all it does."""
     dim = call.output.shape[-1] if call.heads > 1 else 1
     matrix = matrix_seen(part, rows, made, call.epsilon, lambda rows, made: (rows.roll(dim, 1), made))
-    return None if matrix is None else matrix.reshape(call.heads, -1, matrix.shape[1])
+    return None if matrix is None else matrix.to(call.q.device).reshape(call.heads, -1, matrix.shape[1])
 
 
 def _made_by(did: Iterable[Did], call: AttentionCall) -> Float[Tensor, "kv_head read value_dim"] | None:
@@ -166,20 +167,22 @@ def _made_by(did: Iterable[Did], call: AttentionCall) -> Float[Tensor, "kv_head 
     wanted = call.v.transpose(0, 1)  # key kv_head value_dim
     for each in did:
         part, made = each.part, each.made
-        there, read = made.detach().flatten(0, -2).cpu(), each.given.detach().flatten(0, -2)
+        there, read = made.detach().flatten(0, -2), each.given.detach().flatten(0, -2)
         if made.ndim < 2 or len(there) != len(read) or there.shape[1] < key_heads * dim:
             continue
         if len(there) < keys or there.dtype != wanted.dtype:
             continue
+        wanted = wanted.to(there.device)
         for start in range(0, len(there) - keys + 1, keys):
             rows = there[start : start + keys]
             places = [_place(rows, wanted[:, head]) for head in range(key_heads)]
             if None in places:
                 continue
             mine = slice(start, start + keys)
-            matrix = matrix_seen(part, read[mine].cpu(), rows, call.epsilon, another_column)
+            matrix = matrix_seen(part, read[mine], rows, call.epsilon, another_column)
             if matrix is not None:
-                return torch.stack([matrix[:, first : first + dim] for first in places if first is not None])
+                parts = [matrix[:, first : first + dim] for first in places if first is not None]
+                return torch.stack(parts).to(call.v.device)
     return None
 
 
@@ -206,14 +209,15 @@ def matrix_seen(
     With the `fault` in what was read or made it must not be it. A few rows tell: all are multiplied alike.
     """
     epsilon, some = max(epsilon, torch.finfo(rows.dtype).eps), slice(None, None, -(-len(rows) // _ROWS))
-    rows, made = rows[some].double(), made[some].double().cpu()
+    rows, made = exact(rows[some]), exact(made[some])
     weight = _matrix(part)
     assert weight is not None, "only such parts are watched"
     offset = getattr(part, "bias", None)
-    added = torch.zeros(made.shape[1]) if offset is None else offset.detach().cpu()
-    for matrix in (weight.detach().cpu().T, weight.detach().cpu()):
+    added = made.new_zeros(made.shape[1]) if offset is None else exact(offset.detach()).to(made.device)
+    weight = weight.detach().to(rows.device)
+    for matrix in (weight.T, weight):
         if matrix.shape == (rows.shape[1], made.shape[1]) and added.shape == made.shape[1:]:
-            seen = _Product(matrix.double(), added.double(), _ROUNDINGS * epsilon + _ADDED * len(matrix))
+            seen = _Product(exact(matrix), added, _ROUNDINGS * epsilon + _ADDED * len(matrix))
             if seen.gives(rows, made) and not seen.gives(*fault(rows, made)):
                 return matrix
     return None

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant
 from attnscope.capture.trace.operations import tensors_in
+from attnscope.reference import EXACT, exact
 
 Rows = Float[Tensor, "batch query feature"]
 _ROUNDINGS = 64  # machine epsilons of the largest value, for the row of a cut edge
@@ -152,10 +153,10 @@ def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Ten
     """The row of a cut edge by subtraction, and how far off rounding may bring it."""
     assert isinstance(change.what, Cut)
     query, key = change.what.query, change.what.key
-    output = attended.output[parts, change.head, query].cpu().double()
-    weight = attended.weights()[parts, change.head, query, key].cpu().double()[:, None]
-    values = attended.values_of(change.head)[parts].cpu().double()
-    left = (1 - weight).clamp_min(torch.finfo(torch.float64).tiny)
+    output = exact(attended.output[parts, change.head, query].cpu())
+    weight = exact(attended.weights()[parts, change.head, query, key].cpu())[:, None]
+    values = exact(attended.values_of(change.head)[parts].cpu())
+    left = (1 - weight).clamp_min(torch.finfo(EXACT).tiny)
     row = (output - weight * values[:, key]) / left
     epsilon = torch.finfo(attended.output.dtype).eps
     tolerance = _ROUNDINGS * epsilon * values.abs().amax((1, 2))[:, None] / left

@@ -33,6 +33,7 @@ from attnscope.capture.selection import Selection
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site
+from attnscope.reference import EXACT, exact
 
 Vectors = Float[Tensor, "entry query hidden"]
 _ROUNDINGS = 64  # machine epsilons of the largest value, for a row that is read back
@@ -99,7 +100,7 @@ class ValueZeroing:
         (none of `keys`) is 0.
         """
         wanted = list(range(self.lengths[layer]) if keys is None else keys)
-        found = torch.zeros(self.plain[layer].shape[1], self.lengths[layer], dtype=torch.float64)
+        found = torch.zeros(self.plain[layer].shape[1], self.lengths[layer], dtype=EXACT)
         for several in self._batches(layer, wanted):
             found[:, several] = self._together(layer, heads, several).T
         return found
@@ -201,7 +202,7 @@ class ValueZeroing:
 
 def turned(before: Float[Tensor, "#entry query hidden"], after: Vectors) -> Float[Tensor, "entry query"]:
     """1 less the cosine of two vectors, from their difference: nothing is left of 1 - 1 in rounding."""
-    one, other = (nn.functional.normalize(each.double(), dim=-1).cpu() for each in (before, after))
+    one, other = (nn.functional.normalize(exact(each), dim=-1).cpu() for each in (before, after))
     return (one - other).square().sum(-1) / 2
 
 
@@ -247,14 +248,14 @@ def _expected(
     zeroed = [(entry, key) for entry, key in enumerate(keys) if key is not None]
     if not zeroed:
         return None
-    rows, off, moved = seen.output.detach().double(), torch.zeros_like(seen.output).double(), False
+    rows, off, moved = exact(seen.output.detach()), exact(torch.zeros_like(seen.output)), False
     weights = seen.weights().detach()
     epsilon = _ROUNDINGS * torch.finfo(seen.output.dtype).eps
     rows = rows.clone()
     for head in range(rows.shape[1]) if heads is None else heads:
-        values = seen.values_of(head).detach().double()
+        values = exact(seen.values_of(head).detach())
         for entry, key in zeroed:
-            change = weights[entry, head, :, key].double()[:, None] * values[entry, key]
+            change = exact(weights[entry, head, :, key])[:, None] * values[entry, key]
             rows[entry, head] -= change
             off[entry, head] = epsilon * float(values[entry].abs().max())
             moved = moved or bool((change.abs() > off[entry, head]).any())

@@ -43,7 +43,7 @@ def long_call(
         allowed=None,
         sinks=_sinks(given, entry),
         window=given.options.get("sliding_window"),
-        output=seen.output[entry].transpose(0, 1).detach().to("cpu", copy=True),
+        output=_kept(seen.output[entry].transpose(0, 1)),
         weights={},
         epsilon=epsilon,
         precision=precision,

@@ -87,7 +87,8 @@ def record_long(
         seek = selection.projections or selection.circuits
         found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None
         batch, heads = batch_size(inputs), selection.heads
-        recorder = _LongRecorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
+        where = lambda device: device  # noqa: E731 - tiles are computed where the model is
+        recorder = _LongRecorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found, where)
         recorder.chunks = chunks
         with suppress(_Enough), evaluating(model), recorder.watching(after):
             model(**called)

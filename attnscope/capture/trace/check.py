@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnscope.capture.trace.layout import Layout
 from attnscope.capture.trace.scores import FORBIDDEN
+from attnscope.reference import exact
 
 _CELLS_AT_ONCE = 1 << 22
 _Slices = tuple[slice, slice]
@@ -37,7 +38,7 @@ def completed(parts: Logits, logits: Tensor) -> Logits:
     """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
     off, masked = 0.0, True  # whether what counts as forbidden has no weight
     for where in _stretches(logits):
-        difference = (_part(logits, where).double() - _sum(parts, where)).abs()
+        difference = (exact(_part(logits, where)) - _sum(parts, where)).abs()
         if parts.allowed is not None:
             barred = ~_part(parts.allowed, where)
             difference = difference.masked_fill(barred, 0)
@@ -47,7 +48,7 @@ def completed(parts: Logits, logits: Tensor) -> Logits:
         return parts
     rest = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     for where in _stretches(logits):
-        rest[where] = (_part(logits, where).double() - _sum(parts, where)).float()
+        rest[where] = (exact(_part(logits, where)) - _sum(parts, where)).float()
     readable = ~(logits <= FORBIDDEN)  # what is not a number is no mask: it must not pass for one
     allowed = readable if parts.allowed is None or not masked else parts.allowed & readable
     rest.masked_fill_(~allowed, 0)
@@ -73,7 +74,7 @@ def _part(tensor: Tensor, where: _Slices) -> Tensor:
 
 def _sum(parts: Logits, where: _Slices) -> Tensor:
     """What the parts add up to, in float64."""
-    total = _part(parts.query, where).double() @ _part(parts.key, where).double().mT * parts.scale
+    total = exact(_part(parts.query, where)) @ exact(_part(parts.key, where)).mT * parts.scale
     if parts.softcap is not None:
         total = parts.softcap * torch.tanh(total / parts.softcap)
     for term in (*(term for _, term in parts.terms), *parts.shifts):
@@ -83,7 +84,7 @@ def _sum(parts: Logits, where: _Slices) -> Tensor:
 
 def _size(parts: Logits) -> float:
     """A bound of what makes up one logit: |q| |k| |scale| (Cauchy and Schwarz) and every term's largest."""
-    longest = (float(each.double().norm(dim=-1).amax()) for each in (parts.query, parts.key))
+    longest = (float(exact(each).norm(dim=-1).amax()) for each in (parts.query, parts.key))
     terms = (*(term for _, term in parts.terms), *parts.shifts)
     return math.prod(longest) * abs(parts.scale) + sum(float(term.abs().amax()) for term in terms)
 

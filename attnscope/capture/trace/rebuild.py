@@ -14,6 +14,7 @@ from attnscope.capture.trace.check import Logits, completed
 from attnscope.capture.trace.layout import Layout, compact, layout_of, query_axis
 from attnscope.capture.trace.origin import Origin
 from attnscope.capture.trace.scores import FORBIDDEN, Part, Product, Scores
+from attnscope.reference import exact
 
 
 @torch.no_grad()
@@ -150,7 +151,7 @@ def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
 def _is_straight(term: Tensor) -> bool:
     """Whether the values along the keys mostly lie on straight lines, as what grows with distance does."""
     bends = term.diff(n=2, dim=-1).abs()
-    return bool((bends <= 1e-3 * (term.max() - term.min())).double().mean() > 0.5)
+    return bool(exact(bends <= 1e-3 * (term.max() - term.min())).mean() > 0.5)
 
 
 def _distinct(terms: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
+from attnscope.reference import exact
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
     ids = tuple(made.sequences[0].tolist())
     stated = module.generation_config.eos_token_id
     ends = stated if isinstance(stated, list) else [stated]
-    chances = torch.cat(made.logits).double().softmax(-1) if settings.seed is None else None
+    chances = exact(torch.cat(made.logits)).softmax(-1) if settings.seed is None else None
     return Written(ids, len(ids) - len(made.logits), settings.how, ids[-1] in ends, chances)
 
 

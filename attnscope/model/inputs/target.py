@@ -14,6 +14,7 @@ from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_l
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.spelling import tokens_by_number
 from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspelled
+from attnscope.reference import exact
 from attnscope.tokens import Token, Tokens
 
 MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
@@ -98,7 +99,7 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     # some models are made to end at the last step whatever they would have said
     finished = ended and not (settings.forced_eos_token_id is not None and len(sequence) > most)
     greedy = (settings.num_beams or 1) == 1
-    chances = torch.cat(made.logits).double().softmax(-1) if greedy else None
+    chances = exact(torch.cat(made.logits)).softmax(-1) if greedy else None
     ids = sequence[:-1] if ended and len(sequence) > 1 else sequence
     text = tokenizer.decode(ids, skip_special_tokens=True)
     target = _target(module, tokenizer, ids, text)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError, listed
+from attnscope.reference import EXACT
 from attnscope.results import Cost, Outline
 from attnscope.session import selection
 from attnscope.session.listener import Listener
@@ -65,7 +66,7 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
 
     from attnscope.analysis.outline.cost import rate, seconds
 
-    rates = rate(torch.float32), rate(torch.float64)
+    rates = rate(torch.float32), rate(EXACT)
     return seconds(cost, *rates), *rates
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnscope.measures import MEASURES, Measure, Tile, near, pattern
 from attnscope.measures.copying import positivity
+from attnscope.reference import EXACT, exact
 from attnscope.tiles.quick import adds_nothing
 
 WITHOUT_FORM: Mapping[str, str] = {
@@ -32,9 +33,9 @@ class Measured:
     def see(self, _rows: slice, _columns: slice, tile: Tile) -> None:
         made = tile.once(self.measure.contribution)
         if self.block is None:
-            self.block = made.double()
+            self.block = exact(made)
         elif self.measure.combine is not add or not adds_nothing(tile, made):
-            self.block = self.measure.combine(self.block, made)
+            self.block = self.measure.combine(self.block, exact(made))
 
     def end(self, _rows: slice) -> None:
         assert self.block is not None, "every row has a tile"
@@ -67,9 +68,9 @@ class Patterned:
 
     def __init__(self, queries: int, keys: int) -> None:
         self.offsets = pattern.OFFSETS
-        self.columns = torch.zeros(2, keys, dtype=torch.float64)
-        self.sums = torch.zeros(2, 1 + len(self.offsets), dtype=torch.float64)  # own text, then each offset
-        self.counts = torch.zeros(len(self.offsets), dtype=torch.float64)
+        self.columns = torch.zeros(2, keys, dtype=EXACT)
+        self.sums = torch.zeros(2, 1 + len(self.offsets), dtype=EXACT)  # own text, then each offset
+        self.counts = torch.zeros(len(self.offsets), dtype=EXACT)
         self.rows, self.keys = 0, keys
         self.counted = -1  # the first of the rows that were counted last
 
@@ -79,10 +80,10 @@ class Patterned:
         answered = tile.visible > 0
         even = tile.allowed / tile.visible.clamp_min(1)[:, None].to(tile.weights.dtype)
         for i, each in enumerate((tile.weights.where(answered[:, None], 0.0), even)):
-            of_columns = each.sum(0).double().cpu()
+            of_columns = exact(each.sum(0)).cpu()
             self.columns[i, columns] += of_columns
-            within = of_columns.sum() if tile.together is None else (each * tile.together).sum().double()
-            diagonals = [tile.at(offset, each).sum().double() for offset in self.offsets]
+            within = of_columns.sum() if tile.together is None else exact((each * tile.together).sum())
+            diagonals = [exact(tile.at(offset, each).sum()) for offset in self.offsets]
             self.sums[i] += torch.stack([torch.as_tensor(v).cpu() for v in (within, *diagonals)])
         if self.counted != rows.start:
             self._count(rows, answered)

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.measures import Tile
+from attnscope.reference import EXACT, exact
 
 
 class Pooled:
@@ -16,9 +17,9 @@ class Pooled:
     def __init__(self, queries: range, keys: range, steps: tuple[int, int]) -> None:
         self.window, self.steps = (queries, keys), steps
         shape = tuple(-(-len(side) // step) for side, step in zip(self.window, steps, strict=True))
-        self.sums = torch.zeros(shape, dtype=torch.float64)
-        self.counts = torch.zeros(shape, dtype=torch.float64)
-        self.largest = torch.full(shape, -1.0, dtype=torch.float64)
+        self.sums = torch.zeros(shape, dtype=EXACT)
+        self.counts = torch.zeros(shape, dtype=EXACT)
+        self.largest = torch.full(shape, -1.0, dtype=EXACT)
 
     def see(self, rows: slice, columns: slice, tile: Tile) -> None:
         assert tile.visible is not None, "a mean needs to know what is allowed"
@@ -43,7 +44,7 @@ class Pooled:
         lead = tuple(start % step for start, step in zip(first, self.steps, strict=True))
         self.sums[place] += _summed(weights, lead, self.steps).cpu()
         self.counts[place] += _summed(allowed.to(weights.dtype), lead, self.steps).cpu()
-        highest = _in_blocks(weights, lead, self.steps).amax((1, 3)).double().cpu()
+        highest = exact(_in_blocks(weights, lead, self.steps).amax((1, 3))).cpu()
         self.largest[place] = torch.maximum(self.largest[place], highest)
 
     def end(self, _rows: slice) -> None:
@@ -76,4 +77,4 @@ def _in_blocks(
 
 
 def _summed(values: Tensor, lead: tuple[int, ...], steps: tuple[int, int]) -> Float[Tensor, "row column"]:
-    return _in_blocks(values, lead, steps).sum((1, 3)).double()
+    return exact(_in_blocks(values, lead, steps).sum((1, 3)))

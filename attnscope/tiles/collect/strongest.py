@@ -6,6 +6,7 @@ from torch import Tensor
 
 from attnscope.measures import Tile
 from attnscope.measures.rows import confidence
+from attnscope.reference import EXACT, exact
 from attnscope.tiles.quick import largest
 
 
@@ -44,9 +45,7 @@ class TopKeys:
     def __init__(self, count: int, queries: int) -> None:
         self.count = count
         self.keys: Int[Tensor, "query rank"] = torch.full((queries, count), -1)
-        self.weights: Float[Tensor, "query rank"] = torch.full(
-            (queries, count), torch.nan, dtype=torch.float64
-        )
+        self.weights: Float[Tensor, "query rank"] = torch.full((queries, count), torch.nan, dtype=EXACT)
         self._best: tuple[Tensor, Tensor] | None = None
 
     def see(self, _rows: slice, columns: slice, tile: Tile) -> None:
@@ -64,7 +63,7 @@ class TopKeys:
         self._best = None
         there = weights > 0
         self.keys[rows, : keys.shape[1]] = keys.masked_fill(~there, -1)
-        self.weights[rows, : keys.shape[1]] = weights.double().masked_fill(~there, torch.nan)
+        self.weights[rows, : keys.shape[1]] = exact(weights).masked_fill(~there, torch.nan)
 
 
 class OnKeys:
@@ -72,7 +71,7 @@ class OnKeys:
 
     def __init__(self, keys: Bool[Tensor, " key"]) -> None:
         self.keys = keys
-        self.sums = torch.zeros(int(keys.sum()), dtype=torch.float64)
+        self.sums = torch.zeros(int(keys.sum()), dtype=EXACT)
         self.before = torch.cat([torch.zeros(1, dtype=torch.long), keys.cpu().cumsum(0)])
         self.rows, self._counted = 0, -1
 
@@ -84,7 +83,7 @@ class OnKeys:
         mine = self.keys[columns].to(tile.weights.device)
         if mine.any():
             place = slice(int(self.before[columns.start]), int(self.before[columns.stop]))
-            self.sums[place] += tile.weights[answered][:, mine].sum(0).double().cpu()
+            self.sums[place] += exact(tile.weights[answered][:, mine].sum(0)).cpu()
 
     def end(self, _rows: slice) -> None:
         pass

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
+from attnscope.reference import EXACT, exact
 
 _OFF = 1e-4  # of the largest number: what two runs and two orders of adding up may differ by
 
@@ -32,7 +33,7 @@ class Linear:
     @cached_property
     def matrix(self) -> Float[Tensor, "dim other"] | None:
         """What `read` was multiplied by to give `written`; None where it was not by this weight alone."""
-        weight, bias = self.weight.detach().double().cpu(), self.bias
+        weight, bias = exact(self.weight.detach()).cpu(), self.bias
         for matrix in (weight.T, weight):
             if matrix.shape != (self.read.shape[1], self.written.shape[1]):
                 continue
@@ -43,7 +44,7 @@ class Linear:
 
     @cached_property
     def bias(self) -> Float[Tensor, " other"] | None:
-        return None if self.offset is None else self.offset.detach().double().cpu()
+        return None if self.offset is None else exact(self.offset.detach()).cpu()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def watching(model: nn.Module, call: AttentionCall) -> Iterator[list[Linear]]:
         read = given[0] if given else None
         if not isinstance(read, Tensor) or not isinstance(output, Tensor) or not read.is_floating_point():
             return
-        rows, written = (_first_text(each).detach().double().cpu() for each in (read, output))
+        rows, written = (exact(_first_text(each).detach()).cpu() for each in (read, output))
         if rows.ndim == written.ndim == 2:
             bias = getattr(module, "bias", None)
             seen.append(Linear(rows, written, module.get_parameter("weight"), bias))
@@ -115,10 +116,10 @@ def _columns(
     linear: Linear, table: Float[Tensor, "row all"], wanted: Float[Tensor, "token dim"]
 ) -> Part | None:
     """Where the columns of `table` are those that are wanted, one after the other."""
-    width, wanted = wanted.shape[1], wanted.double()
+    width, wanted = wanted.shape[1], exact(wanted)
     if len(table) != len(wanted) or table.shape[1] < width:
         return None
-    largest = wanted.abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    largest = wanted.abs().max().clamp_min(torch.finfo(EXACT).tiny)
     starts = ((table - wanted[:, :1]).abs() <= _OFF * largest).all(dim=0)[: table.shape[1] - width + 1]
     for first in starts.nonzero().flatten().tolist():
         if _alike(table[:, first : first + width], wanted, largest) and linear.matrix is not None:

@@ -12,6 +12,7 @@ from torch import nn
 from attnscope.analysis.head import recompute_head
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.reference import exact
 from attnscope.results import HeadAttention
 from attnscope.results.worked import Check, Given, Pair, Worked
 from attnscope.tokens import Tokens
@@ -97,11 +98,11 @@ def _all_heads(call: AttentionCall, linears: list[Linear], back: Part | None) ->
         return
     linear = back.linear
     shares = [
-        output.double() @ part.matrix[part.place]
+        exact(output) @ part.matrix[part.place]
         for output, part in zip(call.output, parts, strict=True)
         if part is not None
     ]
-    bias = torch.zeros(back.matrix.shape[1]).double() if linear.bias is None else linear.bias
+    bias = exact(torch.zeros(back.matrix.shape[1])) if linear.bias is None else linear.bias
     magnitudes = torch.stack([share.abs() for share in shares]).sum(0) + bias.abs()
     difference = (torch.stack(shares).sum(0) + bias - linear.written).abs().max()
     what = f"output Wo of all {call.heads} heads, added up, against what the layer wrote"

@@ -1,0 +1,35 @@
+"""The one door to float64: where the reference arithmetic is done, and what is moved there for it.
+
+A certificate is worth as much as the arithmetic behind it, so all of attnscope's own is done in float64. Not
+every device has that (Apple's accelerators have none). What is to be computed with stays on its device where
+that has float64, and comes to the processor where it has not: as it is stored, so that nothing is moved wide
+that was narrow, and once, so take the rows that are needed before you take them exactly.
+
+Nothing else in attnscope asks torch for float64 (tests/project/test_one_door_to_float64.py).
+"""
+
+import torch
+from torch import Tensor
+
+EXACT = torch.float64  # what is made anew in this type is made on the processor, or at `place`
+
+
+def place(device: torch.device) -> torch.device:
+    """Where to compute with what lies on `device`: there if it has float64, else on the processor."""
+    if device.type in ("cpu", "meta"):
+        return device
+    try:
+        torch.empty(0, dtype=EXACT, device=device)
+    except (TypeError, RuntimeError):
+        return torch.device("cpu")
+    return device
+
+
+def brought(tensor: Tensor) -> Tensor:
+    """The same numbers in the same type, at the `place` of their device; without a gradient."""
+    return tensor.detach().to(place(tensor.device))
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """The numbers of `tensor` in float64, at the `place` of its device; itself where it is both already."""
+    return tensor.to(place(tensor.device)).to(EXACT)
