@@ -25,6 +25,11 @@ def place(device: torch.device) -> torch.device:
     return device
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """The type to run a model's own code in where float64 is wanted: float32 on a device without it."""
+    return EXACT if place(device) == device else torch.float32
+
+
 def brought(tensor: Tensor) -> Tensor:
     """The same numbers in the same type, at the `place` of their device; without a gradient."""
     return tensor.detach().to(place(tensor.device))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from attnscope.measures.tile import Tile, known
-from attnscope.reference import exact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +21,8 @@ else:
 def positivity(tile: Tile) -> Float[Tensor, ""]:
     """Sum of the eigenvalues over the sum of their sizes, -1 to 1: 1 copies, -1 speaks against its token."""
     import torch
+
+    from attnscope.reference import exact
 
     circuit = exact(known(tile.circuit))
     if not circuit.isfinite().all():

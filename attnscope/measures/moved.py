@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
-from attnscope.reference import exact
-
 if TYPE_CHECKING:
     from torch import Tensor
 else:
@@ -25,6 +23,8 @@ def moved_norms(
     Heads that share a value head read the same values. Never more than one head's `key hidden` at once.
     """
     import torch
+
+    from attnscope.reference import exact
 
     shared = len(projection) // len(values)
     each = (

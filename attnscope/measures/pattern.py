@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from attnscope.measures.tile import Tile, known
-from attnscope.reference import exact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +35,8 @@ def features(tile: Tile) -> Features:
     Each stands first for the weights, then for evenly spread ones.
     """
     import torch
+
+    from attnscope.reference import exact
 
     allowed, visible = known(tile.allowed), known(tile.visible)
     answered = ~tile.weights.isnan().any(-1) & (visible > 0)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from attnscope.measures.tile import Tile, known
-from attnscope.reference import exact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +32,7 @@ def evenness(tile: Tile) -> Rows:
     Pielou's evenness (1966). A query that sees one key has no choice, and does not count.
     """
     visible = known(tile.visible)
-    return tile.once(entropy) / exact(visible).log().masked_fill(visible < 2, float("nan"))
+    return tile.once(entropy) / visible.to(tile.weights.dtype).log().masked_fill(visible < 2, float("nan"))
 
 
 def confidence(tile: Tile) -> Rows:

@@ -17,9 +17,10 @@ from attnscope.capture.circuits.factors import Factor, Factors
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.skeleton import Passed, Skeleton, Turn, Walked
 from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
-from attnscope.reference import EXACT, exact
+from attnscope.reference import exact, widest
 
 _TOLERANCE = 1e-6  # of the largest number: in float64, with room for what a model does in float32
+_ROUNDINGS = 2**10  # machine epsilons of the type that the way was run in, where that is coarser
 SIDES = ("query", "key", "value")
 NO_PATH = "nothing that an earlier head writes comes there"
 
@@ -106,7 +107,7 @@ def _goes_on(seen: Walked, passed: Passed) -> bool:
 def _random(like: Tensor) -> Tensor:
     """Numbers by lot of the same shape, the same every time; torch's own generator stays as it was."""
     random = torch.Generator().manual_seed(1)
-    return torch.randn(like.shape, generator=random, dtype=EXACT).to(like.device)
+    return torch.randn(like.shape, generator=random, dtype=widest(like.device)).to(like.device)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
@@ -145,7 +146,8 @@ def _parallel(grown: Tensor, expected: Tensor) -> bool:
     """Whether one is the other times one number."""
     if grown.numel() != expected.numel() or grown.shape[-1] != expected.shape[-1]:
         return False
-    first, second = exact(grown.flatten()), expected.flatten()
+    first, second = exact(grown.flatten()), exact(expected.flatten())
     factor = (first @ second) / (second @ second)
     off = (first - factor * second).abs().max()
-    return bool(off <= _TOLERANCE * (factor * second).abs().max())
+    tolerance = max(_TOLERANCE, _ROUNDINGS * torch.finfo(widest(grown.device)).eps)
+    return bool(off <= tolerance * (factor * second).abs().max())

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.circuits.gains import Gain, gain_of
-from attnscope.reference import EXACT
+from attnscope.reference import widest
 
 Turn = tuple[nn.Module, int]  # a module and how often it had run before
 
@@ -142,7 +142,7 @@ class _Shape:
 
 def _drawn(shape: Any, random: torch.Generator) -> Any:
     if isinstance(shape, _Shape):
-        drawn = torch.randn(shape.sizes, generator=random, dtype=EXACT)
+        drawn = torch.randn(shape.sizes, generator=random, dtype=widest(shape.device))
         return drawn.to(shape.device).requires_grad_()
     if isinstance(shape, list):
         return tuple(_drawn(each, random) for each in shape)

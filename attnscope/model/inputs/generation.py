@@ -77,7 +77,7 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
         raise InputError(f"{name} has no language-model head and writes no text")
     device = module.device
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
             if settings.seed is not None:
                 torch.manual_seed(settings.seed)
             made = module.generate(

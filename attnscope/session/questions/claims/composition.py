@@ -7,14 +7,13 @@ values and read the answers, and what lies between layers; what the text says is
 from collections import Counter
 from dataclasses import dataclass, replace
 
-import torch
-
 from attnscope.analysis.composition.compose import Composing, Head, facts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.circuits.read import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
+from attnscope.reference import place
 from attnscope.results import Composition, Verdict
 from attnscope.results.claims.composition import Through
 from attnscope.session import selection as ranges
@@ -78,8 +77,8 @@ def compose_in(
         circuits = _circuits(opened, chosen, inputs)
         certified = _certified(circuits.captured)
     through = tuple(Through) if asked.through is None else (Through(asked.through),)
-    device = _device(opened)
-    composing = Composing(circuits, through, asked.draws, asked.seed, head, device)
+    where = place(next(opened.model.module.parameters()).device)
+    composing = Composing(circuits, through, asked.draws, asked.seed, head, where)
     with listener.working("composing heads"):
         found = composing.pairs()
     if not (found.scores == found.scores).any():
@@ -138,9 +137,3 @@ def _certified(captured: Capture) -> Counter[Verdict]:
     """How many heads have each verdict: that head h reads the keys of its group is proved by these."""
     calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
     return Counter(proof.verdict for call in calls for proof in certify_heads(call, range(call.heads)))
-
-
-def _device(opened: Opened) -> torch.device:
-    """Where the model is, if that computes in float64."""
-    device = next(opened.model.module.parameters()).device
-    return device if device.type in ("cpu", "cuda") else torch.device("cpu")
