@@ -24,6 +24,7 @@ enforce(f"attnscope.{name}" for name in TYPED)
 from collections.abc import Iterator  # noqa: E402
 from functools import cache  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
@@ -67,3 +68,20 @@ def registries() -> Iterator[tuple[dict[str, object], dict[str, object]]]:
     for table, entries in zip(tables, before, strict=True):
         table.clear()
         table.update(entries)
+
+
+@pytest.fixture
+def emulated() -> Any:
+    """The module of the emulated accelerator, built where there is a compiler; no device is there yet.
+
+    Without one the tests are skipped and say so; with ATTNSCOPE_ACCELERATOR=required they fail then.
+    """
+    from accelerator import backend
+
+    try:
+        backend.built()
+    except backend.CannotBuildError as error:
+        if os.environ.get("ATTNSCOPE_ACCELERATOR") == "required":
+            pytest.fail(f"{error}, and ATTNSCOPE_ACCELERATOR=required")
+        pytest.skip(f"{error}: no accelerator is emulated")
+    return backend
