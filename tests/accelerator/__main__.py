@@ -1,4 +1,4 @@
-"""`python -m tests.accelerator cuda|mps COMMAND...`: attnscope on a machine with two emulated accelerators."""
+"""`python -m tests.accelerator cuda|mps COMMAND...`: attnscope where there are two emulated accelerators."""
 
 import os
 import sys

@@ -5,7 +5,8 @@
     with backend.watched() as done: ...        # what was moved and what was computed meanwhile
 
 Its tensors are the processor's memory and its results the processor's, so it says nothing about speed; but a
-tensor that meets one of another device is an error, as on a card, and as `mps` it refuses float64.
+tensor that meets one of another device is an error, as on a card, and as `mps` it refuses float64. Slopes
+(`backward`) need a process that loads it before its first one: torch counts the devices there, once.
 `environment` is for the processes that attnscope starts: torch itself loads the backend there, as it loads
 any that is installed (`plugin/`).
 """
@@ -213,5 +214,5 @@ def memory(most: int, device: int = 0) -> Iterator[None]:
 
 def environment(kind: str) -> dict[str, str]:
     """What a process is told so that its torch has the emulated devices, and those that it starts."""
-    paths = [str(_HERE / "plugin"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = filter(None, [str(_HERE / "plugin"), os.environ.get("PYTHONPATH")])
     return {"PYTHONPATH": os.pathsep.join(paths), VARIABLE: kind}

@@ -5,6 +5,7 @@ It does so where `ATTNSCOPE_EMULATED` says `cuda` or `mps`.
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 
@@ -12,10 +13,9 @@ def start() -> None:
     if kind := os.environ.get("ATTNSCOPE_EMULATED"):
         backend = Path(__file__).resolve().parent.parent / "backend.py"
         spec = importlib.util.spec_from_file_location("attnscope_emulated_backend", backend)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        import sys
-
         sys.modules[spec.name] = module  # dataclasses look themselves up
         spec.loader.exec_module(module)
         module.load(kind)
