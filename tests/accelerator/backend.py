@@ -1,8 +1,8 @@
 """The emulated accelerator: built with the compiler at hand, loaded into this process, seen at work.
 
-    backend.load("cuda")                       # torch's accelerator from now on: `auto`, `emulated`, `emulated:1`
-    with backend.present("mps"): ...           # only meanwhile, where others share the process
-    with backend.watched() as done: ...        # what was moved and what was computed meanwhile
+    backend.load("cuda")                 # `auto` from now on, and `emulated`, `emulated:1`
+    with backend.present("mps"): ...     # only meanwhile, where others share the process
+    with backend.watched() as done: ...  # what was moved and what was computed meanwhile
 
 Its tensors are the processor's memory and its results the processor's, so it says nothing about speed; but a
 tensor that meets one of another device is an error, as on a card, and as `mps` it refuses float64. Slopes
@@ -194,7 +194,7 @@ def watched() -> Iterator[Done]:
 
 @contextmanager
 def spoiled(operation: str, by: float) -> Iterator[None]:
-    """An operation (`aten::addmm`) whose results are too large by this part of them, as of a broken kernel."""
+    """An operation (`aten::addmm`) that answers too much by this part of it, as a broken kernel."""
     _library().emulated_spoil(operation.encode(), by)
     try:
         yield
