@@ -1,6 +1,6 @@
 """All measures of all heads over a corpus against the obvious script, with the same numbers coming out.
 
-    python benchmarks/corpus.py [TEXTS] [MODEL [FILE]]
+    python benchmarks/corpus.py [TEXTS] [MODEL [FILE]] [--device cpu]
 
 The obvious script runs the model on one text at a time with `output_attentions=True` and measures each head
 of each layer with NumPy: entropy, largest weight, distance, weight on itself, the previous, the next and the
@@ -10,9 +10,11 @@ as many workers as there are cores and by one.
 Without a model one of the shape of MiniLM (6 layers of 12 heads, 384 wide) with random weights is made on the
 spot, without a file texts of 5 to 60 tokens. Each is run on a quarter of the texts and on all of them: the
 difference is what texts cost once a process stands. Seconds of CPU are those of a process and its children;
-seconds on the clock say how workers share the cores, and are worth something on a quiet machine alone.
+seconds on the clock say how workers share the cores, and are worth something on a quiet machine alone. On an
+accelerator both sides use it, and one worker has it.
 """
 
+import argparse
 import json
 import os
 import random
@@ -42,9 +44,9 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-folder, file, out = sys.argv[1:]
+folder, file, out, device = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval().to(device)
 
 def measured(weights, special):
     n = len(weights)
@@ -64,11 +66,12 @@ def measured(weights, special):
 
 rows = []
 for line in open(file):
-    inputs = tokenizer(line.rstrip("\\n"), return_tensors="pt")
-    special = np.isin(inputs["input_ids"][0].numpy(), tokenizer.all_special_ids)
+    inputs = tokenizer(line.rstrip("\\n"), return_tensors="pt").to(device)
+    special = np.isin(inputs["input_ids"][0].cpu().numpy(), tokenizer.all_special_ids)
     with torch.no_grad():
         attentions = model(**inputs, output_attentions=True).attentions
-    rows.append([[measured(head.double().numpy(), special) for head in layer[0]] for layer in attentions])
+    attentions = [layer[0].cpu().double().numpy() for layer in attentions]
+    rows.append([[measured(head, special) for head in layer] for layer in attentions])
 every = np.array(rows)
 json.dump({"mean": every.mean(0).tolist(), "sd": every.std(0, ddof=1).tolist()}, open(out, "w"))
 """
@@ -118,25 +121,33 @@ def unlike(mine: Path, obvious: Path) -> float:
 
 def main() -> None:
     """Cost by text of the obvious script, of one worker and of as many as there are cores."""
-    given = sys.argv[1:]
-    count, cores = int(given[0]) if given else 1000, os.cpu_count() or 1
+    asked = _asked()
+    count, cores = asked.texts, os.cpu_count() or 1 if asked.device == "cpu" else 1
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        model = given[1] if len(given) > 1 else str(folder / "model")
-        if len(given) < 2:
+        model = asked.model or str(folder / "model")
+        if asked.model is None:
             subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, model], check=True, capture_output=True)
-        lines = Path(given[2]).read_text().splitlines() if len(given) > 2 else texts(count)
+        lines = asked.file.read_text().splitlines() if asked.file else texts(count)
         lines = [line for line in lines if line.strip()][:count]
         costs: dict[str, Cost] = {}
         for part, some in (("quarter", lines[: len(lines) // 4]), ("whole", lines)):
             (folder / f"{part}.txt").write_text("\n".join(some) + "\n")
-            script = [sys.executable, "-c", OBVIOUS, model, f"{part}.txt", f"{part}-obvious.json"]
+            script = [
+                sys.executable,
+                "-c",
+                OBVIOUS,
+                model,
+                f"{part}.txt",
+                f"{part}-obvious.json",
+                asked.device,
+            ]
             costs[f"obvious {part}"] = cost(script, folder)
             for workers in sorted({1, cores}):
                 out = f"{part}-{workers}.json"
                 ours = [
                     ATTNSCOPE, "corpus", f"{part}.txt", "-m", model, "--measure", MEASURES, "-q", "-o", out,
-                    "--workers", str(workers), "--run", f"{part}-{workers}",
+                    "--workers", str(workers), "--run", f"{part}-{workers}", "--device", asked.device,
                 ]  # fmt: skip
                 costs[f"{workers} {part}"] = cost(ours, folder)
                 off = unlike(folder / out, folder / f"{part}-obvious.json")
@@ -144,6 +155,15 @@ def main() -> None:
         one, many = ((folder / f"whole-{workers}.json").read_bytes() for workers in (1, cores))
         assert one == many, "the bytes of one worker are not those of several"
         told(costs, len(lines) - len(lines) // 4, cores, off)
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("texts", type=int, nargs="?", default=1000)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--device", default="cpu")
+    return parser.parse_args()
 
 
 def told(costs: dict[str, Cost], texts: int, cores: int, off: float) -> None:

@@ -1,7 +1,7 @@
 """Statistics of one layer at growing lengths, each way in a process of its own: time and peak memory.
 
     python benchmarks/tiles.py [--lengths 512 2048 8192 32768] [--heads 12] [--rounds 3] [--seconds 400]
-                               [--plot FILE.png]
+                               [--device cpu] [--plot FILE.png]
 
 Queries and keys of a causal layer are given (random, head dimension 64, float32). The ways:
 
@@ -12,7 +12,8 @@ Queries and keys of a causal layer are given (random, head dimension 64, float32
 
 Statistics are entropy, confidence, distance, self, previous, next, first and the strongest key of a query.
 Rounds alternate between the ways; time of the processor and wall-clock are the least of the rounds, peak
-memory is that of the process above what it has before the work. A way that would not fit, or another than
+memory is that of the process above what it has before the work. On an accelerator the time is on the clock,
+until the device is through, and memory is the device's own. A way that would not fit, or another than
 ours that would take over `--seconds`, is left out, and that is printed; 32,768 tokens have one round.
 """
 
@@ -22,6 +23,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -37,7 +39,7 @@ def main() -> int:
     """Print a line a length and way; with `--one` the measurement itself, as one line of JSON."""
     asked = _asked()
     if asked.one:
-        print(json.dumps(_measured(asked.one, asked.lengths[0], asked.heads)))
+        print(json.dumps(_measured(asked.one, asked.lengths[0], asked.heads, torch.device(asked.device))))
         return 0
     found: Found = {}
     for length in asked.lengths:
@@ -45,7 +47,7 @@ def main() -> int:
         ways = [way for way in WAYS if way not in out]
         for turn in range(asked.rounds if length < _LONG else 1):
             for way in ways if turn % 2 == 0 else ways[::-1]:
-                found.setdefault((length, way), []).append(_in_process(way, length, asked.heads))
+                found.setdefault((length, way), []).append(in_process(way, length, asked.heads, asked.device))
         _print(length, asked.heads, found, out)
     if asked.plot:
         _plot(found, asked.plot)
@@ -58,6 +60,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=400)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--plot")
     parser.add_argument("--one", choices=WAYS)
     return parser.parse_args()
@@ -74,24 +77,45 @@ def _left_out(way: str, length: int, heads: int, found: Found, most: float) -> s
     return f"about {seconds:,.0f} s of the processor" if seconds > most and way != "tiled" else ""
 
 
-def _in_process(way: str, length: int, heads: int) -> dict[str, float]:
+def in_process(way: str, length: int, heads: int, device: str) -> dict[str, float]:
+    """Seconds and bytes of one way, in a process of its own."""
     command = [sys.executable, __file__, "--one", way, "--lengths", str(length), "--heads", str(heads)]
+    command += ["--device", device]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return told
 
 
-def _measured(way: str, length: int, heads: int) -> dict[str, float]:
+def _measured(way: str, length: int, heads: int, device: torch.device) -> dict[str, float]:
     torch.manual_seed(0)
-    q, k, v = (torch.randn(heads, length, DIM) for _ in range(3))
+    q, k, v = (torch.randn(heads, length, DIM).to(device) for _ in range(3))
     work = {"fused": _fused, "tiled": _tiled, "rows": _rows, "dense": _dense}[way]
     work(q[:, :64], k[:, :64], v[:, :64])  # what is loaded and set up once
+    if device.type != "cpu":
+        return cost_on(device, lambda: work(q, k, v))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, processor = time.perf_counter(), time.process_time()
     work(q, k, v)
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"wall": wall, "processor": processor, "above": (peak - before) * 1024, "peak": peak * 1024}
+
+
+def cost_on(device: torch.device, work: Callable[[], object]) -> dict[str, float]:
+    """Seconds on the clock until an accelerator is through, and its memory; NaN where it does not tell."""
+    told = torch.accelerator
+    try:
+        told.reset_peak_memory_stats(device)
+        before = told.memory_allocated(device)
+    except (RuntimeError, AttributeError, NotImplementedError):
+        before = None
+    told.synchronize(device)
+    started = time.perf_counter()
+    work()
+    told.synchronize(device)
+    wall = time.perf_counter() - started
+    peak = float("nan") if before is None else told.max_memory_allocated(device)
+    return {"wall": wall, "processor": wall, "above": peak - (before or 0), "peak": peak}
 
 
 def _fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
@@ -137,14 +161,14 @@ def _rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
 def _dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     scores = q @ k.transpose(1, 2) * DIM**-0.5
-    scores = scores.masked_fill(~torch.ones(scores.shape[1:], dtype=torch.bool).tril(), -torch.inf)
+    scores = scores.masked_fill(~scores.new_ones(scores.shape[1:], dtype=torch.bool).tril(), -torch.inf)
     weights = torch.softmax(scores, -1)
     weights @ v
     _of(weights, 0)
 
 
 def _statistics(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, end: int) -> None:
-    rows, keys = torch.arange(start, end), torch.arange(end)
+    rows, keys = torch.arange(start, end, device=q.device), torch.arange(end, device=q.device)
     scores = q[start:end] @ k[:end].T * DIM**-0.5
     weights = torch.softmax(scores.masked_fill(keys[None, :] > rows[:, None], -torch.inf), -1)
     weights @ v[:end]
@@ -154,7 +178,8 @@ def _statistics(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, e
 def _of(weights: torch.Tensor, start: int) -> None:
     """The measures as anybody would write them."""
     queries, keys = weights.shape[1:]
-    offsets = torch.arange(keys)[None, :] - torch.arange(start, start + queries)[:, None]
+    there = weights.device
+    offsets = torch.arange(keys, device=there) - torch.arange(start, start + queries, device=there)[:, None]
     -(weights * weights.clamp_min(1e-38).log()).sum(-1)
     weights.max(-1)
     (weights * offsets.abs()).sum(-1)
