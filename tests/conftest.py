@@ -35,26 +35,31 @@ torch.set_num_threads(1)
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 
-SLOW = tuple((Path(__file__).parent / "slow.txt").read_text().split())
+HERE = Path(__file__).parent
+SLOW, QUICK = ((HERE / f"{name}.txt").read_text().splitlines() for name in ("slow", "quick"))
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--part", default="1/1", help="of the slow tests every N-th, from the K-th: K/N")
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m quick` no other file is read: to import them all takes longer than the quick tests."""
+    if config.option.markexpr != "quick" or not collection_path.is_file():
+        return None
+    return collection_path not in {HERE.parent / each.partition("::")[0] for each in QUICK} or None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what stands in slow.txt, of which `--part` keeps some; a line that names no test is a mistake."""
-    named = {item.nodeid.partition("[")[0] for item in items}
-    files = {name.partition("::")[0] for name in named}
-    lost = [each for each in SLOW if each.partition("::")[0] in files and each not in named]
-    whole = not any("::" in argument for argument in config.args)
-    assert not (lost and whole), f"slow.txt names tests that are not there: {', '.join(lost)}"
-    first, _, every = config.getoption("--part").partition("/")
-    kept = set(SLOW[int(first) - 1 :: int(every)])
+    """Mark what the two lists name: tests, or whole files; a line that names nothing is a mistake."""
+    names = {item: (item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]) for item in items}
+    there = {name for each in names.values() for name in each}
+    lost = [each for each in (*SLOW, *QUICK) if each.partition("::")[0] in there and each not in there]
+    if lost and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"slow.txt or quick.txt names what is not there: {', '.join(lost)}")
+    slow, quick = set(SLOW), set(QUICK)
     for item in items:
-        if (name := item.nodeid.partition("[")[0]) in SLOW:
-            item.add_marker("slow" if name in kept else "slow_elsewhere")
+        if not slow.isdisjoint(names[item]):
+            item.add_marker("slow")
+        elif not quick.isdisjoint(names[item]):
+            item.add_marker("quick")
 
 
 @pytest.fixture

@@ -81,33 +81,27 @@ def distance(words: tuple[str, ...]) -> int:
     return 0
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_sentence_of_the_articles(stream: Findings) -> None:
     assert stream.shown == []
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_held_out_pair_even_in_random_words(stream: Findings) -> None:
     assert stream.pairs == []
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_held_out_sentence(stream: Findings) -> None:
     assert stream.held_out == []
 
 
-@pytest.mark.whole
 def test_the_stream_is_the_one_that_the_bundled_model_was_trained_on(stream: Findings, run) -> None:
     assert stream.digest == run["record"]["stream"]
 
 
-@pytest.mark.whole
 def test_no_passage_is_too_long_and_the_longest_length_is_frequent(stream: Findings) -> None:
     assert max(stream.lengths) == next_word.ROOM == 62
     assert stream.lengths[62] > 1000
 
 
-@pytest.mark.whole
 def test_random_passages_have_the_share_of_the_card_and_come_again_at_every_distance(
     stream: Findings,
 ) -> None:
@@ -118,7 +112,6 @@ def test_random_passages_have_the_share_of_the_card_and_come_again_at_every_dist
     assert max(stream.distances) >= 31
 
 
-@pytest.mark.whole
 def test_every_word_is_drawn_about_as_often_as_every_other(stream: Findings) -> None:
     counts = sorted(stream.drawn.values())
     assert len(counts) > 1400

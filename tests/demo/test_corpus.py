@@ -80,41 +80,34 @@ def stream(run) -> Findings:
     return found
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_sentence_of_the_articles_whatever_stands_at_the_mask(stream: Findings) -> None:
     assert stream.shown == []
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_held_out_verb_noun_pair_in_any_form(stream: Findings) -> None:
     assert len(corpus.held_out_pairs()) >= 30
     assert stream.pairs == []
 
 
-@pytest.mark.whole
 def test_the_stream_holds_no_sentence_of_the_held_out_share(stream: Findings) -> None:
     assert stream.held_out == []
 
 
-@pytest.mark.whole
 def test_the_stream_is_the_one_that_the_bundled_model_was_trained_on(stream: Findings, run) -> None:
     assert stream.digest == run["record"]["stream"]
 
 
-@pytest.mark.whole
 def test_every_position_is_visited_often_and_none_beyond_the_last(stream: Findings) -> None:
     assert max(stream.lengths) == corpus.LENGTH
     assert stream.lengths[corpus.LENGTH] > 10_000
 
 
-@pytest.mark.whole
 def test_the_language_has_at_least_800_words_and_the_articles_words_are_known(stream: Findings) -> None:
     assert sum(word.isalpha() for word in stream.words) >= 800
     for one in (*SHOWN, "i am a person"):
         assert min(stream.words[word] for word in one.split()) > 100, one
 
 
-@pytest.mark.whole
 def test_real_hard_and_random_continuations_all_occur(stream: Findings) -> None:
     real, hard, random = (stream.labels[key] for key in ((0, ""), (1, "hard"), (1, "random")))
     assert 0.4 < real / (real + hard + random) < 0.6

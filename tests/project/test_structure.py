@@ -68,3 +68,17 @@ def test_the_top_level_is_as_the_user_fixed_it() -> None:
     top = {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - made_here
     files = {"pyproject.toml", "README.md", "constraints.txt", "LICENSE", "CHANGELOG.md"}
     assert top <= files | {"attnscope", "tests", "outputs", "docs", "benchmarks"}
+
+
+def test_every_room_has_quick_tests_and_none_of_them_is_slow() -> None:
+    """What is tried with other versions of the libraries and on other processors would else miss a room."""
+    quick, slow = ((ROOT / "tests" / f"{name}.txt").read_text().splitlines() for name in ("quick", "slow"))
+    rooms = {file.parent for file in (ROOT / "tests").rglob("test_*.py")}
+    assert {(ROOT / each.partition("::")[0]).parent for each in quick} == rooms
+    tested = {Path(each.partition("::")[0]) for each in quick}
+    for room in (entry for entry in (ROOT / "attnscope").iterdir() if (entry / "__init__.py").exists()):
+        assert any(room.name in (file.parts[1], file.stem.removeprefix("test_")) for file in tested), (
+            room.name
+        )
+    assert set(quick).isdisjoint(slow)
+    assert all((ROOT / each.partition("::")[0]).is_file() for each in (*quick, *slow))

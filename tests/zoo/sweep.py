@@ -1,10 +1,9 @@
 """The sweep: every model type of the installed transformers, each in a process of its own.
 
-    python -m tests.zoo.sweep [--only PATTERN] [--part 1/3] [--jobs 2] [--tsv FILE] [--write|--check FILE]
+    python -m tests.zoo.sweep [--only PATTERN] [--jobs 2] [--tsv FILE] [--write|--check FILE]
 
-`--write` makes `docs/models.md`; `--check` ends with 1 where a type no longer stands as that file says.
-`--part 2/3` takes every third type from the second on: the gate checks one part at each commit, and so all of
-them at three.
+`--write` makes `docs/models.md`; `--check` ends with 1 where a type no longer stands as that file says, which
+the gate asks of all of them.
 """
 
 import argparse
@@ -77,30 +76,16 @@ def _unseen(result: "Survey") -> tuple[int, int]:
     return int(result.verdict not in ("certified", "inconclusive")), result.verdicts.get("inconclusive", 0)
 
 
-def part(text: str) -> tuple[int, int]:
-    """`2/3` as its two numbers."""
-    number, of = map(int, text.split("/"))
-    if not 1 <= number <= of:
-        raise ValueError(text)
-    return number, of
-
-
-def in_part(types: list[str], number: int, of: int) -> list[str]:
-    """Every `of`-th type from the `number`-th on, so that relatives fall into different parts."""
-    return types[number - 1 :: of]
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", default="")
-    options.add_argument("--part", type=part, default=(1, 1))
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--tsv")
     options.add_argument("--write")
     options.add_argument("--check")
     given = options.parse_args()
     started = time.monotonic()
-    chosen = in_part([each for each in model_types() if re.fullmatch(given.only or ".*", each)], *given.part)
+    chosen = [each for each in model_types() if re.fullmatch(given.only or ".*", each)]
     with ThreadPoolExecutor(given.jobs) as pool:
         found = list(pool.map(surveyed, chosen))
     if given.tsv:

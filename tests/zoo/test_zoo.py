@@ -1,7 +1,5 @@
 """The zoo itself: what it builds is repeatable, sharp, and has its mechanisms switched on."""
 
-from itertools import chain
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,7 +10,6 @@ from .classes import model_class
 from .configs import config
 from .rules import BATCH, HEADS, KEY_HEADS, PADDING, TOKENS, WINDOW
 from .sharpen import finite, peaks
-from .sweep import in_part, part
 
 
 def _weights(model: nn.Module, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
@@ -134,12 +131,3 @@ def test_an_output_that_is_no_number_is_not_finite() -> None:
     assert finite({"logits": torch.tensor([0.0, -torch.inf]), "ids": torch.tensor([1])})
     assert not finite({"hidden": (torch.zeros(2), torch.tensor([torch.nan]))})
     assert not finite(torch.tensor([torch.inf]))
-
-
-def test_the_parts_of_the_sweep_are_every_type_once() -> None:
-    parts = [in_part(model_types(), *part(f"{number}/3")) for number in (1, 2, 3)]
-    assert sorted(chain(*parts)) == sorted(model_types())
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    for wrong in ("0/3", "4/3", "1", "a/b"):
-        with pytest.raises(ValueError, match=r"0/3|4/3|not enough values|invalid literal"):
-            part(wrong)
