@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.reference import EXACT, exact, place
+from attnscope.reference import EXACT, brought, exact, place
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.results.base.origin import Kind
 from attnscope.sdpa import Operands, attend
@@ -125,7 +125,7 @@ def _output_error(call: LongCall, head: int, rows: Rows) -> float:
 def _distances(
     ours: Float[Tensor, "query value_dim"], theirs: Float[Tensor, "query value_dim"]
 ) -> Float[Tensor, "query value_dim"]:
-    return (ours - theirs.to(ours)).abs()
+    return (ours - brought(theirs).to(ours)).abs()
 
 
 def _worse(one: float, other: float) -> float:
