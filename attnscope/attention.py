@@ -34,10 +34,11 @@ class AttentionCall:
     the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
     nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
     softmax before; `unread` counts the softmaxes of the same layer that could not be read. `reservation` says
-    what else stands between these and what the layer makes of them, nothing in most. `output` and
-    `weights` are the model's own: weights by head, for the heads that were asked for. `unrotated_k` is the
-    key before its rotary position, where it is known; it only serves to prove that the rotation would be
-    missed. `standing` says whether positions were seen to be the tokens that they are called by.
+    what else stands between these and what the layer makes of them, nothing in most. `epsilon` is that of
+    the products in all this, `sums` that of what they are added up in. `output` and `weights` are the model's
+    own: weights by head, for the heads that were asked for. `unrotated_k` is the key before its rotary
+    position, where it is known; it only serves to prove that the rotation would be missed. `standing` says
+    whether positions were seen to be the tokens that they are called by.
     `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
     matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
     to an offset, likewise. Tensors are detached and all on one device.
@@ -62,6 +63,7 @@ class AttentionCall:
     weights: Mapping[int, Float[Tensor, "query key"]]
     epsilon: float
     precision: str
+    sums: float = torch.finfo(torch.float32).eps
     unrotated_k: Float[Tensor, "kv_head key dim"] | None = field(default=None)
     remainder: Float[Tensor, "#head query key"] | None = None
     reweighted: Mapping[int, Float[Tensor, "query key"]] | None = None

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
+from attnscope.capture.arithmetic import precision_of, sums_of
 from attnscope.capture.following.followed import UNFOLLOWED
 from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
-from attnscope.reference import EXACT
 from attnscope.results import Route
 
 _BLENDED = "the values of several tokens are mixed before the weights meet them"
@@ -58,6 +57,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
         weights=of_heads(weights, heads),
         epsilon=epsilon,
         precision=precision,
+        sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
         reservation=UNFOLLOWED,
         **place,
@@ -86,6 +86,7 @@ def of_trace(
         weights=of_heads(seen.weights[entry], heads),
         epsilon=epsilon,
         precision=precision,
+        sums=sums_of(seen.query, seen.output),
         remainder=remainder,
         reweighted=None if seen.reweighted is None else of_heads(seen.reweighted[entry], heads),
         reservation=_BLENDED if seen.blended else "",
@@ -129,24 +130,6 @@ def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
         return kept(by_head.flatten())
     by_query = given.options.get("sinks")
     return None if by_query is None else kept(by_query[entry if len(by_query) > 1 else 0, :, :, 0])
-
-
-def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
-    """Machine epsilon of the coarsest arithmetic that the kernel may use, and where that comes from.
-
-    Many models run their softmax in float32 whatever the rest runs in, so float64 counts as float32.
-    """
-    device, dtypes = query.device.type, [query.dtype, output.dtype]
-    if torch.is_autocast_enabled(device):
-        dtypes.append(torch.get_autocast_dtype(device))
-    dtype = max(dtypes, key=lambda each: torch.finfo(each).eps)
-    name = str(dtype).removeprefix("torch.")
-    tf32 = query.is_cuda and dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    if tf32:
-        return 2.0**-10, f"TensorFloat-32 products on {device}"
-    if dtype == EXACT:
-        return torch.finfo(torch.float32).eps, f"float64 on {device}, its softmax perhaps in float32"
-    return torch.finfo(dtype).eps, f"{name} on {device}"
 
 
 def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:

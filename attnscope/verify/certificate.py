@@ -3,8 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 
-import torch
-
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
@@ -31,7 +29,8 @@ def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tu
     S the largest sum of absolute products that make up one score. Such a score is rounded by about
     eps * S / 2, and the softmax turns an error of its logits into at most as large a one of a weight. The
     tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
-    may lose, n eps / 2 with n the most keys of a query (Higham 2002); kernels add in float32 at least.
+    may lose, n eps / 2 with n the most keys of a query (Higham 2002) and the eps of what they are added in:
+    float32, but where half precision was allowed for that too.
     """
     chosen = tuple(call.weights) if heads is None else tuple(heads)
     for head in chosen:
@@ -99,7 +98,7 @@ def _judged(
 
 def _summing(call: AttentionCall, keys: int) -> float:
     """How far a sum over the keys may be off, relative to the largest value: many alike are off one way."""
-    return keys * min(call.epsilon, torch.finfo(torch.float32).eps) / 2
+    return keys * min(call.epsilon, call.sums) / 2
 
 
 def _not_rebuilt(call: AttentionCall) -> str:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention.flex_attention import create_block_mask
 
-from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, of_trace, precision_of
+from attnscope.capture.call import KernelCall, as_keys, of_heads, of_kernel, of_trace
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION, terms_and_allowed
@@ -116,50 +115,6 @@ def test_a_remainder_and_weights_that_were_changed_go_along():
     assert list(call.reweighted) == list(call.weights) == [5]
     assert torch.equal(call.reweighted[5], met[1, 5])
     assert call.reservation
-
-
-# precision ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("query", "output", "expected"),
-    [
-        (torch.float32, torch.float32, (2**-23, "float32 on cpu")),
-        (torch.float16, torch.float32, (2**-10, "float16 on cpu")),
-        (torch.float32, torch.bfloat16, (2**-7, "bfloat16 on cpu")),
-        (torch.float64, torch.float32, (2**-23, "float32 on cpu")),
-        (torch.float64, torch.float64, (2**-23, "float64 on cpu, its softmax perhaps in float32")),
-    ],
-)
-def test_the_precision_is_that_of_the_coarsest_number(query, output, expected):
-    assert precision_of(torch.empty(1, dtype=query), torch.empty(1, dtype=output)) == expected
-
-
-def test_under_autocast_the_precision_is_that_of_its_products():
-    plain = torch.empty(1)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert precision_of(plain, plain) == (2**-7, "bfloat16 on cpu")
-    assert precision_of(plain, plain) == (2**-23, "float32 on cpu")
-
-
-@pytest.mark.parametrize(
-    ("device", "dtype", "products", "expected"),
-    [
-        ("cuda", torch.float32, "highest", (2**-23, "float32 on cuda")),
-        ("cuda", torch.float32, "high", (2**-10, "TensorFloat-32 products on cuda")),
-        ("cuda", torch.bfloat16, "high", (2**-7, "bfloat16 on cuda")),
-        ("cpu", torch.float32, "high", (2**-23, "float32 on cpu")),
-    ],
-)
-def test_products_that_a_graphics_card_shortens_count_as_that_coarse(device, dtype, products, expected):
-    before = torch.get_float32_matmul_precision()
-    with FakeTensorMode():
-        query = torch.empty(1, device=device, dtype=dtype)
-    try:
-        torch.set_float32_matmul_precision(products)
-        assert precision_of(query, query) == expected
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 # one entry of the batch -----------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attnscope.capture.trace import check
 from attnscope.capture.trace.check import Logits, completed
@@ -591,24 +590,6 @@ def test_what_is_no_number_in_the_logits_is_never_forbidden():
     assert found.allowed[1, 2, 3, 4]
     assert not found.allowed[1, 2, 3, 5]
     assert int((~found.allowed).sum()) == 1
-
-
-def test_the_epsilon_is_that_of_the_coarsest_arithmetic():
-    parts, logits = logits_of()
-    assert check._epsilon(parts, logits) == 2**-23
-    assert check._epsilon(parts, logits.half()) == 2**-10
-    with torch.autocast("cpu", torch.bfloat16):
-        assert check._epsilon(parts, logits) == 2**-7
-    with FakeTensorMode():
-        on_card = torch.empty(1, device="cuda")
-    before = torch.get_float32_matmul_precision()
-    try:
-        for precision, expected in (("highest", 2**-23), ("high", 2**-10)):
-            torch.set_float32_matmul_precision(precision)
-            assert check._epsilon(parts, on_card) == expected
-            assert check._epsilon(parts, logits) == 2**-23
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 # repeated heads -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnscope.analysis.attribution.answers import Ids, log_probabilities, logits_over_mean
 from attnscope.analysis.scores import scores_of
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import Seen, Slopes, slopes
@@ -146,7 +147,7 @@ def _makes_output(seen: Seen) -> bool:
         return False
     values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
     off = (exact(seen.weights) @ values - exact(seen.output)).nan_to_num(0.0).abs().max()
-    epsilon = max(torch.finfo(seen.output.dtype).eps, torch.finfo(seen.value.dtype).eps)
+    epsilon = epsilon_of(seen.output, seen.value)
     return bool(off <= _ROUNDINGS * epsilon * values.abs().max())
 
 

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.direct.path import ENDED, DirectPath, Role
 from attnscope.capture.direct.rules import RULES
 from attnscope.capture.evaluation_mode import evaluating, without_weights
@@ -123,7 +124,7 @@ def _checked(
         if number == 0:
             parts = [*(there for _, there in probes.values()), *path.leaves]
             size, off = _apart(parts, slopes, score)
-            tolerance = _ROUNDINGS * torch.finfo(score.dtype).eps * size
+            tolerance = _ROUNDINGS * epsilon_of(score) * size
             if not off <= tolerance:
                 told = f"{off:.2g} off, where rounding makes {tolerance:.2g}"
                 return f"the parts of its answer's score do not add up to it: {told}"

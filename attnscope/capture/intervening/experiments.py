@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.answering import Asked, Logits, rows_only
 from attnscope.capture.intervening.changes import Attended, Place, Variant
@@ -199,7 +200,7 @@ def strays(control: Tensor, untouched: Tensor) -> bool:
         return True
     largest = float(untouched[untouched.isfinite()].abs().max())
     off = (control - untouched).nan_to_num(0.0).abs().max()
-    return bool(off > _STRAY * torch.finfo(untouched.dtype).eps ** 0.5 * (1 + largest))
+    return bool(off > _STRAY * epsilon_of(untouched) ** 0.5 * (1 + largest))
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:

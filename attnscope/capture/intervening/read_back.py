@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.reference import EXACT, exact
@@ -158,6 +159,6 @@ def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Ten
     values = exact(attended.values_of(change.head)[parts].cpu())
     left = (1 - weight).clamp_min(torch.finfo(EXACT).tiny)
     row = (output - weight * values[:, key]) / left
-    epsilon = torch.finfo(attended.output.dtype).eps
+    epsilon = epsilon_of(attended.output)
     tolerance = _ROUNDINGS * epsilon * values.abs().amax((1, 2))[:, None] / left
     return row.to(attended.output), tolerance.expand_as(row).to(attended.output)

@@ -10,6 +10,8 @@ it, a residual stream carries it from layer to layer.
 import torch
 from torch import nn
 
+from attnscope.capture.arithmetic import epsilon_of
+
 
 @torch.no_grad()
 def move_weights(model: nn.Module, seed: int) -> None:
@@ -21,4 +23,4 @@ def move_weights(model: nn.Module, seed: int) -> None:
     for weight in model.parameters():
         if weight.is_floating_point():
             lots = torch.randint(0, 2, weight.shape, generator=random) * 2 - 1
-            weight.mul_((1 + torch.finfo(weight.dtype).eps * lots).to(weight))
+            weight.mul_((1 + epsilon_of(weight) * lots).to(weight))

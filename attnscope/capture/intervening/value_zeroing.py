@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, strays, without_cache
@@ -250,7 +251,7 @@ def _expected(
         return None
     rows, off, moved = exact(seen.output.detach()), exact(torch.zeros_like(seen.output)), False
     weights = seen.weights().detach()
-    epsilon = _ROUNDINGS * torch.finfo(seen.output.dtype).eps
+    epsilon = _ROUNDINGS * epsilon_of(seen.output)
     rows = rows.clone()
     for head in range(rows.shape[1]) if heads is None else heads:
         values = exact(seen.values_of(head).detach())

@@ -9,7 +9,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.attention import Term
-from attnscope.capture.call import KernelCall, as_keys, precision_of
+from attnscope.capture.arithmetic import precision_of, sums_of
+from attnscope.capture.call import KernelCall, as_keys
 from attnscope.capture.following.followed import UNFOLLOWED
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
@@ -47,6 +48,7 @@ def long_call(
         weights={},
         epsilon=epsilon,
         precision=precision,
+        sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
         reservation=UNFOLLOWED,
         rule=rule,

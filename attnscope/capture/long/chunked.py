@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.following.takeover import KernelInputs, kernel_name, own_eager_function, takeover
 from attnscope.capture.long.masks import SymbolicMask, lowered, symbolic_masks
 from attnscope.errors import InputError
@@ -192,5 +193,5 @@ def _agrees(given: KernelInputs) -> bool:
     found = scaled_dot_product_attention(
         some.query, key, value, attn_mask=mask, scale=given.options.get("scaling")
     ).transpose(1, 2)
-    size = given.value.abs().max() * 64 * torch.finfo(found.dtype).eps * queries**0.5
+    size = given.value.abs().max() * 64 * epsilon_of(found) * queries**0.5
     return bool(((found - expected).abs() <= size).all())

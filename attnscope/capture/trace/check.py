@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.trace.layout import Layout
 from attnscope.capture.trace.scores import FORBIDDEN
 from attnscope.reference import exact
@@ -44,7 +45,8 @@ def completed(parts: Logits, logits: Tensor) -> Logits:
             difference = difference.masked_fill(barred, 0)
             masked = masked and not (barred & (_part(logits, where) > FORBIDDEN / 10)).any()
         off = max(off, float(difference.amax().nan_to_num(torch.inf)))
-    if masked and off <= 2 * _epsilon(parts, logits) * (1 + _size(parts)):  # sums round by about eps * size
+    epsilon = epsilon_of(parts.query, parts.key, logits)
+    if masked and off <= 2 * epsilon * (1 + _size(parts)):  # sums round by about eps * size
         return parts
     rest = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     for where in _stretches(logits):
@@ -87,14 +89,3 @@ def _size(parts: Logits) -> float:
     longest = (float(exact(each).norm(dim=-1).amax()) for each in (parts.query, parts.key))
     terms = (*(term for _, term in parts.terms), *parts.shifts)
     return math.prod(longest) * abs(parts.scale) + sum(float(term.abs().amax()) for term in terms)
-
-
-def _epsilon(parts: Logits, logits: Tensor) -> float:
-    """The machine epsilon of the coarsest arithmetic that may have made the logits."""
-    epsilon = max(torch.finfo(each.dtype).eps for each in (parts.query, parts.key, logits))
-    device = logits.device.type
-    if torch.is_autocast_enabled(device):
-        epsilon = max(epsilon, torch.finfo(torch.get_autocast_dtype(device)).eps)
-    if logits.is_cuda and torch.get_float32_matmul_precision() != "highest":
-        epsilon = max(epsilon, 2.0**-10)  # TensorFloat-32
-    return epsilon
