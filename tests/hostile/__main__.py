@@ -1,7 +1,8 @@
-"""`python -m tests.hostile --runs 1000 --seed 1 [--kind NAME] [--only N] [--log FILE] [--keep FOLDER]`.
+"""`python -m tests.hostile --runs 1000 --seed 1 [--kind NAME] [--only N] [--log FILE] [--keep FOLDER]
+[--write docs/hostile.md]`.
 
 Ends with 1 where something was found. `--only N` runs one invocation and shows all of it; with `--keep` its
-folder stays.
+folder stays. `--write` puts what was found into the table of that page.
 """
 
 import argparse
@@ -30,10 +31,13 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this number alone, with all that it printed")
     parser.add_argument("--log", type=Path, help="a line of JSON for each invocation")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
+    parser.add_argument("--write", type=Path, help="a page that has a place for the table")
     options = parser.parse_args()
     os.environ.update(QUIET)  # before anything heavy is imported
 
-    from .campaign import Campaign, Record, told
+    from tests import dated
+
+    from .campaign import Campaign, Record, table, told
     from .material import Material, kept
 
     campaign, record = Campaign(options.seed, Material(kept()), options.keep), Record()
@@ -62,6 +66,9 @@ def main() -> int:
     finally:
         campaign.close()
     print(*record.lines(), sep="\n")
+    if options.write:
+        head = ("kind", "runs", "exit codes", "findings")
+        dated.write(options.write, head, table(record, campaign.kind), f"{record.whole()}.")
     return int(bool(record.found))
 
 

@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -27,24 +27,44 @@ REPEATED, APART = 20, 200
 class Record:
     """What was run and found so far."""
 
-    kinds: Counter[str] = field(default_factory=Counter)
-    codes: Counter[int] = field(default_factory=Counter)
+    ends: Counter[tuple[str, int]] = field(default_factory=Counter)  # by kind and exit code
     repeats: int = 0
     seconds: float = 0.0
     found: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def runs(self) -> int:
-        return sum(self.kinds.values())
+        return self.ends.total()
+
+    def by_kind(self) -> dict[str, Counter[int]]:
+        """The exit codes of each kind, the most frequent first."""
+        kinds: dict[str, Counter[int]] = defaultdict(Counter)
+        for (kind, code), count in self.ends.most_common():
+            kinds[kind][code] += count
+        return dict(sorted(kinds.items()))
+
+    def whole(self) -> str:
+        rate = self.runs / max(self.seconds, 1e-9)
+        return f"{self.runs} runs, {self.repeats} of them twice, {self.seconds:.0f} s, {rate:.2f} a second"
 
     def lines(self) -> Iterator[str]:
-        rate = self.runs / max(self.seconds, 1e-9)
-        yield f"{self.runs} runs, {self.repeats} of them twice, {self.seconds:.0f} s, {rate:.2f} a second"
-        yield "by kind: " + ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
-        yield "by exit code: " + ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
+        yield self.whole()
+        for kind, codes in self.by_kind().items():
+            yield f"{kind} {codes.total()}, by exit code {_listed(codes)}"
         yield f"findings: {sum(map(len, self.found.values()))} of {len(self.found)} causes"
         for (sort, cause), numbers in sorted(self.found.items(), key=lambda item: -len(item[1])):
             yield f"  {len(numbers):5} x {sort}: {cause}   [{', '.join(map(str, numbers[:5]))}]"
+
+
+def _listed(codes: Counter[int]) -> str:
+    return ", ".join(f"{code}: {count}" for code, count in codes.items())
+
+
+def table(record: Record, kind_of: Callable[[int], str]) -> Iterator[tuple[object, ...]]:
+    """A row for each kind: runs, exit codes, findings."""
+    found = Counter(kind_of(number) for numbers in record.found.values() for number in numbers)
+    for kind, codes in record.by_kind().items():
+        yield f"`{kind}`", codes.total(), _listed(codes), found[kind]
 
 
 class Campaign:
@@ -102,8 +122,7 @@ class Campaign:
         if number % REPEATED == 0 and not found and _repeatable(invocation):
             record.repeats += 1
             found = self._again(number, outcome)
-        record.kinds[kind] += 1
-        record.codes[outcome.code] += 1
+        record.ends[kind, outcome.code] += 1
         record.seconds += time.monotonic() - start
         for finding in found:
             record.found[finding.sort, finding.cause].append(number)

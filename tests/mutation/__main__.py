@@ -2,7 +2,9 @@
 
 Run from the checkout, which is copied and not touched; the tests of the arithmetic and of the capture are
 asked unless `--tests` names others. `--log FILE` keeps what became of each mutant; `--again` tries only those
-that FILE does not know or calls survivors, which is quick after a new test. All of a module in some minutes:
+that FILE does not know or calls survivors, which is quick after a new test. `--write docs/mutation.md` puts
+the counts into the table of that page. Ends with 1 where a survivor is not explained. All of a module in some
+minutes:
 
     python -m tests.mutation --module attnscope/sdpa.py --tests tests/test_records.py tests/test_sdpa.py
 """
@@ -11,13 +13,16 @@ import argparse
 import json
 import os
 import random
+import sys
 import tempfile
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import dated
 from tests.mutation.mutants import Mutant, mutants
 
 CHECKOUT = Path(__file__).parents[2]
@@ -30,6 +35,8 @@ TESTS = (
     "tests/capture",
 )
 EXPLAINED = Path(__file__).with_name("explained.toml")
+
+HEAD = ("module", "mutants", "tried", "killed", "timeouts", "explained", "unexplained")
 
 Key = tuple[str, str, str]  # module, function, change
 
@@ -96,7 +103,11 @@ def main() -> None:
             trial = Imported(root, Reach.from_json(kept.read_text()), options.budget)
             for module, mutant in left:
                 attempt(trial, module, mutant, log)
-        report(options.module, known(log))
+        rows = list(report(options.module, known(log)))
+    unexplained = sum(int(row[-1]) for row in rows)
+    if options.write:
+        dated.write(options.write, HEAD, rows, f"{unexplained} survivors that nobody has explained.")
+    sys.exit(bool(unexplained))
 
 
 def plan(options: argparse.Namespace, fates: dict[Key, str]) -> list[tuple[str, Mutant]]:
@@ -119,25 +130,25 @@ def keep(log: Path, module: str, mutant: Mutant, outcome: Any) -> None:
         file.write(json.dumps({**told, "fate": outcome.fate, "test": outcome.test}) + "\n")
 
 
-def report(modules: list[str], fates: dict[Key, str]) -> None:
-    """A line for each module, its unexplained survivors, and explanations of what is no survivor."""
+def report(modules: list[str], fates: dict[Key, str]) -> Iterator[tuple[str | int, ...]]:
+    """A row for each module; survivors without an explanation and explanations without one are printed."""
     reasons = explained()
-    print(f"\n{'module':42} mutants  tried killed timeouts explained unexplained  share")
     for module in modules:
         there = {(module, *each.key) for each in mutants((CHECKOUT / module).read_text())}
         mine = {key: fate for key, fate in fates.items() if key in there}
         counts = Counter(mine.values())
         left = {key for key, fate in mine.items() if fate in ("survived", "unreached")}
-        share = (counts["killed"] + counts["timeout"]) / max(1, len(mine))
-        print(
-            f"{module:42} {len(there):7} {len(mine):6} {counts['killed']:6} {counts['timeout']:8}"
-            f" {len(left & reasons.keys()):9} {len(left - reasons.keys()):11} {share:6.1%}"
-        )
+        row = (
+            f"`{module}`", len(there), len(mine), counts["killed"], counts["timeout"],
+            len(left & reasons.keys()), len(left - reasons.keys()),
+        )  # fmt: skip
+        print(", ".join(f"{name} {value}" for name, value in zip(HEAD, row, strict=True)))
         for key in sorted(left - reasons.keys()):
             print(f"    {fates[key]}: {key[1]}: {key[2]}")
         for key in sorted(key for key in reasons if key[0] == module and key not in left):
             if key in mine or key not in there:
                 print(f"    explained, and {'killed' if key in mine else 'not there'}: {key[1]}: {key[2]}")
+        yield row
 
 
 def _options() -> argparse.Namespace:
@@ -148,6 +159,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tests", nargs="+", help="files and folders of tests to ask instead of the usual")
     parser.add_argument("--sample", type=int, help="so many mutants of each module instead of all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--write", type=Path, help="a page that has a place for the table")
     parser.add_argument("--log", type=Path, help="a file to keep what becomes of each mutant")
     parser.add_argument("--again", action="store_true", help="only those of which the log knows no end")
     parser.add_argument(
