@@ -48,9 +48,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what the two lists name: tests, or whole files; a line that names nothing is a mistake."""
-    names = {item: (item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]) for item in items}
-    there = {name for each in names.values() for name in each}
+    """Mark what the two lists name: tests, files, folders; a line that names nothing is a mistake."""
+    names = {}
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        names[item] = {item.nodeid.partition("[")[0], file, file.rpartition("/")[0]}
+    there = set().union(*names.values())
     lost = [each for each in (*SLOW, *QUICK) if each.partition("::")[0] in there and each not in there]
     if lost and not any("::" in argument for argument in config.args):
         raise pytest.UsageError(f"slow.txt or quick.txt names what is not there: {', '.join(lost)}")
