@@ -30,7 +30,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 import typer.testing  # noqa: E402
 
-torch.set_num_threads(int(os.environ.get("ATTNSCOPE_TEST_THREADS", "1")))  # tests.processors also runs them with two
+torch.set_num_threads(int(os.environ.get("ATTNSCOPE_TEST_THREADS", "1")))  # tests/processors.py
 # the commands with their options are made once and not at every run in this process
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 

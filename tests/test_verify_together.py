@@ -43,14 +43,59 @@ def alike(found: Certificate, expected: Certificate) -> bool:
     return repr(found) == repr(expected)
 
 
+# float64 adds in any order: the kernel's tolerances stand to these as its machine epsilon to float64's
+ROUNDINGS, EPSILON = 8, torch.finfo(torch.float64).eps
+
+
+def assert_near(found: Certificate, expected: Certificate, epsilon: float) -> None:
+    """The figures of the oracle, which adds in another order, and its words."""
+    words = ("verdict", "reason", "precision", "positions")
+    assert [getattr(found, name) for name in words] == [getattr(expected, name) for name in words]
+    tolerances = found.weight_tolerance, found.output_tolerance
+    assert tolerances == approx((expected.weight_tolerance, expected.output_tolerance), 1e-12, 0)
+    off = [ROUNDINGS * EPSILON / epsilon * each for each in tolerances]
+    assert found.weight_error == approx(expected.weight_error, 0, off[0])
+    assert found.output_error == approx(expected.output_error, 0, off[1])
+    others = {fault.name: fault for fault in expected.faults}
+    assert sorted(others) == sorted(fault.name for fault in found.faults)
+    for fault in found.faults:
+        other = others[fault.name]
+        assert fault.weights == approx(other.weights, 0, off[0]), fault.name
+        assert fault.output == approx(other.output, 0, off[1]), fault.name
+        assert fault.power == approx(other.power, 1e-12, ROUNDINGS * EPSILON / epsilon), fault.name
+
+
+def approx(expected: Any, relative: float, absolute: float) -> Any:
+    return pytest.approx(expected, rel=relative, abs=absolute, nan_ok=True)
+
+
 def assert_as_one_by_one(of: AttentionCall) -> None:
+    """Each as by itself, to the last bit: it is one product of its own. And as the oracle's loop has it."""
     for head, found in zip(of.weights, certify_heads(of), strict=True):
-        assert alike(found, certificate_of(of, head)), f"head {head}"
+        assert alike(found, certify(of, head)), f"head {head}"
+        assert_near(found, certificate_of(of, head), of.epsilon)
+
+
+def test_a_figure_a_decade_beyond_rounding_is_not_the_oracles():
+    one = call()
+    found, tolerance = certificate_of(one, 4), ROUNDINGS * EPSILON / one.epsilon
+    assert_near(found, found, one.epsilon)
+    (fault, *others), off = found.faults, 10 * tolerance
+    faint = tolerance / 10
+    for field, size in (("weight_error", found.weight_tolerance), ("output_error", found.output_tolerance)):
+        assert_near(replace(found, **{field: getattr(found, field) + faint * size}), found, one.epsilon)
+        with pytest.raises(AssertionError):
+            assert_near(replace(found, **{field: getattr(found, field) + off * size}), found, one.epsilon)
+    moved = replace(fault, weights=fault.weights + off * found.weight_tolerance)
+    with pytest.raises(AssertionError):
+        assert_near(replace(found, faults=(moved, *others)), found, one.epsilon)
+    with pytest.raises(AssertionError):
+        assert_near(replace(found, faults=tuple(others)), found, one.epsilon)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_every_figure_is_to_the_last_bit_that_of_a_head_by_itself(family, dtype):
+def test_every_figure_is_that_of_a_head_by_itself(family, dtype):
     for each in record(sharp(family).to(dtype), ids()).calls:
         assert_as_one_by_one(each)
 
@@ -103,7 +148,7 @@ def test_heads_are_certified_in_the_order_in_which_they_are_asked_for():
     for heads in ((5, 0, 3), (2,), (4, 5), ()):
         found = certify_heads(one, heads)
         assert len(found) == len(heads)
-        assert all(alike(each, certificate_of(one, head)) for each, head in zip(found, heads, strict=True))
+        assert all(alike(each, certify(one, head)) for each, head in zip(found, heads, strict=True))
 
 
 @pytest.mark.parametrize("entries", [1, 2 * QUERIES * KEYS, 4 * QUERIES * KEYS])

@@ -9,9 +9,11 @@ derived from it.
     certify_heads(call)     every captured head of a layer, computed together, each judged by itself
     certify(call, head)     one of them
     FAULTS                  what is put in on purpose
+    apart, adding           what rounding alone may come to
 """
 
 from attnscope.verify.certificate import certify, certify_heads, conclusion
 from attnscope.verify.faults import FAULTS, applicable
+from attnscope.verify.rounding import adding, apart
 
-__all__ = ["FAULTS", "applicable", "certify", "certify_heads", "conclusion"]
+__all__ = ["FAULTS", "adding", "apart", "applicable", "certify", "certify_heads", "conclusion"]

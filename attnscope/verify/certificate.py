@@ -8,6 +8,7 @@ from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.stopwatch import timed
 from attnscope.verify.faults import applicable
+from attnscope.verify.rounding import adding
 from attnscope.verify.together import Distance, Together
 
 _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are computed together
@@ -51,7 +52,7 @@ def _certified(call: AttentionCall, heads: Sequence[int]) -> Iterator[Certificat
     largest, counts = together.score_sums(), together.most_keys()
     for i in range(len(heads)):
         tolerance = call.epsilon * (1 + largest[i])
-        tolerances = tolerance, 2 * tolerance + _summing(call, counts[i])
+        tolerances = tolerance, 2 * tolerance + adding(counts[i], min(call.epsilon, call.sums))
         yield _judged(call, honest[i], tolerances, tried[i])
 
 
@@ -94,11 +95,6 @@ def _judged(
         reason=reason,
         positions=call.standing,
     )
-
-
-def _summing(call: AttentionCall, keys: int) -> float:
-    """How far a sum over the keys may be off, relative to the largest value: many alike are off one way."""
-    return keys * min(call.epsilon, call.sums) / 2
 
 
 def _not_rebuilt(call: AttentionCall) -> str:

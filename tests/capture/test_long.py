@@ -84,10 +84,11 @@ def test_a_long_capture_is_what_a_plain_one_is_with_the_same_certificate(name, m
     heads = Heads(call, Sizes(16, 11, 11), torch.float32)
     for head in (1, 2):
         rows = rows_of(heads.head(head))
-        expected = attend(plain.operands(head)).output[0]
-        size = float(plain.v.abs().max())
-        torch.testing.assert_close(rows.output, expected, rtol=0, atol=2e-5 * size)
+        expected, other = (attend(plain.operands(each)).output[0] for each in (head, 3 - head))
         short, long = certify(plain, head), certify_long(call, head, rows)
+        off = long.output_tolerance * float(plain.v[plain.key_head(head)].abs().max())
+        torch.testing.assert_close(rows.output, expected, rtol=0, atol=off)
+        assert (rows.output - other).abs().max() > 10 * off, "another head's answer is far from it"
         assert long.verdict is short.verdict is Verdict.CERTIFIED
         assert {fault.name for fault in long.faults} == {fault.name for fault in short.faults}
 

@@ -1,5 +1,6 @@
 """Values zeroed at the attention, against hooks on the model's own value projections and whole runs."""
 
+import copy
 from collections.abc import Callable
 from functools import cache
 
@@ -14,7 +15,12 @@ from attnscope.capture import Selection
 from attnscope.capture.intervening import value_zeroing as module
 from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.passing import passing
-from attnscope.capture.intervening.value_zeroing import NoLayersError, ValueZeroing, value_zeroing_on
+from attnscope.capture.intervening.value_zeroing import (
+    NoLayersError,
+    ValueZeroing,
+    turned,
+    value_zeroing_on,
+)
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.vocabulary import Kind
 
@@ -29,6 +35,9 @@ VALUES: dict[str, tuple[str, slice, str]] = {
 }
 CROSS = ("decoder.block.{}.layer.1.EncDecAttention.v", slice(None), "decoder.block.{}")
 FAMILIES = tuple(VALUES)
+EPSILON = torch.finfo(torch.float32).eps
+# entries of one batch are not the same to the bit: two unit vectors that are 64 roundings apart
+ROUNDED = (64 * EPSILON) ** 2 / 2
 
 
 @cache
@@ -119,8 +128,18 @@ def test_distances_are_those_of_zeros_put_in_behind_the_value_projection(family:
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_no_later_key_turns_an_earlier_querys_vector(family: str) -> None:
     found = zeroing(family).distances(1, range(HEADS))
-    assert (found.triu(1) == 0).all()
-    assert (found[4, :5] > 0).all()
+    assert found.triu(1).max() <= ROUNDED
+    assert found[4, :5].min() > 1e4 * ROUNDED
+
+
+def test_a_turn_a_decade_above_rounding_is_a_turn() -> None:
+    one = torch.randn(1, 3, families.HIDDEN, generator=torch.Generator().manual_seed(2))
+    across = torch.randn(one.shape, generator=torch.Generator().manual_seed(3))
+    across -= (across * one).sum(-1, keepdim=True) / one.square().sum(-1, keepdim=True) * one
+    across *= one.norm(dim=-1, keepdim=True) / across.norm(dim=-1, keepdim=True)
+    found = turned(one, one + (2 * 10 * ROUNDED) ** 0.5 * across)
+    assert found.flatten().tolist() == pytest.approx([10 * ROUNDED] * 3, rel=0.1)
+    assert turned(one, one * 3).max() <= ROUNDED
 
 
 def test_in_cross_attention_the_keys_are_the_encoders() -> None:
@@ -167,7 +186,7 @@ def test_only_what_the_chosen_heads_read_is_zeroed_where_groups_share_values() -
 
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 @pytest.mark.parametrize("family", ["bert", "llama", "t5"])
-def test_the_same_values_give_the_same_answer_bit_for_bit(family: str, kernel: str) -> None:
+def test_the_same_kernel_answers_the_same_values_bit_for_bit(family: str, kernel: str) -> None:
     model, inputs = families.twin(families.sharp(family), kernel), families.ids()
     untouched, seen_of = plain_of(model, inputs), list[int]()
 
@@ -182,10 +201,45 @@ def test_the_same_values_give_the_same_answer_bit_for_bit(family: str, kernel: s
     made = value_zeroing_on(model, inputs, Selection())
     assert made.faithful
     assert made.distances(1, range(HEADS), keys=[]).count_nonzero() == 0
-    assert made.distances(1, [], keys=[4]).count_nonzero() == 0, "a key whose values no head has zeroed"
+    assert made.distances(1, [], keys=[4]).max() <= ROUNDED, "a key whose values no head has zeroed"
     found = made.distances(1, range(HEADS))
     eager = value_zeroing_on(families.sharp(family), inputs, Selection()).distances(1, range(HEADS))
     assert torch.allclose(found, eager, atol=1e-6)
+
+
+@pytest.mark.parametrize(("times", "faithful"), [(0.5, True), (10, False)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("family", ["gpt2", "llama", "mpnet"])
+def test_an_answer_made_once_more_is_the_models_own_within_rounding_and_no_further(
+    family: str, dtype: torch.dtype, times: float, faithful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, inputs = model_and_inputs(family)
+    model = copy.deepcopy(model).to(dtype)
+    assert value_zeroing_on(model, inputs, Selection()).faithful
+
+    def off(seen: Attended, keys: object) -> Tensor:
+        made = seen.output.clone()
+        made[:, 3, 4] += times * seen.rounding * seen.value.abs().max()
+        return made
+
+    monkeypatch.setattr(module, "_remade", off)
+    assert value_zeroing_on(model, inputs, Selection()).faithful is faithful
+
+
+def test_a_layer_that_returns_another_bit_when_it_runs_again_is_told() -> None:
+    model, inputs = model_and_inputs("bert")
+    runs: list[int] = []
+
+    def drift(_module: nn.Module, _given: object, made: Tensor) -> Tensor:
+        runs.append(1)
+        return made if len(runs) == 1 else made.nextafter(made + 1)
+
+    handle = model.encoder.layer[1].output.register_forward_hook(drift)
+    try:
+        assert not value_zeroing_on(model, inputs, Selection()).faithful
+    finally:
+        handle.remove()
+    assert len(runs) == 2
 
 
 def plain_of(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
@@ -262,12 +316,17 @@ def half_of_it(values: Tensor, zeroed: Tensor) -> Tensor:
     return (values + zeroed) / 2
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("fault", [nothing_zeroed, next_token, half_of_it])
 @pytest.mark.parametrize("family", ["bert", "llama", "mpnet"])
 def test_values_that_were_not_the_ones_to_be_zero_are_noticed(
-    family: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
+    family: str, fault: Fault, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = value_zeroing_on(*model_and_inputs(family), Selection())
+    model, inputs = model_and_inputs(family)
+    made = value_zeroing_on(copy.deepcopy(model).to(dtype), inputs, Selection())
+    made.distances(1, range(HEADS))
+    assert (made.back, made.lost) == (1, 0)
+    made.back = 0
     right = module._zeroed
     monkeypatch.setattr(module, "_zeroed", lambda values, keys: fault(values, right(values, keys)))
     made.distances(1, range(HEADS))

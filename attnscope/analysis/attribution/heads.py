@@ -13,16 +13,16 @@ from torch import Tensor
 
 from attnscope.analysis.attribution.answers import Ids, log_probabilities, logits_over_mean
 from attnscope.analysis.scores import scores_of
-from attnscope.capture.arithmetic import epsilon_of
+from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import Seen, Slopes, slopes
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
+from attnscope.verify import apart
 
 _MIXED = "what its heads answer is not their weights times their values"
-_ROUNDINGS = 64  # machine epsilons of the largest value
 OF_ANSWERS = frozenset({Need.SLOPE, Need.GRADIENT, Need.DIRECT})
 
 
@@ -147,8 +147,9 @@ def _makes_output(seen: Seen) -> bool:
         return False
     values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
     off = (exact(seen.weights) @ values - exact(seen.output)).nan_to_num(0.0).abs().max()
-    epsilon = epsilon_of(seen.output, seen.value)
-    return bool(off <= _ROUNDINGS * epsilon * values.abs().max())
+    made = seen.output, seen.value
+    tolerance = apart(values.shape[2], epsilon_of(*made), sums_of(*made))
+    return bool(off <= tolerance * values.abs().max())
 
 
 def _told(

@@ -22,13 +22,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.arithmetic import sums_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
+from attnscope.verify import adding
 
 Projection = Float[Tensor, "head value_dim hidden"]
 _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
 _ROWS = 16  # that are read back at most
-_ADDED = torch.finfo(torch.float32).eps / 2  # of the same, for each product that is added up
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +210,17 @@ def matrix_seen(
     With the `fault` in what was read or made it must not be it. A few rows tell: all are multiplied alike.
     """
     epsilon, some = max(epsilon, torch.finfo(rows.dtype).eps), slice(None, None, -(-len(rows) // _ROWS))
+    sums = sums_of(rows, made)
     rows, made = exact(rows[some]), exact(made[some])
     weight = _matrix(part)
     assert weight is not None, "only such parts are watched"
     offset = getattr(part, "bias", None)
+    tolerance = _ROUNDINGS * epsilon + adding(rows.shape[1], sums)
     added = made.new_zeros(made.shape[1]) if offset is None else exact(offset.detach()).to(made.device)
     weight = weight.detach().to(rows.device)
     for matrix in (weight.T, weight):
         if matrix.shape == (rows.shape[1], made.shape[1]) and added.shape == made.shape[1:]:
-            seen = _Product(exact(matrix), added, _ROUNDINGS * epsilon + _ADDED * len(matrix))
+            seen = _Product(exact(matrix), added, tolerance)
             if seen.gives(rows, made) and not seen.gives(*fault(rows, made)):
                 return matrix
     return None

@@ -16,7 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.errors import InputError
+from attnscope.verify import apart
 
 Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
 Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
@@ -37,6 +39,12 @@ class Attended:
     value: Float[Tensor, "batch kv_head key value_dim"]
     with_values: Callable[[Tensor], Float[Tensor, "batch head query value_dim"]]
     sink: bool = False
+
+    @property
+    def rounding(self) -> float:
+        """How far its answer may lie from another sum of its weights and values, over the largest value."""
+        made = self.output, self.value
+        return apart(self.value.shape[2], epsilon_of(*made), sums_of(*made))
 
     def parts(self, entry: int, entries: int) -> slice:
         """Where one of the entries lies along the batch axis."""

@@ -108,7 +108,7 @@ def _copied(tensor: Tensor, copies: int) -> Tensor:
     repeats = [1] * tensor.ndim
     if repeats:
         repeats[int(tensor.ndim > 2 and tensor.shape[0] != 1 and tensor.shape[1] == 1)] = copies
-    return tensor.repeat(repeats)
+    return tensor.repeat(repeats) if copies > 1 else tensor.clone()  # as it lay in memory
 
 
 def _each_tensor(value: Any, do: Callable[[Tensor], Tensor]) -> Any:

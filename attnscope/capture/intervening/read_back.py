@@ -4,8 +4,9 @@
 
 What is expected there is made anew from the kernel's own answer and from what was asked, as features in
 their order, head by head; nothing of the code that made the change is used. Every feature must be equal bit
-for bit: those of the changed heads are what was asked for, those of all others what the kernel answered. Of
-a cut edge the row is held against (output - weight * value) / (1 - weight) in float64. Where already an
+for bit, since on this way numbers are only moved: those of the changed heads are what was asked for, those of
+all others what the kernel answered. The row of a cut edge is computed, and held against
+(output - weight * value) / (1 - weight) in float64, within what rounding may come to. Where already an
 unchanged answer is not found again (a gate, a norm comes between), nothing can be read back, and it is said.
 """
 
@@ -18,13 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.reference import EXACT, exact
 
 Rows = Float[Tensor, "batch query feature"]
-_ROUNDINGS = 64  # machine epsilons of the largest value, for the row of a cut edge
 
 
 @dataclass(eq=False)
@@ -159,6 +158,6 @@ def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Ten
     values = exact(attended.values_of(change.head)[parts].cpu())
     left = (1 - weight).clamp_min(torch.finfo(EXACT).tiny)
     row = (output - weight * values[:, key]) / left
-    epsilon = epsilon_of(attended.output)
-    tolerance = _ROUNDINGS * epsilon * values.abs().amax((1, 2))[:, None] / left
+    off = 2 * attended.rounding  # of the row, and of what is left
+    tolerance = off * values.abs().amax((1, 2))[:, None] / left
     return row.to(attended.output), tolerance.expand_as(row).to(attended.output)

@@ -5,15 +5,16 @@
 The attention is made once more by the model's own kernel (or, where it has none, from the weights that it
 made) with these values and the same queries and keys, so that no weight changes. Only the layer in question
 runs: those before return what they returned in the plain run, those behind are not begun. An untouched entry
-goes along; where it strays from the plain run by more than rounding, the batch is run without these savings,
-and at last every key alone.
+goes along, and each entry is held against that one: entries of one batch are added alike, if not to the last
+bit. Where it strays from the plain run by more than rounding, the batch is run without these savings, and at
+last every key alone.
 
 What is read back at the model's next operation is not what was made here, but output - weight * value in
 float64: that holds only where these values were zero at the attention, and no others.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, strays, without_cache
@@ -37,7 +37,6 @@ from attnscope.model.anatomy.sites import Site
 from attnscope.reference import EXACT, exact
 
 Vectors = Float[Tensor, "entry query hidden"]
-_ROUNDINGS = 64  # machine epsilons of the largest value, for a row that is read back
 
 
 class NoLayersError(InputError):
@@ -52,9 +51,11 @@ class _Through(Exception):
 class ValueZeroing:
     """One model, one input, and the attentions whose values may be zeroed.
 
-    `lengths` are the keys of each layer. `faithful` says that watching changed no bit of what the layers
-    return; `back`, `lost` and `unseen` count attentions that were read back as asked for, were not, or
-    cannot be. Raises `NoLayersError` where a layer cannot be run alone.
+    `lengths` are the keys of each layer. `faithful` says that a layer which is run alone, and whose attention
+    is watched, returns what it returned, bit for bit, and that its attention made once more with the same
+    values is the model's own within what rounding may come to; `back`, `lost` and `unseen` count attentions
+    that were read back as asked for, were not, or cannot be. Raises `NoLayersError` where a layer cannot be
+    run alone.
     """
 
     model: nn.Module
@@ -90,7 +91,7 @@ class ValueZeroing:
         self.ends = {layer: self._end(layer) for layer in self.layers}
         results = {layer: self.kept.results[self.ends[layer]] for layer in self.layers}
         self.plain = {layer: _by_entry(_vectors(each), each) for layer, each in results.items()}
-        self.faithful = all(torch.equal(self._untouched(layer), self.plain[layer]) for layer in self.layers)
+        self.faithful = all(self._is_faithful(layer) for layer in self.layers)
 
     def distances(
         self, layer: int, heads: Sequence[int], keys: Sequence[int] | None = None
@@ -135,25 +136,44 @@ class ValueZeroing:
         self._count(back)
         return turned(self.plain[layer], made)
 
-    def _untouched(self, layer: int) -> Vectors:
-        """What the layer returns where its attention is made once more and nothing is zeroed."""
-        return self._run(layer, None, [None], saving=True)[0]
+    def _is_faithful(self, layer: int) -> bool:
+        """Whether the layer returns the same with its attention's own answer put back, also made anew.
+
+        What is put back are the same numbers in the same places, so that the layer does the same once more:
+        there equal bits are asked. The answer made anew may come from another product.
+        """
+        near: list[bool] = []
+
+        def put_back(seen: Attended) -> Tensor:
+            near.append(_is_near(_remade(seen, [None]), seen))
+            return seen.output.clone()
+
+        made = self._ended_with(layer, 1, put_back, saving=True)
+        return all(near) and torch.equal(made, self.plain[layer])
 
     def _run(
-        self, layer: int, heads: Sequence[int] | None, keys: Sequence[int | None], *, saving: bool
+        self, layer: int, heads: Sequence[int], keys: Sequence[int | None], *, saving: bool
     ) -> tuple[Vectors, ReadBack]:
-        """The layer's vectors, in each entry with one key's values at zero, or with all (None)."""
-        back = ReadBack(self.model)
-        chosen = slice(None) if heads is None else list(heads)
+        """The layer's vectors, in each entry with one key's values at zero, or with none (None)."""
+        back, chosen = ReadBack(self.model), list(heads)
 
-        def handle(seen: Attended) -> Tensor | None:
-            if seen.place[0] != layer:
-                return None
+        def zeroed(seen: Attended) -> Tensor:
             new = seen.output.clone()
             new[:, chosen] = _remade(seen, keys)[:, chosen]
             if expected := _expected(seen, heads, keys):
                 back.expect_near(seen.place, *expected, control=len(keys) > 1)
             return new
+
+        with back.watching():
+            return self._ended_with(layer, len(keys), zeroed, saving=saving), back
+
+    def _ended_with(
+        self, layer: int, copies: int, answer: Callable[[Attended], Tensor], *, saving: bool
+    ) -> Vectors:
+        """The layer's vectors for so many copies of the input, with this as its attention's answer."""
+
+        def handle(seen: Attended) -> Tensor | None:
+            return answer(seen) if seen.place[0] == layer else None
 
         begun = self.kept.forwards[layer] if saving else None
         touched = [site for site in self.sites if layer in site.layers]
@@ -161,13 +181,12 @@ class ValueZeroing:
         with ExitStack() as stack:
             stack.enter_context(evaluating(self.model))
             if saving:
-                stack.enter_context(self.kept.replayed(layer, len(keys)))
+                stack.enter_context(self.kept.replayed(layer, copies))
             stack.enter_context(passing(touched, handle, changing=True, begun=begun))
-            stack.enter_context(back.watching())
             stack.callback(self._stop(layer, ended).remove)
             with suppress(_Through):
-                self.model(**repeated(self.inputs, len(keys)))
-        return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]]), back
+                self.model(**repeated(self.inputs, copies))
+        return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]])
 
     def _stop(self, layer: int, ended: list[Any]) -> Any:
         """A hook that ends the run as soon as the layer has returned, and keeps what it returned."""
@@ -239,8 +258,13 @@ def _zeroed(values: Tensor, keys: Sequence[int | None]) -> Tensor:
     return values
 
 
+def _is_near(remade: Tensor, seen: Attended) -> bool:
+    """Whether two sums of the same weights and values are one, up to the order in which they are added."""
+    return float((remade - seen.output).abs().max()) <= seen.rounding * float(seen.value.abs().max())
+
+
 def _expected(
-    seen: Attended, heads: Sequence[int] | None, keys: Sequence[int | None]
+    seen: Attended, heads: Sequence[int], keys: Sequence[int | None]
 ) -> tuple[Tensor, Tensor] | None:
     """output - weight * value as rows of features, and how far off rounding may bring them.
 
@@ -251,14 +275,13 @@ def _expected(
         return None
     rows, off, moved = exact(seen.output.detach()), exact(torch.zeros_like(seen.output)), False
     weights = seen.weights().detach()
-    epsilon = _ROUNDINGS * epsilon_of(seen.output)
     rows = rows.clone()
-    for head in range(rows.shape[1]) if heads is None else heads:
+    for head in heads:
         values = exact(seen.values_of(head).detach())
         for entry, key in zeroed:
             change = exact(weights[entry, head, :, key])[:, None] * values[entry, key]
             rows[entry, head] -= change
-            off[entry, head] = epsilon * float(values[entry].abs().max())
+            off[entry, head] = seen.rounding * float(values[entry].abs().max())
             moved = moved or bool((change.abs() > off[entry, head]).any())
     if not moved:
         return None
