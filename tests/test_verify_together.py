@@ -60,8 +60,8 @@ def assert_near(found: Certificate, expected: Certificate, epsilon: float) -> No
     assert sorted(others) == sorted(fault.name for fault in found.faults)
     for fault in found.faults:
         other = others[fault.name]
-        assert fault.weights == approx(other.weights, 0, off[0]), fault.name
-        assert fault.output == approx(other.output, 0, off[1]), fault.name
+        assert fault.weight_error == approx(other.weight_error, 0, off[0]), fault.name
+        assert fault.output_error == approx(other.output_error, 0, off[1]), fault.name
         assert fault.power == approx(other.power, 1e-12, ROUNDINGS * EPSILON / epsilon), fault.name
 
 
@@ -86,7 +86,7 @@ def test_a_figure_a_decade_beyond_rounding_is_not_the_oracles():
         assert_near(replace(found, **{field: getattr(found, field) + faint * size}), found, one.epsilon)
         with pytest.raises(AssertionError):
             assert_near(replace(found, **{field: getattr(found, field) + off * size}), found, one.epsilon)
-    moved = replace(fault, weights=fault.weights + off * found.weight_tolerance)
+    moved = replace(fault, weight_error=fault.weight_error + off * found.weight_tolerance)
     with pytest.raises(AssertionError):
         assert_near(replace(found, faults=(moved, *others)), found, one.epsilon)
     with pytest.raises(AssertionError):

@@ -1,7 +1,8 @@
 """Several heads of one call computed at once, in float64, and how far each lies from the model's own.
 
 It is the arithmetic of `attnscope.sdpa`, written over a few matrices that are made once. Heads never meet:
-the head axis is the batch axis of every product, and the largest distance is taken for each head by itself.
+every product is one head's (`products`), and the largest distance is taken for each head by itself. So a head
+has the same figures to the last bit whichever others it is computed with; an answer that was kept says so.
 A part of the arithmetic that a fault leaves as it was, which is known by its operands being the same
 objects, is not computed again. What the verdict then is is not decided here.
 """
@@ -58,15 +59,14 @@ class Together:
         Rows without any allowed key are left out: the reference has no answer there and says so.
         """
         given = self.operands
-        torch.bmm(given.q, given.k.mT, out=self.products)
-        scores = self.products
+        scores = products(given.q, given.k.mT, out=self.products)
         logits_over(scores, given.scale, given.softcap, given.bias, given.allowed, out=self.weights)
         self._sums = self._score_sums()
         softmax_over(self.weights, given.sinks)
         for matrix, head in zip(self.models, self.heads, strict=True):
             matrix.copy_(self.call.weights[head])
         every = range(len(self.heads))
-        output = self._output_off(self._met() @ given.v, every)
+        output = self._output_off(products(self._met(), given.v), every)
         self._honest = _pairs(self._weights_off(self.weights, every), output)
         return self._honest
 
@@ -100,7 +100,7 @@ class Together:
     def _score_sums(self) -> list[float]:
         """As above, of the logits that now stand in the place of the weights."""
         given, logits, epsilon = self.operands, self.weights, self.call.epsilon
-        sums = torch.bmm(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
+        sums = products(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
         if given.bias is not None:
             sums.add_(given.bias.abs())
         highest = logits.amax(-1, keepdim=True)
@@ -144,7 +144,7 @@ class Together:
         if all(each.q is self.alone[i].k and each.k is self.alone[i].q for i, each in group.items()):
             return room.copy_(_of(self.products, rows).mT)  # the same sums of the same products
         q, k = self._joined("q", group, same), self._joined("k", group, same)
-        return torch.bmm(q, k.mT, out=room)
+        return products(q, k.mT, out=room)
 
     def _joined(self, name: str, group: Mapping[int, Operands], same: set[str]) -> Any:
         """One operand of several heads together, where it is one; None where it is none."""
@@ -167,7 +167,7 @@ class Together:
         """How far off the output is; weights of the model's own that met the values are what they were."""
         if self.call.reweighted is not None:
             return self.weights.new_tensor([self._honest[i].output for i in rows])
-        return self._output_off(weights @ v, rows)
+        return self._output_off(products(weights, v), rows)
 
     def _output_off(
         self, output: Float[Tensor, "head query value_dim"], rows: Sequence[int]
@@ -191,6 +191,26 @@ class Together:
         if self.unanswered is None:
             return distance
         return distance.masked_fill_(_of(self.unanswered, rows)[..., None], 0)
+
+
+def products(
+    left: Float[Tensor, "head row inner"],
+    right: Float[Tensor, "head inner column"],
+    out: Float[Tensor, "head row column"] | None = None,
+) -> Float[Tensor, "head row column"]:
+    """The product of each head by itself, from memory that begins alike for all of them.
+
+    A batch of products is not the same work as each of them: a library adds in another order where a matrix
+    begins elsewhere in memory, or where there are more of them for its threads.
+    """
+    if out is None:
+        out = left.new_empty(len(left), left.shape[1], right.shape[2])
+    if not len(out):
+        return out
+    one, other, made = (torch.empty_like(each[0]) for each in (left, right, out))
+    for mine, theirs, place in zip(left.unbind(), right.unbind(), out.unbind(), strict=True):
+        place.copy_(torch.mm(one.copy_(mine), other.copy_(theirs), out=made))
+    return out
 
 
 def _unanswered(
