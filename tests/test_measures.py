@@ -283,6 +283,23 @@ def test_near_attends_where_scores_fall_with_distance():
     )
 
 
+def test_pairs_that_differ_by_rounding_alone_share_a_rank_and_pairs_a_decade_further_apart_do_not():
+    distances = torch.tensor([[0.1, 0.4, 0.4, 0.4, 0.9], [0.2, 0.3, 0.5, 0.6, 0.8]], dtype=torch.float64)
+    scaled = torch.tensor([[4.0, 3.1, 1.2, 2.3, 0.9], [3.9, 3.2, 1.5, 1.4, 1.3]], dtype=torch.float64)
+    allowed, tolerance = torch.ones(2, 5, dtype=torch.bool), 2.0**-44 * 0.9
+
+    def near(off: float) -> float:
+        moved = distances.clone()
+        moved[0, 1] += off
+        moved[0, 3] -= off
+        known = {"distances": moved, "scaled": scaled, "allowed": allowed}
+        return float(MEASURES["near"](whole(torch.full((2, 5), 0.2), **known)))
+
+    tied = spearmanr(distances.flatten(), scaled.flatten()).statistic
+    assert near(0) == near(tolerance / 10) == near(-tolerance / 10) == pytest.approx(tied)
+    assert abs(near(10 * tolerance) - near(-10 * tolerance)) > 0.02
+
+
 def test_random_tokens_that_stand_twice_by_hand():
     period, size = 3, 7  # one token before them
     head = torch.full((size, size), 0.0)

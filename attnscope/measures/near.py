@@ -12,6 +12,7 @@ else:
     Tensor = Any
 
 Pairs = Float[Tensor, "2 pair"]
+_EQUAL = 2.0**-44  # of the largest: 256 roundings of float64, where one token is met at two places
 
 
 def pairs(tile: Tile) -> Pairs:
@@ -39,14 +40,14 @@ def rank_correlation(of: Pairs) -> float:
 
 
 def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
-    """Ranks around their mean; equal values share the mean of theirs."""
+    """Ranks around their mean; values that are equal up to rounding share the mean of theirs."""
     import numpy as np
     import torch
 
     plain = values.numpy()
     order = np.argsort(plain)  # torch takes four times as long
     ordered = plain[order]
-    differs, ranks = ordered[1:] != ordered[:-1], np.empty(len(plain))
+    differs, ranks = np.diff(ordered) > _EQUAL * np.abs(plain).max(), np.empty(len(plain))
     if differs.all():
         ranks[order] = np.arange(len(plain))
     else:

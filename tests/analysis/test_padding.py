@@ -1,5 +1,6 @@
 """A text in a padded batch gives the results that it gives alone: padding is no query and no key of it."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from attnscope.analysis.report import compose_report, statistics
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.view import viewed
+from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.returned import ask_for_weights
 from attnscope.errors import InputError
@@ -24,6 +26,7 @@ from attnscope.results import Kind, MapSettings, Special, Verdict
 from attnscope.tokens import Patches, Token, Tokens
 
 LONG, SHORT, FILLED = 11, 7, 4
+EPSILON = torch.finfo(torch.float32).eps
 MEASURED = tuple(MEASURES)
 CASES = [
     *[(family, side) for family in ("bert", "modernbert", "t5") for side in ("right", "left")],
@@ -67,13 +70,36 @@ def test_a_head_of_a_padded_row_is_that_of_the_text_alone(family: str, side: str
         assert found.certificate.verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE)
 
 
+def movable(alone: Capture) -> float:
+    """How far the ranks of pairs that are equal but for the model's rounding may move a rank correlation."""
+    most = 0.0
+    for call in alone.calls:
+        for head in call.weights:
+            q, k = call.q[head].double(), call.k[call.key_head(head)].double()
+            sizes = q.norm(dim=-1)[:, None] * k.norm(dim=-1)
+            both = (q @ k.T, 1 - q @ k.T / sizes)
+            there = call.allowed_matrix(head)
+            scales, values = (float(sizes.max()), 1.0), [each[there].tolist() for each in both]
+            ranks = [np.argsort(np.argsort(each)) for each in values]
+            moved, count = 0, len(values[0])
+            for mine, scale, others in ((0, scales[0], ranks[1]), (1, scales[1], ranks[0])):
+                for i, j in itertools.combinations(range(count), 2):
+                    if abs(values[mine][i] - values[mine][j]) <= 64 * EPSILON * scale:
+                        moved += 2 * abs(int(others[i] - others[j]))
+            most = max(most, 6 * moved / (count * (count**2 - 1)))
+    return most + 1e-9
+
+
 @pytest.mark.parametrize(("family", "side"), CASES)
 def test_every_measure_and_link_of_a_padded_row_is_that_of_the_text_alone(family: str, side: str) -> None:
     padded, alone, model, own = both(family, side)
     found, expected = measure_heads(padded, measures=MEASURED), measure_heads(alone, measures=MEASURED)
     for name in MEASURED:
-        off = 1e-3 if name == "near" else 1e-5  # ranks of pairs that are all but equal may change
-        np.testing.assert_allclose(found.scores[name].values, expected.scores[name].values, atol=off)
+        off = movable(alone) if name == "near" else 1e-5
+        np.testing.assert_allclose(found.scores[name].values, expected.scores[name].values, rtol=0, atol=off)
+        if name == "near":
+            other = np.roll(expected.scores[name].values, 1, axis=1)
+            assert np.abs(found.scores[name].values - other).max() > 4 * off, "another head's is seen"
         assert found.scores[name].limits == expected.scores[name].limits
     assert found.strongest.tolist() == expected.strongest.tolist()
     np.testing.assert_allclose(found.strongest_weight, expected.strongest_weight, atol=1e-5)
