@@ -16,7 +16,7 @@ from attnscope.capture.direct import gradients as asked_of_it
 from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.direct.rules import RULES
 from attnscope.capture.intervening.answering import Asked
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import Experiments, carried, experiments_on
 from attnscope.vocabulary import Kind
 
 WORD, OTHER = 5, 9
@@ -263,6 +263,19 @@ def test_a_layer_that_hands_on_something_else_is_told() -> None:
         made = experiments_on(model, inputs, Selection(), experiments("gpt2").asked)
         found = direct_gradients(made.model, made.inputs, made.sites, made.asked, made.untouched, scores)
     assert found == "what a layer hands on is made by tanh, no sum, matrix or norm"
+
+
+@pytest.mark.parametrize("times", [0.5, -0.5, 10, -10])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_an_answer_that_is_off_by_more_than_rounding_carries_is_told(family: str, times: float) -> None:
+    made = experiments(family)
+    moved = made.untouched.clone()
+    moved[0, 0, WORD] += times * carried(made.untouched)
+    found = direct_gradients(made.model, made.inputs, made.sites, made.asked, moved, scores)
+    if abs(times) < 1:
+        assert isinstance(found, Direct)
+    else:
+        assert found == "following what it computes changed the model's answer"
 
 
 def test_the_model_is_as_it_was() -> None:

@@ -2,7 +2,7 @@
 
 Three things must hold, or there are none and it is said why:
 
-    the run gives the very scores of the untouched model, bit for bit
+    the run gives the scores of the untouched model; keeping gradients, torch may multiply in another order
     what every layer hands on is a sum in which the heads before it stand
     all parts together - every head's, and everything that was added on the way - are the answer's score
 
@@ -24,7 +24,7 @@ from attnscope.capture.direct.rules import RULES
 from attnscope.capture.evaluation_mode import evaluating, without_weights
 from attnscope.capture.intervening.answering import Asked, Logits
 from attnscope.capture.intervening.changes import Attended, Place
-from attnscope.capture.intervening.experiments import without_cache
+from attnscope.capture.intervening.experiments import strays, without_cache
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.capture.trace.torch_internals import unscripted
@@ -90,7 +90,7 @@ def direct_gradients(
         stack.enter_context(path)
         passage = stack.enter_context(passing(sites, probe, changing=True))
         answer = asked.of(model(**without_cache(model, inputs)))
-    if not torch.equal(answer.detach(), untouched):
+    if strays(answer.detach(), untouched):
         return "following what it computes changed the model's answer"
     role = path.role(answer)
     if role is None or role in ENDED:

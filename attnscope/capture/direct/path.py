@@ -12,7 +12,7 @@ No names of modules and no list of architectures: every torch function is looked
 
 What is added to the stream is held as it is, a branch that comes back to it too: that is what a later layer
 made of it. A norm is held by its divisor (its mean is linear, and goes along). Everything else ends the way.
-Values are those of the model, bit for bit: only gradients are changed. Whoever uses them holds the sum of all
+Values are those of the model: only gradients are changed. Whoever uses them holds the sum of all
 parts against the logit; what no rule knows ends a way, so it can be missed but not made up.
 """
 

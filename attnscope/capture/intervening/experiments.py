@@ -59,7 +59,7 @@ class Experiments:
     """One model, one input, the attentions that may be changed, and where the answer stands.
 
     `untouched` are the scores of the model as it is; `answers` what the heads answer in it, by place, and
-    `faithful` whether the run that was watched gave the very same scores, bit for bit.
+    `faithful` whether the run that was watched gave the very same scores, bit for bit: it is the same work.
     """
 
     model: nn.Module
@@ -198,9 +198,18 @@ def strays(control: Tensor, untouched: Tensor) -> bool:
     """Whether an entry that nothing was done to is off the untouched run by more than rounding."""
     if control.shape != untouched.shape:
         return True
-    largest = float(untouched[untouched.isfinite()].abs().max())
     off = (control - untouched).nan_to_num(0.0).abs().max()
-    return bool(off > _STRAY * epsilon_of(untouched) ** 0.5 * (1 + largest))
+    return bool(off > carried(untouched))
+
+
+def carried(untouched: Tensor) -> float:
+    """How far rounding on the way through a model may move its scores, in a batch or with gradients kept.
+
+    The same work on other shapes is added in another order, and every layer carries that on, some of them
+    enlarged: it cannot be counted as the rounding of one sum can.
+    """
+    largest = float(untouched[untouched.isfinite()].abs().max())
+    return _STRAY * epsilon_of(untouched) ** 0.5 * (1 + largest)
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
