@@ -36,9 +36,7 @@ def invoked(arguments: list[str], folder: Path) -> tuple[int, str, str]:
     from attnscope.cli.app import app
 
     with contextlib.chdir(folder):
-        result = CliRunner().invoke(
-            app, arguments, prog_name="attnscope", env={"COLUMNS": "80", "TERM": "dumb"}
-        )
+        result = CliRunner().invoke(app, arguments, prog_name="attnscope", env={"COLUMNS": "80", "TERM": "dumb"})
     said = result.stderr
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         said += f"{type(result.exception).__name__}: {result.exception}"

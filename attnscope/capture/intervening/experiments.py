@@ -12,6 +12,7 @@ variant alone.
 """
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -209,7 +210,7 @@ def carried(untouched: Tensor) -> float:
     enlarged: it cannot be counted as the rounding of one sum can.
     """
     largest = float(untouched[untouched.isfinite()].abs().max())
-    return _STRAY * epsilon_of(untouched) ** 0.5 * (1 + largest)
+    return _STRAY * math.sqrt(epsilon_of(untouched)) * (1 + largest)
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
