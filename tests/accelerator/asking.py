@@ -1,6 +1,7 @@
 """Asks questions in this process, one after the other, on the processor or on the emulated accelerator.
 
-`python -m tests.accelerator.asking cpu|cuda|mps FOLDER [--every]` writes an answer for each into FOLDER.
+`python -m tests.accelerator.asking FOLDER cpu cuda mps [--every]` writes FOLDER/cpu.jsonl and so on, a line
+for each answer.
 """
 
 import argparse
@@ -8,11 +9,14 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import backend
 from .questions import EVERY, GATE, STORED, Question, materials
+
+KINDS = ("cpu", *backend.KINDS)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ def invoked(arguments: list[str], folder: Path) -> tuple[int, str, str]:
     from attnscope.cli.app import app
 
     with contextlib.chdir(folder):
-        result = CliRunner().invoke(app, arguments, prog_name="attnscope", env={"COLUMNS": "80", "TERM": "dumb"})
+        result = CliRunner().invoke(
+            app, arguments, prog_name="attnscope", env={"COLUMNS": "80", "TERM": "dumb"}
+        )
     said = result.stderr
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         said += f"{type(result.exception).__name__}: {result.exception}"
@@ -61,32 +67,48 @@ def ask(question: Question, device: str, files: dict[str, str], folder: Path) ->
     )
 
 
+def ask_all(questions: Iterable[Question], kind: str, folder: Path) -> Iterator[Answer]:
+    """Every question to the processor (`cpu`) or to the emulated accelerator, in this process."""
+    own = folder / kind
+    own.mkdir(parents=True)
+    files = materials(own)
+    code, _, said = invoked([*STORED, "--device", "cpu", "-o", files["run"]], own)
+    assert code == 0, said
+    if kind == "cpu":
+        yield from (ask(each, kind, files, own) for each in questions)
+        return
+    os.environ |= backend.environment(kind)  # for the workers of a corpus
+    with backend.present(kind):
+        yield from (ask(each, backend.NAME, files, own) for each in questions)
+    del os.environ[backend.VARIABLE]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.accelerator.asking", description=__doc__)
-    parser.add_argument("kind", choices=("cpu", *backend.KINDS))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--every", action="store_true", help="and not only those of the gate")
-    parser.add_argument("--only", help="those whose name has this in it")
+    parser.add_argument("kinds", nargs="+", choices=KINDS)
+    parser.add_argument("--every", action="store_true", help="not only those of the gate")
+    parser.add_argument("--only", default="", help="those whose name has this in it")
     options = parser.parse_args()
     os.environ |= {"HF_HUB_OFFLINE": "1", "ATTNSCOPE_CACHE": "off"}
-    if options.kind != "cpu":
-        os.environ |= backend.environment(options.kind)  # for the workers of a corpus
-        backend.load(options.kind)
+    if options.kinds != ["cpu"]:
+        backend.register()  # before the first slope
     import torch
 
     torch.set_num_threads(1)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    files = materials(options.folder)
-    code, _, said = invoked([*STORED, "--device", "cpu", "-o", files["run"]], options.folder)
-    assert code == 0, said
-    device = "cpu" if options.kind == "cpu" else backend.NAME
-    answers = options.folder / "answers.jsonl"
-    with answers.open("w", encoding="utf-8") as file:
-        for question in EVERY if options.every else GATE:
-            if (options.only or "") in question.name:
-                answer = ask(question, device, files, options.folder)
+    asked = [each for each in (EVERY if options.every else GATE) if options.only in each.name]
+    for kind in options.kinds:
+        answers = ask_all(asked, kind, options.folder)
+        with (options.folder / f"{kind}.jsonl").open("w", encoding="utf-8") as file:
+            for answer in answers:
                 file.write(json.dumps(asdict(answer)) + "\n")
                 file.flush()
+
+
+def answered(folder: Path, kind: str) -> dict[str, Answer]:
+    """What `main` wrote, by the names of the questions."""
+    lines = (folder / f"{kind}.jsonl").read_text("utf-8").splitlines()
+    return {answer.name: answer for answer in (Answer(**json.loads(line)) for line in lines)}
 
 
 if __name__ == "__main__":

@@ -158,6 +158,11 @@ def _device_module(devices: int) -> Any:
     return module
 
 
+def register() -> None:
+    """Builds the backend and names it to torch; there are no devices before they are `present`."""
+    _library()
+
+
 def load(kind: str) -> None:
     """From now on this process has the emulated devices, as `cuda` (float64) or as `mps` (none)."""
     import torch

@@ -40,7 +40,9 @@ def materials(folder: Path) -> dict[str, str]:
     blocks = []
     for sentence in TREEBANK.splitlines():
         rows = enumerate((word.rsplit(":", 2) for word in sentence.split()), start=1)
-        blocks.append("\n".join(f"{i}\t{word}\t_\tX\t_\t_\t{to}\t{name}\t_\t_" for i, (word, to, name) in rows))
+        blocks.append(
+            "\n".join(f"{i}\t{word}\t_\tX\t_\t_\t{to}\t{name}\t_\t_" for i, (word, to, name) in rows)
+        )
     (folder / "small.conllu").write_text("\n\n".join(blocks) + "\n", "utf-8")
     files = {"texts": "texts.txt", "treebank": "small.conllu", "run": "run.npz"}
     return {name: str(folder / file) for name, file in files.items()} | {"minilm": minilm()}
