@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.following.takeover import kernel_name
+from attnscope.model.anatomy.placed import places_of
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, named_after_senses
 from attnscope.model.inputs.text import tokens_from_encoding
@@ -52,7 +53,7 @@ def provenance_of(
         "demo": False,
         "kernel": ", ".join(sorted({kernel_of(site) for site in there})),
         "route": ", ".join(sorted({str(site.route) for site in there})) or str(Route.RETURNED),
-        "device": str(parameter.device),
+        "device": places_of(model),
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "versions": versions(),
         "token_ids": () if tokens is None else tokens.ids,

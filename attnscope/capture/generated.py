@@ -27,6 +27,7 @@ from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_
 from attnscope.capture.selection import Labels, Selection
 from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError
+from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.generation import Settings, Written, write
 from attnscope.results import Kind
@@ -79,7 +80,7 @@ def record_written(
 
 def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> dict[str, Any]:
     """What the model is called with to read all that it has read while it wrote, in one run."""
-    ids = torch.tensor([written.read], device=next(model.parameters()).device)
+    ids = torch.tensor([written.read], device=device_of(model))
     if getattr(model.config, "is_encoder_decoder", False):
         return {**inputs, "decoder_input_ids": ids}
     given = inputs["input_ids"].shape

@@ -37,6 +37,8 @@ class Request(request.ModelRequest):
     attention: options.Attention = "eager"
     ignore_unread: options.IgnoreUnread = False
     adapter: options.Adapter = None
+    device_map: options.DeviceMap = None
+    max_memory: options.MaxMemory = None
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,8 @@ def _model(request: ModelRequest) -> list[str]:
         "--dtype": (request.dtype, "float32"),
         "--attn": (request.attention, "eager"),
         "--adapter": (request.adapter, None),
+        "--device-map": (request.device_map, None),
+        "--max-memory": (request.max_memory, None),
     }
     parts = [
         part for option, (value, usual) in given.items() if value != usual for part in (option, str(value))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
@@ -179,7 +180,7 @@ class Model:
             encoded.inputs["pixel_values"] = blank.to(self.module.dtype)
             notice = f"{self.name} reads a picture beside the text (--image): it is given a blank one"
             encoded = replace(encoded, notices=(*encoded.notices, notice))
-        encoded.inputs.to(self.module.device)
+        encoded.inputs.to(device_of(self.module))
         return encoded
 
     def spell(self, token: int) -> str:

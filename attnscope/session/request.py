@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
 from attnscope.model.source.address import check_environment
-from attnscope.session import selection
+from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ _SPECIAL = {special.value: special for special in Special} | {"renormalize": Spe
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """Which model to load, and how: as the options of the same names."""
+    """Which model to load, and how: as the options of the same names.
+
+    `device_map` and `max_memory` are held as JSON, whatever they were given as (see `session.placing`).
+    """
 
     model: str | None = None
     device: str = "auto"
@@ -33,8 +36,16 @@ class ModelRequest:
     attention: str = "eager"
     ignore_unread: bool = False
     adapter: str | None = None
+    device_map: Any = None
+    max_memory: Any = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device_map", placing.device_map(self.device_map))
+        object.__setattr__(self, "max_memory", placing.max_memory(self.max_memory))
+        if self.device_map is not None and self.device != "auto":
+            raise InputError("--device and --device-map: give one of the two")
+        if self.max_memory is not None and self.device_map != placing.AUTO:
+            raise InputError("--max-memory goes with --device-map auto")
         check_environment()  # before the library is imported, which would trip over it
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
@@ -50,6 +61,8 @@ class ModelRequest:
             "remote_code": self.trust_remote_code,
             "attention": self.attention,
             "ignore_unread": self.ignore_unread,
+            "device_map": self.device_map,
+            "max_memory": self.max_memory,
         }
 
 

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.model.anatomy.placed import weight_of
 from attnscope.reference import EXACT, exact
 
 _ROWS, _ROUNDINGS = 16, 32
@@ -82,7 +83,8 @@ def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
 
 def _hypotheses(part: nn.Module, size: int) -> list[tuple[Tensor, Tensor]]:
     """Weights and offsets of each feature that its parameters can mean."""
-    own = [exact(each.detach().cpu()) for each in part.parameters(recurse=False) if each.ndim == 1]
+    named = [weight_of(part, name) for name, each in part.named_parameters(recurse=False) if each.ndim == 1]
+    own = [exact(each.detach().cpu()) for each in named if each is not None]
     own = [each for each in own if len(each) == size]
     none, one = torch.zeros(size, dtype=EXACT), torch.ones(size, dtype=EXACT)
     weights = [one] if not own else [each for first in own for each in (first, 1 + first)]

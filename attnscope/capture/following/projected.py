@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.arithmetic import sums_of
+from attnscope.model.anatomy.placed import weight_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
 from attnscope.verify import adding
@@ -212,9 +213,8 @@ def matrix_seen(
     epsilon, some = max(epsilon, torch.finfo(rows.dtype).eps), slice(None, None, -(-len(rows) // _ROWS))
     sums = sums_of(rows, made)
     rows, made = exact(rows[some]), exact(made[some])
-    weight = _matrix(part)
+    weight, offset = weight_of(part), weight_of(part, "bias")
     assert weight is not None, "only such parts are watched"
-    offset = getattr(part, "bias", None)
     tolerance = _ROUNDINGS * epsilon + adding(rows.shape[1], sums)
     added = made.new_zeros(made.shape[1]) if offset is None else exact(offset.detach()).to(made.device)
     weight = weight.detach().to(rows.device)

@@ -58,6 +58,25 @@ Revision = Annotated[
     str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
 ]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")]
+DeviceMap = Annotated[
+    str | None,
+    typer.Option(
+        "--device-map",
+        metavar="auto|FILE|JSON",
+        help="Spread a model that one device does not hold over devices, memory and disk (needs the package "
+        "accelerate): auto, or which part goes where.",
+        show_default=False,
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="DEVICE=SIZE,...",
+        help="What --device-map auto may take: cuda:0=10GB,cpu=30GB. Default: nine tenths of what is free.",
+        show_default=False,
+    ),
+]
 Dtype = Annotated[
     str,
     typer.Option(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
+from attnscope.model.anatomy.placed import device_of
 from attnscope.reference import exact
 
 
@@ -75,7 +76,7 @@ def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
     head = getattr(module, "get_output_embeddings", lambda: None)
     if not hasattr(module, "generate") or not module.can_generate() or head() is None:
         raise InputError(f"{name} has no language-model head and writes no text")
-    device = module.device
+    device = device_of(module)
     try:
         with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
             if settings.seed is not None:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
+from attnscope.model.anatomy.placed import device_of
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.spelling import tokens_by_number
 from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspelled
@@ -66,7 +67,7 @@ def given_by_number(module: Any, tokenizer: Any, ids: tuple[int, ...], name: str
     limit = limit_of(tokenizer, module.config)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
-    return Target(torch.tensor([ids], device=module.device), tokens_by_number(tokenizer, ids))
+    return Target(torch.tensor([ids], device=device_of(module)), tokens_by_number(tokenizer, ids))
 
 
 @torch.no_grad()
@@ -117,7 +118,7 @@ def _start(module: Any) -> int:
 
 
 def _target(module: Any, tokenizer: Any, ids: list[int], text: str) -> Target:
-    return Target(torch.tensor([ids], device=module.device), tokens_by_text(tokenizer, ids, text))
+    return Target(torch.tensor([ids], device=device_of(module)), tokens_by_text(tokenizer, ids, text))
 
 
 def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:

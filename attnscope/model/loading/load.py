@@ -1,6 +1,7 @@
 """Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up."""
 
 import copy
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from attnscope.model.loading.classes import base_class, needs_code, saved_class,
 from attnscope.model.loading.config import build_skeleton, read_config
 from attnscope.model.loading.devices import torch_device
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing, refuse_other_shapes
+from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import left_unread
 from attnscope.model.loading.weights import read_weights
@@ -96,16 +98,20 @@ def load_model(
     attention: str = "eager",
     ignore_unread: bool = False,
     words: bool = True,
+    device_map: str | None = None,
+    max_memory: str | None = None,
 ) -> Model:
     """The planned model in evaluation mode; of its layers only the first `layers`.
 
-    `attention` is the kernel that it runs its attention with, by the library's name for it. Without
-    `words` to read it need not have a tokenizer.
+    `device_map` spreads it over devices instead (see `loading.placing`). `attention` is the kernel that it
+    runs its attention with, by the library's name for it. Without `words` to read it need not have a
+    tokenizer.
     Weights that the checkpoint lacks are an error as soon as the model would use them, and so are those
     inside attention that the model does not read, unless that is to be ignored. Raises
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
     target, name = torch_device(device), planned.name
+    check_possible(device_map)
     adapter = planned.checkpoint.adapter  # made for the whole model: a cut one may lack all that it changes
     cuttable = adapter is None and can_be_cut(planned.skeleton, planned.config)
     keep = layers if cuttable else None
@@ -125,6 +131,8 @@ def load_model(
             dtype=dtype,
             device=target,
             attention=attention,
+            device_map=device_map,
+            max_memory=max_memory,
         ),
     )
     module, info, quantisation = read.module, read.info, read.quantisation
@@ -145,7 +153,8 @@ def load_model(
         unread += put_in(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
     try:
         module = module.eval()
-        if quantisation is None or quantisation.undone:  # what stays quantised was put in its place for good
+        # what stays quantised was put in its place for good, and what is spread over several
+        if read.places is None and (quantisation is None or quantisation.undone):
             module = module.to(target)
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
@@ -165,6 +174,7 @@ def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **optio
 def _silence(checkpoint: Checkpoint) -> None:
     """Keep the library's load reports off the screen; its progress bar stays for long loads on a terminal."""
     transformers.logging.set_verbosity_error()
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
     if checkpoint.size > _PROGRESS_ABOVE and sys.stderr.isatty():
         transformers.logging.enable_progress_bar()
     else:

@@ -5,7 +5,7 @@ only numbers that are converted, or that move to another device, need room of th
 """
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import torch
@@ -26,28 +26,40 @@ def size_of(skeleton: nn.Module, names: Container[str], dtype: torch.dtype) -> i
     return sum(each.numel() * (dtype if each.is_floating_point() else each.dtype).itemsize for each in mine)
 
 
-def refuse_too_large(size: int, what: str, device: torch.device, *, converted: bool, hint: str = "") -> None:
-    """Raise `DoesNotFitError` when `size` bytes of weights surely have no room.
+def refuse_too_large(
+    sizes: Mapping[torch.device, int], what: str, *, converted: bool, hint: str = ""
+) -> None:
+    """Raise `DoesNotFitError` when so many bytes of weights on each device surely have no room.
 
     `converted` says that they are not used as they are stored, so that this machine's own memory must hold
-    them, whatever the device.
+    those that are read into it.
     """
-    room = {"memory": free(torch.device("cpu")) if converted else None}
-    if device.type == "cuda":
-        room[str(device)] = free(device)
-    for place, there in room.items():
+    for device, size in sizes.items():
+        there = free(device) if converted or device.type != "cpu" else None
         if there is not None and size > there:
+            place = "memory" if device.type == "cpu" else str(device)
             takes = f"{what} takes {gigabytes(size)}, and {place} has {gigabytes(there)} free"
             raise DoesNotFitError(takes + hint)
 
 
 def free(device: torch.device) -> int | None:
     """Bytes that can still be taken on `device`, rather too many than too few; None where nothing tells."""
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + unused
+    if device.type == "mps":
+        return max(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory(), 0)
+    if device.type != "cpu":
+        return _free_on(device)
     bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
     return min(bounds, default=None)
+
+
+def _free_on(device: torch.device) -> int | None:
+    """The same of an accelerator: what is free on it, and what torch keeps there and does not use."""
+    module = getattr(torch, device.type, None)
+    try:
+        unused = module.memory_reserved(device) - module.memory_allocated(device)  # type: ignore[union-attr]
+        return int(module.mem_get_info(device)[0] + unused)  # type: ignore[union-attr]
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return None  # not every backend tells
 
 
 def is_notable(model: Model) -> bool:

@@ -1,18 +1,30 @@
 """Reading the weights: from the files that are needed and no others, where there is room for them."""
 
 import copy
+import warnings
+import weakref
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
+from attnscope.ending import temporary_folder
+from attnscope.errors import InputError
 from attnscope.model.loading import memory, quantised
+from attnscope.model.loading.classes import saved_class
+from attnscope.model.loading.config import build_skeleton
 from attnscope.model.loading.partial import kept, needed
+from attnscope.model.loading.placing import DISK, Place, for_accelerate, places_for, sizes
 from attnscope.model.loading.quantised import Quantisation
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import has_adapter
 from attnscope.model.source.checkpoint import Checkpoint
+
+_SPREAD = "; --device-map auto spreads it over all that there is, the disk too"
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +35,7 @@ class Weights:
     info: dict[str, Any]
     checkpoint: Checkpoint
     quantisation: Quantisation | None
+    places: Mapping[str, Place] | None = None
 
 
 def read_weights(
@@ -35,25 +48,46 @@ def read_weights(
     dtype: str,
     device: torch.device,
     attention: str = "eager",
+    device_map: str | None = None,
+    max_memory: str | None = None,
 ) -> Weights:
     """A model of `model_class`, which is that of `skeleton` cut after `layers` layers (None: not cut).
 
-    Raises `ModelUnavailableError` or `DoesNotFitError`, and whatever the library raises for bad files.
+    It is read into memory, whatever the `device` that it then goes to, or with a `device_map` to where its
+    parts go. Raises `AttnscopeError`, and whatever the library raises for bad files.
     """
     name = checkpoint.source.name
     config = copy.deepcopy(config)
     quantisation = quantised.prepare(config, name)
     part = checkpoint.part(needed(checkpoint.shards, skeleton, layers) if checkpoint.shards else ())
-    if quantisation is None or quantisation.undone:
-        _refuse_too_large(part, skeleton, config, layers, dtype, device)
+    places = None
+    if device_map is not None:
+        if quantisation is not None:
+            raise InputError(
+                f"{name} is quantised with {quantisation.method}: --device-map does not go with that"
+            )
+        run = getattr(torch, _run(part, config, dtype))
+        left = skeleton if layers is None else build_skeleton(model_class, config, checkpoint)
+        saved = partial(_saved, config, checkpoint)
+        places = places_for(device_map, max_memory, left, run, whole=skeleton, layers=layers, saved=saved)
+        _refuse_too_large(part, skeleton, config, layers, dtype, sizes(places, left, run), spread=True)
+    elif quantisation is None or quantisation.undone:
+        run = getattr(torch, _run(part, config, dtype))
+        whole = memory.size_of(skeleton, kept(skeleton, layers), run)
+        _refuse_too_large(part, skeleton, config, layers, dtype, {torch.device("cpu"): whole, device: whole})
     part.complete()
     if quantisation is None and not part.pickled:
         _refuse_bare(part, skeleton, layers)
     plain = {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
-    with part.readable() as folder:
+    with part.readable() as folder, ExitStack() as lasting, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The following device_map keys")  # those of weights in no module
+        placing: dict[str, Any] = {} if places is None else {"device_map": for_accelerate(places)}
+        if places is not None and DISK in places.values():  # what is not stored as it is run is put there
+            placing["offload_folder"] = lasting.enter_context(temporary_folder())
         module, info = model_class.from_pretrained(
             folder,
             config=config,
+            **placing,
             dtype=_precision(part, dtype, quantisation),
             use_safetensors=not part.pickled,
             attn_implementation=attention,
@@ -61,10 +95,17 @@ def read_weights(
             ignore_mismatched_sizes=True,  # answered in our own words
             **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
         )
+        weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
     quantised.refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
         quantised.even_out(module, getattr(torch, dtype))
-    return Weights(module, info, part, quantisation)
+    return Weights(module, info, part, quantisation, places)
+
+
+def _saved(config: Any, checkpoint: Checkpoint) -> nn.Module | None:
+    """The model as it was saved, with its head."""
+    kind = saved_class(config)
+    return None if kind is None else build_skeleton(kind, config, checkpoint)
 
 
 def _precision(checkpoint: Checkpoint, dtype: str, quantisation: Quantisation | None) -> Any:
@@ -79,21 +120,30 @@ def _refuse_too_large(
     config: Any,
     layers: int | None,
     dtype: str,
-    device: torch.device,
+    sizes: Mapping[torch.device, int],
+    *,
+    spread: bool = False,
 ) -> None:
     """Raise `DoesNotFitError`, before anything is fetched, for weights that surely have no room."""
-    claimed = str(getattr(config, "dtype", None) or "float32").removeprefix("torch.")
-    own = checkpoint.precision or claimed
-    run = own if dtype == "auto" else dtype
+    own, run = _stored(checkpoint, config), _run(checkpoint, config, dtype)
     part = f"its first {layers} layers" if layers is not None else "the whole of it"
     narrower = getattr(torch, own).itemsize < getattr(torch, run).itemsize
     memory.refuse_too_large(
-        memory.size_of(skeleton, kept(skeleton, layers), getattr(torch, run)),
+        sizes,
         f"{checkpoint.source.name} in {run} ({part})",
-        device,
         converted=run != own or quantised.is_quantised(config),
-        hint=f"; --dtype auto runs it in {own}" if narrower else "",
+        hint=(f"; --dtype auto runs it in {own}" if narrower else "") + ("" if spread else _SPREAD),
     )
+
+
+def _stored(checkpoint: Checkpoint, config: Any) -> str:
+    """The type of most of the weights, by their files, or else by the config."""
+    claimed = str(getattr(config, "dtype", None) or "float32").removeprefix("torch.")
+    return checkpoint.precision or claimed
+
+
+def _run(checkpoint: Checkpoint, config: Any, dtype: str) -> str:
+    return _stored(checkpoint, config) if dtype == "auto" else dtype
 
 
 def _refuse_bare(checkpoint: Checkpoint, skeleton: nn.Module, layers: int | None) -> None:

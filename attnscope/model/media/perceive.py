@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.errors import InputError, is_out_of_memory, one_line
+from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
@@ -219,7 +220,7 @@ def _moved(model: Model, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Tensors on the model's device, numbers with a fraction in its own dtype."""
     module = model.module
     return {
-        name: value.to(module.device, module.dtype if value.is_floating_point() else None)
+        name: value.to(device_of(module), module.dtype if value.is_floating_point() else None)
         for name, value in inputs.items()
         if isinstance(value, Tensor)
     }

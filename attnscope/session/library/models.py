@@ -13,6 +13,7 @@ from attnscope.session.choosing import choose
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.placing import Budgets, Told
 from attnscope.session.questions.claims.composition import DRAWS, compose_in
 from attnscope.session.questions.claims.composition import Asked as Composed
 from attnscope.session.questions.claims.relations import BATCH, Asked, find_relations_in
@@ -31,15 +32,29 @@ def load(
     allow_pickle: bool = False,
     ignore_unread: bool = False,
     adapter: str | None = None,
+    device_map: Told = None,
+    max_memory: Budgets = None,
     listener: Listener | None = None,
 ) -> "Model":
     """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
-    predicts with where the checkpoint has one. Raises `AttnscopeError` in one line.
+    predicts with where the checkpoint has one. A model that one device does not hold is spread by
+    `device_map`: `auto`, within `max_memory`, or a map from its parts to devices, `cpu` and `disk`. Raises
+    `AttnscopeError` in one line.
     """
     request = ModelRequest(
-        name, device, dtype, revision, trust_remote_code, allow_pickle, attn, ignore_unread, adapter
+        name,
+        device,
+        dtype,
+        revision,
+        trust_remote_code,
+        allow_pickle,
+        attn,
+        ignore_unread,
+        adapter,
+        device_map,
+        max_memory,
     )
     listener = listener or Log()
     return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)

@@ -9,6 +9,7 @@ from attnscope.analysis.apart.circuits import copying_scores
 from attnscope.analysis.apart.repeated import LEAST, Twice, drawn, repeated_scores
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
+from attnscope.model.anatomy.placed import weight_of
 from attnscope.model.inputs.text import limit_of
 from attnscope.results import HeadScores, Kind, Overview
 from attnscope.session.choosing import Chosen
@@ -89,9 +90,9 @@ def _of_circuits(reading: Reading, chosen: Chosen) -> dict[str, HeadScores]:
         return _absent(chosen, ["copying"], "what it writes is not read as a token: not a decoder")
     if chosen.route is Route.RETURNED:
         return _absent(chosen, ["copying"], _NO_VECTORS)
-    embedding = getattr(module.get_input_embeddings(), "weight", None)
+    embedding, head = weight_of(module.get_input_embeddings()), module.get_output_embeddings()
     tied = getattr(module.config, "tie_word_embeddings", False)
-    unembedding = getattr(module.get_output_embeddings(), "weight", embedding if tied else None)
+    unembedding = weight_of(head) if head is not None else embedding if tied else None
     if embedding is None or unembedding is None:
         return _absent(chosen, ["copying"], "its output embeddings are not in memory")
     with reading.listener.working("reading the circuits"):

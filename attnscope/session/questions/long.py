@@ -12,6 +12,7 @@ from attnscope.capture.long.run import record_long
 from attnscope.capture.selection import Selection
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
+from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
@@ -76,7 +77,7 @@ def _unreadable(reading: Reading, chosen: Chosen) -> str:
 
 
 def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None:
-    room = memory.free(next(reading.model.module.parameters()).device)
+    room = memory.free(device_of(reading.model.module))
     needed = cost.tiled if tiled else cost.dense
     if room is None or needed <= room:
         return

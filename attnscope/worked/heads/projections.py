@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
+from attnscope.model.anatomy.placed import weight_of
 from attnscope.reference import EXACT, exact
 
 _OFF = 1e-4  # of the largest number: what two runs and two orders of adding up may differ by
@@ -79,8 +80,9 @@ def watching(model: nn.Module, call: AttentionCall) -> Iterator[list[Linear]]:
             return
         rows, written = (exact(_first_text(each).detach()).cpu() for each in (read, output))
         if rows.ndim == written.ndim == 2:
-            bias = getattr(module, "bias", None)
-            seen.append(Linear(rows, written, module.get_parameter("weight"), bias))
+            weight = weight_of(module)
+            assert weight is not None, "only such modules are watched"
+            seen.append(Linear(rows, written, weight, weight_of(module, "bias")))
 
     handles = [
         module.register_forward_hook(keep)

@@ -13,6 +13,7 @@ from attnscope.capture import Selection
 from attnscope.capture.circuits.read import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
+from attnscope.model.anatomy.placed import device_of
 from attnscope.reference import place
 from attnscope.results import Composition, Verdict
 from attnscope.results.claims.composition import Through
@@ -77,7 +78,7 @@ def compose_in(
         circuits = _circuits(opened, chosen, inputs)
         certified = _certified(circuits.captured)
     through = tuple(Through) if asked.through is None else (Through(asked.through),)
-    where = place(next(opened.model.module.parameters()).device)
+    where = place(device_of(opened.model.module))
     composing = Composing(circuits, through, asked.draws, asked.seed, head, where)
     with listener.working("composing heads"):
         found = composing.pairs()

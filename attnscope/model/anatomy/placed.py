@@ -1,0 +1,65 @@
+"""Where the parts of a model in memory are: on one device, spread over several, or on the disk.
+
+A model that is spread (by accelerate, whoever asked it to) brings what each part is given to that part's
+device, and reads the weights that have no place there just for as long as the part works. At any other time
+such weights are on the meta device, which holds no numbers: here they are had all the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.errors import InputError
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device on which this module works, and on which what it is given should be."""
+    for hook in _hooks(module):
+        device = getattr(hook, "execution_device", None)
+        if device is not None:
+            return torch.device(device)
+    here = next((each.device for each in module.parameters() if not each.is_meta), None)
+    if here is not None or not hasattr(module, "hf_device_map"):
+        return here or next(module.parameters()).device
+    return torch.device("cpu")
+
+
+def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
+    """The numbers of one of a module's own weights, wherever they are kept; None where it has no such."""
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor) or not weight.is_meta:
+        return weight if isinstance(weight, Tensor) else None
+    for hook in _hooks(module):
+        kept: Mapping[str, Any] = getattr(hook, "weights_map", None) or {}
+        try:
+            return kept[name].to(weight.dtype)
+        except KeyError:
+            continue
+    raise InputError(f"{type(module).__name__} has weights that are on no device: they cannot be read")
+
+
+def is_spread(module: nn.Module) -> bool:
+    """Whether parts of the model are on several devices, or some of its weights on none."""
+    return bool(getattr(module, "hf_device_map", None))
+
+
+def places_of(module: nn.Module) -> str:
+    """The device it is on; of a model that is spread all of them, in the order of its parts."""
+    if not is_spread(module):
+        return str(next(module.parameters()).device)
+    places = [str(_named(each)) for each in module.hf_device_map.values()]
+    works = [] if set(places) - {"disk"} else [str(device_of(module))]
+    return "+".join(dict.fromkeys([*works, *places]))
+
+
+def _named(place: Any) -> str | torch.device:
+    return torch.device(place) if isinstance(place, int) else place
+
+
+def _hooks(module: nn.Module) -> Iterator[Any]:
+    """What accelerate has hung on the module, in its order."""
+    hook = getattr(module, "_hf_hook", None)
+    if hook is not None:
+        yield from getattr(hook, "hooks", (hook,))

@@ -1,0 +1,91 @@
+"""Where the parts of a model are to go, as a user says it: `auto`, or a place for each part.
+
+    {"embeddings": "cuda:0", "encoder.layer.0": 1, "encoder.layer.1": "cpu", "pooler": "disk"}
+
+Here it is only read, and written in one way, so that the same map is the same request. Whether there are such
+parts and such devices is seen when the model is loaded (`attnscope.model.loading.placing`).
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.tokens import printable
+
+AUTO = "auto"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
+Told = str | Path | Mapping[str, str | int] | None
+Budgets = str | Mapping[str | int, str | int] | None
+_FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or in a file'
+
+
+def device_map(told: Told) -> str | None:
+    """`auto`, or the map as JSON; `InputError` for what is neither."""
+    if told is None or told == AUTO:
+        return told
+    parts = dict(told) if isinstance(told, Mapping) else _read(str(told))
+    if not parts:
+        raise InputError(f"--device-map names no part of the model: it takes {_FORM}")
+    for part, place in parts.items():
+        if not isinstance(part, str) or isinstance(place, bool) or not isinstance(place, str | int):
+            shown = printable(json.dumps(place, default=str))
+            raise InputError(f"--device-map: '{printable(str(part))}' goes to {shown}, which is no device")
+    return json.dumps(parts)
+
+
+def max_memory(told: Budgets) -> str | None:
+    """How much each device may be given, in bytes, as JSON; `InputError` for what is no such thing."""
+    if told is None:
+        return None
+    if isinstance(told, str):
+        pairs = [part.partition("=")[::2] for part in told.split(",")]
+        if told.startswith("{"):
+            pairs = list(_object(told, "--max-memory").items())
+    else:
+        pairs = [(str(place), size) for place, size in told.items()]
+    found = {}
+    for place, size in pairs:
+        taken = size if isinstance(size, int) else bytes_of(str(size).strip())
+        if not str(place).strip() or taken is None or taken < 0:
+            raise InputError(f"--max-memory is '{printable(str(told))}': it takes cuda:0=10GB,cpu=30GB")
+        found[str(place).strip()] = taken
+    return json.dumps(found)
+
+
+def bytes_of(told: str) -> int | None:
+    """The size that is called `500MB` or `2GB`; None for what is no size."""
+    size = _SIZE.fullmatch(told)
+    return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
+
+
+def _read(told: str) -> dict[str, Any]:
+    """The map that stands in `told`, or in the file of that name."""
+    if told.lstrip().startswith("{"):
+        return _object(told, "--device-map")
+    try:
+        content = Path(told).expanduser().read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no text"
+        raise InputError(f"--device-map '{printable(told)}': {why}; it takes {_FORM}") from error
+    return _object(content, f"--device-map '{printable(told)}'")
+
+
+def _object(content: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(content, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is no JSON: {printable(str(error))}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{where} is no map of parts to devices: it takes {_FORM}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"'{twice[0]}' stands there twice")
+    return dict(pairs)
