@@ -31,7 +31,8 @@ OTHER_TEXT: dict[str, Any] = {
     "words": ("The", "dog", "ran."), "target_ids": (1, 2),
 }  # fmt: skip
 OTHER_ATTENTION: dict[str, Any] = {"kind": "encoder", "tower": "attention", "block": 1, "route": "traced"}
-NOT_KEPT = {"trust_remote_code", "adapter", "device_map", "max_memory", "image", "audio", "writing", "ids", "vocab"}
+PLACED = {"device_map", "max_memory"}
+NOT_KEPT = {"trust_remote_code", "adapter", "image", "audio", "writing", "ids", "vocab"} | PLACED
 
 
 def memory(model: ModelRequest = MODEL, text: Inputs = TEXT, wanted: Wanted = Wanted()) -> Memory | None:  # noqa: B008
