@@ -7,7 +7,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, softmax, weigh, weights_alone
+from attnscope.sdpa import (
+    Operands,
+    Stages,
+    additive_scores,
+    attend,
+    logits_over,
+    project,
+    softmax,
+    weigh,
+    weights_alone,
+)
 
 HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 6, 2, 4, 5, 3, 7
 
@@ -258,3 +268,19 @@ def test_a_row_without_a_key_has_no_weights_also_where_they_are_written_over():
     for sinks in (None, SINKS):
         found = weights_alone(operands(allowed=allowed, sinks=sinks))
         assert found.isnan().all(-1).tolist() == [[False, False, True, False]] * HEADS
+
+
+def test_a_sink_of_each_query_is_its_own_also_where_weights_are_written_over():
+    by_query = torch.linspace(-2, 2, HEADS * QUERIES, dtype=torch.float64).reshape(HEADS, QUERIES)
+    given = operands(sinks=by_query)
+    torch.testing.assert_close(weights_alone(given), attend(given).weights)
+
+
+def test_logits_go_where_they_are_asked_to_and_leave_their_scores_as_they_were():
+    scores = attend(operands()).scores
+    before, place = scores.clone(), torch.empty_like(scores)
+    found = logits_over(scores, 0.5, None, None, None, out=place)
+    assert found is place
+    assert torch.equal(scores, before)
+    assert torch.equal(found, before * 0.5)
+    assert logits_over(scores, 0.5, None, None, None) is scores
