@@ -28,8 +28,8 @@ def write(page: Path, head: Sequence[str], rows: Iterable[Sequence[object]], tol
 def _provenance() -> str:
     module = Path(sys.argv[0]).parent.name
     versions = ", ".join(f"{name} {importlib.metadata.version(name).split('+')[0]}" for name in LIBRARIES)
-    today = datetime.date.today().isoformat()
+    today, machine = datetime.date.today().isoformat(), f"{platform.system()} {platform.machine()}"
     return (
-        f"Made by `python -m tests.{module} {shlex.join(sys.argv[1:])}` on {today}:\n"
-        f"Python {platform.python_version()}, {versions}, {platform.system()} {platform.machine()}."
+        f"    python -m tests.{module} {shlex.join(sys.argv[1:])}\n\n"
+        f"On {today}: Python {platform.python_version()}, {versions}, {machine}."
     )

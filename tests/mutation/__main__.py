@@ -153,9 +153,7 @@ def report(modules: list[str], fates: dict[Key, str]) -> Iterator[tuple[str | in
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument(
-        "--module", action="append", required=True, help="such as attnscope/sdpa.py; repeatable"
-    )
+    parser.add_argument("--module", nargs="+", required=True, help="such as attnscope/sdpa.py")
     parser.add_argument("--tests", nargs="+", help="files and folders of tests to ask instead of the usual")
     parser.add_argument("--sample", type=int, help="so many mutants of each module instead of all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
