@@ -258,9 +258,9 @@ def test_a_sum_that_no_rule_knows_loses_the_way_and_is_told(monkeypatch: pytest.
 
 
 def test_a_layer_that_hands_on_something_else_is_told() -> None:
-    model, inputs = model_and_inputs("gpt2")
+    (model, inputs), asked = model_and_inputs("gpt2"), experiments("gpt2").asked
     with hooks(model, {"transformer.h.1": lambda _, made: made.tanh()}):
-        made = experiments_on(model, inputs, Selection(), experiments("gpt2").asked)
+        made = experiments_on(model, inputs, Selection(), asked)
         found = direct_gradients(made.model, made.inputs, made.sites, made.asked, made.untouched, scores)
     assert found == "what a layer hands on is made by tanh, no sum, matrix or norm"
 
