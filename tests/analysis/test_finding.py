@@ -187,6 +187,16 @@ def test_equal_numbers_are_not_gone_beyond() -> None:
     assert np.isnan(beyond(math.nan, np.array([0.1]), smaller=False))
 
 
+@pytest.mark.parametrize("smaller", [False, True])
+def test_what_a_batch_rounds_otherwise_is_equal_and_what_is_a_decade_further_off_is_not(smaller) -> None:
+    epsilon, sign = float(np.finfo(np.float32).eps), -1 if smaller else 1
+    for value in (0.5, 3e-4, np.array([[0.25, 0.75]])):
+        near = value * np.array([1, 1 - 10 * epsilon, 1 + 10 * epsilon]).reshape(3, *np.ndim(value) * [1])
+        assert (beyond(value, near, smaller) == 0).all()
+        far = value * np.array([1, 1 - sign * 640 * epsilon]).reshape(2, *np.ndim(value) * [1])
+        assert (beyond(value, far, smaller) == 50).all()
+
+
 def found_with(weight: float, control: float, followed: float | None) -> Finding:
     plain = finding()
     one = np.full((3, 4), control)

@@ -11,6 +11,8 @@ from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
 
+_ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
+
 
 class Pattern(StrEnum):
     """Which keys of a query are meant, in place of one query and one key that are named.
@@ -197,7 +199,12 @@ class Finding(Presented):
 def beyond(
     value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
 ) -> Float[np.ndarray, "..."]:
-    """How many in a hundred `controls`, their first axis, the value goes beyond by more than rounding."""
-    below = controls > value + 1e-9 if smaller else controls < value - 1e-9
+    """How many in a hundred `controls`, their first axis, the value goes beyond by more than rounding.
+
+    Controls are read in batches, where sums are added in another order than in a text alone: what is equal
+    in both, as where a head looks at places alone, differs by some machine epsilons of float32.
+    """
+    rounding = _ROUNDINGS * np.finfo(np.float32).eps * np.abs(value) + 1e-9
+    below = controls > value + rounding if smaller else controls < value - rounding
     share = 100.0 * np.asarray(below).mean(axis=0)
     return np.where(np.isnan(value), np.nan, share)
