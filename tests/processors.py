@@ -1,6 +1,7 @@
 """The tests that touch arithmetic, under settings that stand for other processors: a table of what passed.
 
-    python -m tests.processors                      every setting, the arithmetic part
+    python -m tests.processors                      every setting, the arithmetic part; the longest
+    python -m tests.processors --part fragile       every setting, the files that once depended on one
     python -m tests.processors --part gate          few files, few settings: the gate runs it at every commit
     python -m tests.processors --table docs/machines.md
 
@@ -40,7 +41,6 @@ ARITHMETIC = (
     "tests/test_verify_together.py",
     "tests/analysis",
     "tests/capture",
-    "tests/model",
     "tests/session",
     "tests/tiles",
     "tests/worked",
@@ -53,10 +53,12 @@ FRAGILE = (  # what once held equal bits against one another that nothing makes 
     "tests/capture/test_long.py",
     "tests/capture/test_value_zeroing.py",
 )
+EVERY = tuple((name, threads) for threads in THREADS for name in SETTINGS)
 # files, and the settings with how many threads
 PARTS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...]]] = {
-    "arithmetic": (ARITHMETIC, tuple((name, threads) for name in SETTINGS for threads in THREADS)),
-    "whole": (("tests",), tuple((name, threads) for name in SETTINGS for threads in THREADS)),
+    "arithmetic": (ARITHMETIC, EVERY),
+    "whole": (("tests",), EVERY),
+    "fragile": (FRAGILE, EVERY),
     "gate": (
         FRAGILE,
         (
@@ -66,7 +68,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...]]] = {
         ),
     ),
 }
-_TABLE = re.compile(r"(<!-- table: processors -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,20 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m tests.processors", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--part", choices=PARTS, default="arithmetic", help="which tests, which settings")
+    parser.add_argument("--setting", choices=SETTINGS, action="append", help="only this one; several times")
+    parser.add_argument("--threads", type=int, choices=THREADS, help="only with so many")
     parser.add_argument("--table", type=Path, help="a file with a table of them, which is written anew")
     told = parser.parse_args(arguments)
     files, settings = PARTS[told.part]
-    rows = []
+    rows: list[Row] = []
     for setting, threads in settings:
+        if setting not in (told.setting or SETTINGS) or threads != (told.threads or threads):
+            continue
         rows.append(row_of(setting, threads, files))
         print(rows[-1], *rows[-1].failed, sep="\n", flush=True)
-    if told.table is not None:
-        told.table.write_text(with_table(told.table.read_text("utf-8"), table(rows, told.part)), "utf-8")
+        if told.table is not None:  # after each, for they take their time
+            made = with_table(told.table.read_text("utf-8"), told.part, table(rows))
+            told.table.write_text(made, "utf-8")
     return int(any(row.failed or not row.passed for row in rows))
 
 
@@ -127,11 +133,11 @@ def counted(setting: str, threads: int, report: str) -> Row:
     return Row(setting, threads, len(ended) - skipped - len(failed), skipped, failed)
 
 
-def table(rows: Iterable[Row], part: str) -> str:
+def table(rows: Iterable[Row]) -> str:
     """The rows as Markdown, with the day, the libraries and the processor."""
     return "\n".join(
         [
-            f"{date.today().isoformat()}, the part `{part}`; {machine()}.",
+            f"{date.today().isoformat()}; {machine()}.",
             "",
             "| setting | threads | passed | skipped | failed |",
             "|---|---|---|---|---|",
@@ -153,10 +159,11 @@ def machine() -> str:
     return f"torch {torch.__version__}, transformers {transformers.__version__}, {processor}"
 
 
-def with_table(text: str, made: str) -> str:
-    """The text with this table in the place of the one that it has."""
-    assert _TABLE.search(text), "the file has no place for the table"
-    return _TABLE.sub(lambda found: f"{found[1]}{made}{found[2]}", text)
+def with_table(text: str, part: str, made: str) -> str:
+    """The text with this table in the place of the one that it has of the same part."""
+    place = re.compile(rf"(<!-- processors: {part} -->\n).*?(<!-- end of table -->)", re.DOTALL)
+    assert place.search(text), "the file has no place for the table"
+    return place.sub(lambda found: f"{found[1]}{made}{found[2]}", text)
 
 
 def _name(case: ElementTree.Element) -> str:

@@ -35,7 +35,7 @@ def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, st
     if call.unrotated_k is None:
         return None, ""
     before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
-    if (before == after).all():
+    if (before == after).all():  # the same numbers: nothing was computed in between
         return None, ""
     found = rotation_of(before, after)
     return found, "" if found is not None else UNPAIRED

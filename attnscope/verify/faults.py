@@ -102,7 +102,8 @@ def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Ope
 def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
     """The entry of the next key/value head that is not the same, head axis of length 1; None without one.
 
-    Models that repeat their heads before they hand them over have several that are.
+    Models that repeat their heads before they hand them over have several that are, as copies. Heads that
+    were made twice and differ by rounding are not the same: then the fault is seen to have no power.
     """
     place, count = call.key_head(head), call.key_heads
     mine, others = shared[place], ((place + step) % count for step in range(1, count))

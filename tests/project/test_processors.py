@@ -26,15 +26,16 @@ def test_tests_are_counted_and_those_that_fail_named_once() -> None:
 
 
 def test_a_table_is_written_in_the_place_of_the_last_one() -> None:
-    before = "above\n<!-- table: processors -->\nold\n<!-- end of table -->\nbelow\n"
+    other = "<!-- processors: whole -->\n<!-- end of table -->\n"
+    before = f"above\n{other}<!-- processors: gate -->\nold\n<!-- end of table -->\nbelow\n"
     rows = [Row("as it is", 1, 1234, 2, ())]
-    made = with_table(before, table(rows, "gate"))
-    assert made.startswith("above\n<!-- table: processors -->\n20")
+    made = with_table(before, "gate", table(rows))
+    assert made.startswith(f"above\n{other}<!-- processors: gate -->\n20")
     assert made.endswith("| as it is | 1 | 1,234 | 2 | 0 |\n<!-- end of table -->\nbelow\n")
     assert "old" not in made
     assert "torch " in made
     with pytest.raises(AssertionError, match="no place for the table"):
-        with_table("above\nbelow\n", "table")
+        with_table(before, "fragile", "table")
 
 
 def test_every_file_of_every_part_is_there_and_every_setting_known() -> None:
@@ -62,6 +63,9 @@ def test_a_setting_reaches_the_tests_and_what_fails_there_is_told(
     monkeypatch.setitem(PARTS, "gate", ((str(asked), "-c", os.devnull), (("as it is", 2),)))
     assert main(["--part", "gate"]) == 0
     assert capsys.readouterr().out == "| as it is | 2 | 2 | 0 | 0 |\n"
+    assert main(["--part", "gate", "--threads", "1"]) == 0, "nothing was asked for"
+    assert main(["--part", "gate", "--setting", "torch with AVX2 alone"]) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_it_says_what_it_is_for() -> None:

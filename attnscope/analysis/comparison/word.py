@@ -76,7 +76,7 @@ class ComparedWord:
 
     @property
     def rotated(self) -> bool:
-        """Whether its unrotated key is another one than its key."""
+        """Whether its unrotated key is another one than its key; else they are the same numbers and means."""
         return not np.array_equal(self.vectors["key"], self.vectors["unrotated key"])
 
 

@@ -111,6 +111,7 @@ def _random(like: Tensor) -> Tensor:
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether they are the same numbers, moved: random ones of the skeleton, which nothing else can equal."""
     return one is other or (one.numel() == other.numel() and torch.equal(one.flatten(), other.flatten()))
 
 

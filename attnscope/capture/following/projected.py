@@ -67,7 +67,7 @@ class _Answer:
         there, rows = given.detach().flatten(0, -2), rows.to(given)
         for start in (there == rows[0]).all(1).nonzero().flatten().tolist():
             mine = slice(start, start + len(rows))
-            if torch.equal(there[mine], rows):
+            if torch.equal(there[mine], rows):  # the same numbers, moved
                 self.readers.append(_multiplied(self.call, part, rows, made.detach().flatten(0, -2)[mine]))
                 self.by.append((part, did.turn))
                 return
@@ -189,7 +189,7 @@ def _made_by(did: Iterable[Did], call: AttentionCall) -> Float[Tensor, "kv_head 
 
 
 def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token value_dim"]) -> int | None:
-    """Where the columns of `rows` are those that are wanted, one after the other."""
+    """Where the columns of `rows` are those that are wanted, one after the other: the same numbers, moved."""
     width = wanted.shape[1]
     starts = (rows == wanted[:, :1]).all(0)[: rows.shape[1] - width + 1].nonzero().flatten().tolist()
     return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)

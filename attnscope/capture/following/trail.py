@@ -263,7 +263,7 @@ def _in_order(features: Tensor | None) -> bool:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether they are the same numbers; what is not a number is like another that is none."""
+    """Whether they are the same numbers, kept or times 1; what is no number is like another that is none."""
     return torch.equal(one, other) or bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
 
 

@@ -26,6 +26,7 @@ def joined(blocks: Sequence[Scores], axis: int, result: Tensor) -> Scores | None
     rights = [each.right.expand(*each.lead, -1, -1) for each, _ in products]
     along_keys = axis == result.ndim - 1
     shared, stacked = (lefts, rights) if along_keys else (rights, lefts)
+    # where they were made apart and differ by rounding, the other way below gives the same scores
     if all(each.shape == shared[0].shape and torch.equal(each, shared[0]) for each in shared):
         one, many = shared[0], torch.cat(stacked, -2)
     else:

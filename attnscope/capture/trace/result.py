@@ -165,6 +165,6 @@ def unrepeated(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _repeats(tensor: Tensor, count: int) -> bool:
-    """Whether the heads are `count` different ones, each several times in a row."""
+    """Whether the heads are `count` different ones, each copied several times in a row."""
     groups = tensor.reshape(tensor.shape[0], count, -1, *tensor.shape[2:])
     return torch.equal(groups, groups[:, :, :1].expand_as(groups))

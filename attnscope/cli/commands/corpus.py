@@ -137,9 +137,9 @@ def corpus(
     """Measure every head over a corpus: mean, standard error and quantiles over its texts.
 
     Cut off at any point (Ctrl-C, kill, power), the same command goes on where it was, and the result is the
-    same, bit for bit. What cannot be read is counted, told, and kept in set-aside.jsonl in the run's folder.
-    Heads that link words of one part of speech to those of another (--from-pos with --to-pos) are ranked,
-    beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
+    same: on the same machine bit for bit. What cannot be read is counted, told, and kept in set-aside.jsonl
+    in the run's folder. Heads that link words of one part of speech to those of another (--from-pos with
+    --to-pos) are ranked, beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
     """
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":

@@ -171,7 +171,8 @@ def proof_words(result: Ablation) -> str:
         )
     if not done.faithful:
         return f"{told}watching alone changed the answer's scores"
-    return f"{told}{count} of {count} changed attentions read back at the next operation, bit for bit"
+    how = "within rounding" if result.method is Method.EDGE else "bit for bit"
+    return f"{told}{count} of {count} changed attentions read back at the next operation, {how}"
 
 
 def legend_words(result: Ablation) -> str:

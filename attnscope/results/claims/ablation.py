@@ -114,8 +114,9 @@ class Intervention:
     """Whether what was done is what was asked for.
 
     Of the attentions that were changed `read_back` were found at the model's next operation as they should
-    be, bit for bit, `lost` were not, and `unseen` cannot be found, since the model makes something else of
-    them first. `faithful` says that watching alone changed no bit of the answer's scores.
+    be, bit for bit (the row of a cut edge within rounding), `lost` were not, and `unseen` cannot be found,
+    since the model makes something else of them first. `faithful` says that watching alone changed no bit of
+    the answer's scores.
     """
 
     read_back: int

@@ -87,7 +87,7 @@ _AGAIN: dict[str, tuple[tuple[str, ...], Callable[..., Pairs]]] = {  # in the or
 
 
 def _same(one: Shaped[np.ndarray, "..."], other: Shaped[np.ndarray, "..."]) -> bool:
-    """Bit for bit, signs of zeros and of what is no number too."""
+    """Bit for bit, signs of zeros too: at most one product was made, which all processors round alike."""
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
