@@ -97,10 +97,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, help="a file with a table of them, which is written anew")
     told = parser.parse_args(arguments)
     files, settings = PARTS[told.part]
+    wanted = [each for each in settings if each[0] in (told.setting or SETTINGS)]
+    wanted = [each for each in wanted if each[1] == (told.threads or each[1])]
+    if not wanted:
+        parser.error(f"the part {told.part} has no such setting")
     rows: list[Row] = []
-    for setting, threads in settings:
-        if setting not in (told.setting or SETTINGS) or threads != (told.threads or threads):
-            continue
+    for setting, threads in wanted:
         rows.append(row_of(setting, threads, files))
         print(rows[-1], *rows[-1].failed, sep="\n", flush=True)
         if told.table is not None:  # after each, for they take their time

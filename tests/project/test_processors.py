@@ -63,9 +63,10 @@ def test_a_setting_reaches_the_tests_and_what_fails_there_is_told(
     monkeypatch.setitem(PARTS, "gate", ((str(asked), "-c", os.devnull), (("as it is", 2),)))
     assert main(["--part", "gate"]) == 0
     assert capsys.readouterr().out == "| as it is | 2 | 2 | 0 | 0 |\n"
-    assert main(["--part", "gate", "--threads", "1"]) == 0, "nothing was asked for"
-    assert main(["--part", "gate", "--setting", "torch with AVX2 alone"]) == 0
-    assert capsys.readouterr().out == ""
+    for others in (["--threads", "1"], ["--setting", "torch with AVX2 alone"]):
+        with pytest.raises(SystemExit):
+            main(["--part", "gate", *others])
+        assert "the part gate has no such setting" in capsys.readouterr().err
 
 
 def test_it_says_what_it_is_for() -> None:
