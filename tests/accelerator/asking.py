@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import backend
+from .alike import differences
 from .questions import EVERY, GATE, STORED, Question, materials
 
 KINDS = ("cpu", *backend.KINDS)
@@ -21,14 +22,14 @@ KINDS = ("cpu", *backend.KINDS)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question came to: how it ended, its document, and what the device did for it."""
+    """What a question came to: how it ended, its document, and what an emulated device did for it."""
 
     name: str
     code: int
     document: str
     said: str
     seconds: float
-    operations: int = 0
+    operations: int | None = None
     moved: int = 0
     largest: int = 0
 
@@ -53,18 +54,22 @@ def ask(question: Question, device: str, files: dict[str, str], folder: Path) ->
     """Its answer as one JSON document."""
     arguments = [*question.asked(files, device), "--json"]
     start = time.perf_counter()
-    if device == "cpu":
+    if not device.startswith(backend.NAME):
         return Answer(question.name, *invoked(arguments, folder), time.perf_counter() - start)
     with backend.watched() as done:
         ended = invoked(arguments, folder)
-    return Answer(
-        question.name,
-        *ended,
-        time.perf_counter() - start,
-        sum((done.operations or {}).values()),
-        done.moved(),
-        done.largest(),
-    )
+    told = None if question.elsewhere else sum(done.operations.values())
+    return Answer(question.name, *ended, time.perf_counter() - start, told, done.moved(), done.largest())
+
+
+def faults(ours: Answer, theirs: Answer) -> list[str]:
+    """What is wrong with an answer of an accelerator, beside the processor's."""
+    if ours.code != theirs.code or ours.code:
+        last = ours.said.strip().splitlines() or ["nothing"]
+        return [f"exit code {ours.code}, not {theirs.code}: {last[-1][-300:]}"]
+    if ours.operations == 0:
+        return ["nothing was computed on the accelerator"]
+    return differences(ours.document, theirs.document)
 
 
 def ask_all(questions: Iterable[Question], kind: str, folder: Path) -> Iterator[Answer]:

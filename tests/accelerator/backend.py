@@ -24,7 +24,7 @@ import tempfile
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Done:
     """
 
     transfers: tuple[Transfer, ...] = ()
-    operations: dict[str, int] | None = None
+    operations: dict[str, int] = field(default_factory=dict)
     values_read: int = 0
 
     def moved(self, source: int = 0, target: int = -1) -> int:

@@ -17,16 +17,25 @@ NOWHERE = ("sdpa", "show", "model", "measures")  # commands that have no --devic
 
 @dataclass(frozen=True)
 class Question:
-    """A command line; `gate` says whether it is asked at every commit."""
+    """A command line; `gate` says whether it is asked at every commit, `row` and `column` where its answer
+    stands in the table of routes and commands by models.
+    """
 
     name: str
     arguments: tuple[str, ...]
     gate: bool = False
+    row: str = ""
+    column: str = ""
 
     @property
     def placed(self) -> bool:
         """Whether it can be told a device."""
         return self.arguments[0] not in NOWHERE
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another process than the one that is asked computes it, or none does."""
+        return not self.placed or self.arguments[0] == "corpus"
 
     def asked(self, files: dict[str, str], device: str) -> list[str]:
         """The command line with the materials in it."""
@@ -103,7 +112,6 @@ _MODELS = {
 }
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
-_PRECISIONS = ("bfloat16", "float16")
 
 
 def _routes() -> Iterator[Question]:
@@ -114,8 +122,9 @@ def _routes() -> Iterator[Question]:
                 for chosen in (head, ""):
                     which = [] if kind is None else ["--kind", kind]
                     command = ("heads", text, "-m", model, *chosen.split(), *which, *told.split())
-                    name = model.strip("{}"), kind, route, "one head" if chosen else "all heads"
-                    yield Question(" · ".join(filter(None, name)), command)
+                    row = " · ".join(filter(None, (route, "one head" if chosen else "all heads", kind)))
+                    column = model.strip("{}")
+                    yield Question(f"{column} · {row}", command, row=row, column=column)
 
 
 def _commands() -> Iterator[Question]:
@@ -139,7 +148,8 @@ def _commands() -> Iterator[Question]:
         if model != "demo-translate":
             asked["compose"] = ("compose", "--draws", "4")
         for name, command in asked.items():
-            yield Question(f"{model.strip('{}')} · {name}", (*command, "-m", model))
+            column = model.strip("{}")
+            yield Question(f"{column} · {name}", (*command, "-m", model), row=name, column=column)
 
 
 OTHERS = tuple(
@@ -159,14 +169,14 @@ OTHERS = tuple(
         float16: heads TEXT -m demo -l 1 --head 2 --dtype float16
         ablate mean: ablate TEXT -m demo -l 3 --head 11 --with mean --controls 4
         ablate edge: ablate TEXT -m demo -l 3 --head 11 --edge [MASK]->opened
-        ablate patched: ablate TEXT -m demo --to "I was watching the door when it opened."
+        ablate patched: ablate "The door [MASK] opened." -m demo --to "The box [MASK] opened."
         rank by patching: ablate TEXT -m demo --rank --by patching
         rank by importance: ablate TEXT -m demo --rank --by importance
         rank by gradient: ablate TEXT -m demo --rank --by attention-gradient
-        rank by logit: ablate TEXT -m demo --rank --by logit
+        rank by logit: ablate "I was watching the" -m demo-causal --rank --by logit
         like: find TEXT -m demo --like L3H11 --controls 4
-        compare models: compare "the door opened" --word opened -m demo --model-b {minilm}
-        compare texts: compare --texts {texts} --word opened -m demo
+        compare models: compare "the door opened" --word opened -m demo -l 1 --head 2 --model-b {minilm}
+        compare texts: compare --texts {texts} --word [CLS] -m demo
         verify fused: verify "The door opened." -m demo --attn sdpa
         check: check {run}
         show: show {run}

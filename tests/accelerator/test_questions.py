@@ -12,20 +12,10 @@ from typing import Any
 import pytest
 
 from .alike import differences
-from .asking import Answer, answered, ask, invoked
+from .asking import Answer, answered, ask, faults, invoked
 from .questions import EVERY, GATE, Question, materials
 
 ROOT = Path(__file__).parents[2]
-WORKERS = {"corpus"}  # computed in processes of their own
-
-
-def faults(ours: Answer, theirs: Answer) -> list[str]:
-    """What is wrong with an answer of the accelerator, beside the processor's."""
-    if ours.code != theirs.code or ours.code:
-        return [f"exit code {ours.code}, not {theirs.code}: {ours.said[-300:]}"]
-    if not ours.operations and ours.name not in WORKERS:
-        return ["nothing was computed on the accelerator"]
-    return differences(ours.document, theirs.document)
 
 
 def test_every_kind_of_question_has_the_processors_answer_on_every_accelerator(

@@ -1,0 +1,81 @@
+"""Two documents are alike where only rounding and the name of a device tell them apart."""
+
+import json
+from typing import Any
+
+import pytest
+
+from .alike import differences
+
+DOCUMENT = {
+    "verdict": "certified",
+    "weights": [[0.25, 0.75], [0.5, 0.5], [1e-4, 0.9999]],
+    "scores": [[-31.5, 4.25]],
+    "certificate": {"precision": "float32 on cpu", "weight_error": 3e-8, "power": 246612.36},
+    "provenance": {"device": "cpu", "dtype": "float32"},
+    "tokens": ["the", "cpu"],
+    "layer": 3,
+    "tiled": False,
+    "query_places": [[12.5, -3.0]],
+    "divergence": 0.26,
+    "changes": [],
+}
+
+
+def changed(**given: Any) -> str:
+    return json.dumps(DOCUMENT | given)
+
+
+PLACE = {"device": "emulated:0", "dtype": "float32"}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {},
+        {"provenance": PLACE},
+        {"weights": [[0.2500004, 0.7499996], [0.5, 0.5], [1.0004e-4, 0.9999]]},
+        {"scores": [[-31.50001, 4.25001]]},
+        {
+            "certificate": {
+                "precision": "float32 on emulated", "weight_error": 9e-8, "power": 246612.4,
+            }
+        },
+        {"query_places": [[-40.0, 7.5]], "divergence": 0.3},
+        {"changes": ["the device is another one: stored cpu, now emulated:0"]},
+    ],
+)  # fmt: skip
+def test_rounding_and_the_name_of_a_device_are_no_difference(same: dict[str, Any]) -> None:
+    assert differences(changed(**same), changed()) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "where"),
+    [
+        ({"verdict": "failed"}, ".verdict"),
+        ({"weights": [[0.25, 0.75], [0.5, 0.5], [2e-4, 0.9999]]}, ".weights[2][0]"),
+        ({"weights": [[0.25, 0.75], [0.5, 0.50025], [1e-4, 0.9999]]}, ".weights[1][1]"),
+        ({"weights": [[0.25, 0.75], [0.5, 0.5]]}, ".weights"),
+        ({"scores": [[-31.5, 4.2525]]}, ".scores[0][1]"),
+        ({"scores": [[-31.5, None]]}, ".scores[0][1]"),
+        ({"layer": 2}, ".layer"),
+        ({"tiled": 0}, ".tiled"),
+        ({"tokens": ["the", "gpu"]}, ".tokens[1]"),
+        ({"provenance": {"device": "emulated:0", "dtype": "float16"}}, ".provenance.dtype"),
+        ({"divergence": 0.5}, ".divergence"),
+        ({"query_places": [[12.5]]}, ".query_places[0]"),
+        ({"changes": ["the versions are others"]}, ".changes"),
+        ({"more": 1}, ""),
+    ],
+)
+def test_whatever_else_differs_is_named_with_its_place(other: dict[str, Any], where: str) -> None:
+    (told,) = differences(changed(**other), changed())
+    assert told.startswith(f"{where}: ")
+
+
+@pytest.mark.parametrize(("dtype", "off"), [("bfloat16", 0.02), ("float16", 0.002)])
+def test_half_precision_may_be_off_by_its_own_units_and_no_more(dtype: str, off: float) -> None:
+    here = {"provenance": {"device": "cpu", "dtype": dtype}}
+    near, far = ({"weights": [[0.25, 0.75 + by], [0.5, 0.5], [1e-4, 0.9999]]} for by in (off, 4 * off))
+    assert differences(changed(**here, **near), changed(**here)) == []
+    assert differences(changed(**here, **far), changed(**here))
