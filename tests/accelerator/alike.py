@@ -3,8 +3,8 @@
 Two devices add in another order, so a number comes out differently by some units of its last place (of
 float32 2^-23, 1.2e-7), in every layer anew. Allowed are 84 of them, and 252 of the largest number that stands
 in the same place of the document (the same array, the same column): 1e-5 and 3e-5; of half precision, which
-is rounded to far more coarsely than it adds up, 2 and 6. What follows no rule when a distance moves in its last place is
-held to what does: a map by t-SNE to its quality, a correlation of ranks to a few ranks.
+is coarser than what adds up, 2 and 6. What follows no rule when a distance moves in its last place is held to
+what does: a map by t-SNE to its quality, a correlation of ranks to a few ranks.
 """
 
 import json

@@ -113,6 +113,8 @@ _MODELS = {
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
 
+_OF_ONE_SIDE = ("find", "flow", "compare layers", "dependencies")
+
 
 def _routes() -> Iterator[Question]:
     """Every model by every route, one head and all of them."""
@@ -149,6 +151,8 @@ def _commands() -> Iterator[Question]:
             asked["compose"] = ("compose", "--draws", "4")
         for name, command in asked.items():
             column = model.strip("{}")
+            if model == "demo-translate" and name in _OF_ONE_SIDE:
+                command = (*command, "--kind", "encoder")
             yield Question(f"{column} · {name}", (*command, "-m", model), row=name, column=column)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.trace.layout import Layout
 from attnscope.capture.trace.scores import FORBIDDEN
-from attnscope.reference import exact
+from attnscope.reference import brought, exact
 
 _CELLS_AT_ONCE = 1 << 22
 _Slices = tuple[slice, slice]
@@ -42,7 +42,7 @@ def completed(parts: Logits, logits: Tensor) -> Logits:
         difference = (exact(_part(logits, where)) - _sum(parts, where)).abs()
         if parts.allowed is not None:
             barred = ~_part(parts.allowed, where)
-            difference = difference.masked_fill(barred, 0)
+            difference = difference.masked_fill(brought(barred), 0)
             masked = masked and not (barred & (_part(logits, where) > FORBIDDEN / 10)).any()
         off = max(off, float(difference.amax().nan_to_num(torch.inf)))
     epsilon = epsilon_of(parts.query, parts.key, logits)
@@ -80,7 +80,7 @@ def _sum(parts: Logits, where: _Slices) -> Tensor:
     if parts.softcap is not None:
         total = parts.softcap * torch.tanh(total / parts.softcap)
     for term in (*(term for _, term in parts.terms), *parts.shifts):
-        total = total + _part(term, where)
+        total = total + exact(_part(term, where))
     return total
 
 
