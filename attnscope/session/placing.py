@@ -41,12 +41,13 @@ def max_memory(told: Budgets) -> str | None:
     """How much each device may be given, in bytes, as JSON; `InputError` for what is no such thing."""
     if told is None:
         return None
-    if isinstance(told, str):
-        pairs = [part.partition("=")[::2] for part in told.split(",")]
-        if told.startswith("{"):
-            pairs = list(_object(told, "--max-memory").items())
+    pairs: list[tuple[Any, Any]]
+    if not isinstance(told, str):
+        pairs = list(told.items())
+    elif told.startswith("{"):
+        pairs = list(_object(told, "--max-memory").items())
     else:
-        pairs = [(str(place), size) for place, size in told.items()]
+        pairs = [part.partition("=")[::2] for part in told.split(",")]
     found = {}
     for place, size in pairs:
         taken = size if isinstance(size, int) else bytes_of(str(size).strip())

@@ -229,6 +229,7 @@ Tensor unfold(const Tensor& self, int64_t dim, int64_t size, int64_t step) { ret
 Tensor view_as_real(const Tensor& self) { return at::native::view_as_real(self); }
 Tensor view_as_complex(const Tensor& self) { return at::native::view_as_complex(self); }
 const Tensor& resize(const Tensor& self, c10::SymIntArrayRef sizes, std::optional<at::MemoryFormat> format) {
+  On on(self.device().index());  // what becomes larger stays where it is
   return at::native::resize_(self, C10_AS_INTARRAYREF_SLOW(sizes), format);
 }
 Tensor& set_tensor(Tensor& self, const Tensor& source) { return at::native::set_tensor_(self, source); }

@@ -99,7 +99,8 @@ def _goes_on(seen: Walked, passed: Passed) -> bool:
     later = [each for each in later if each.requires_grad and not _equal(each, passed.made)]
     if not later:
         return False
-    total = torch.stack([(each * _random(each)).sum() for each in later]).sum()
+    there = passed.made.device
+    total = torch.stack([(each * _random(each)).sum().to(there) for each in later]).sum()
     (grown,) = torch.autograd.grad(total, passed.made, retain_graph=True, allow_unused=True)
     return grown is not None and bool((grown != 0).any())
 
@@ -112,7 +113,8 @@ def _random(like: Tensor) -> Tensor:
 
 def _equal(one: Tensor, other: Tensor) -> bool:
     """Whether they are the same numbers, moved: random ones of the skeleton, which nothing else can equal."""
-    return one is other or (one.numel() == other.numel() and torch.equal(one.flatten(), other.flatten()))
+    same = one.numel() == other.numel()
+    return one is other or (same and torch.equal(one.flatten(), other.to(one.device).flatten()))
 
 
 def _way(seen: Walked, start: Turn, read: Tensor, reader: Passed | None) -> tuple[Gain, ...] | str:
@@ -147,7 +149,7 @@ def _parallel(grown: Tensor, expected: Tensor) -> bool:
     """Whether one is the other times one number."""
     if grown.numel() != expected.numel() or grown.shape[-1] != expected.shape[-1]:
         return False
-    first, second = exact(grown.flatten()), exact(expected.flatten())
+    first, second = exact(grown.flatten()), exact(expected.to(grown.device).flatten())
     factor = (first @ second) / (second @ second)
     off = (first - factor * second).abs().max()
     tolerance = max(_TOLERANCE, _ROUNDINGS * torch.finfo(widest(grown.device)).eps)

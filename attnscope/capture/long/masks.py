@@ -103,6 +103,9 @@ class SymbolicMask(Tensor):
             mask, *rest = args
             if function is not torch.ops.aten.slice.Tensor or _is_whole(mask, *rest):
                 return cls(mask.rule, tuple(mask.shape), mask.dtype, mask.device)
+        if function is torch.ops.aten._to_copy.default and set(kwargs or {}) <= {"device", "non_blocking"}:
+            there = (kwargs or {}).get("device", args[0].device)  # where another layer works
+            return cls(args[0].rule, tuple(args[0].shape), args[0].dtype, there)
         plain = torch.utils._pytree.tree_map_only(cls, cls.written, (args, dict(kwargs or {})))
         return function(*plain[0], **plain[1])
 

@@ -33,7 +33,7 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
     layout = layout_of(scores.shape, queries, key_axis, heads, mine.shapes)
     query, key = _operands(product, exchanged, layout, scores.shape)
     for factor in main.factors:
-        query, key = _scaled_operands(query, key, _arranged(factor, layout, scores.shape))
+        query, key = _scaled_operands(query, key, _arranged(factor, layout, scores.shape, query.device))
     roots = mine.root, product.origins[not exchanged].root
     terms, shifts, allowed = _terms_and_allowed(scores, main, layout, roots)
     cap = scores.cap
@@ -78,9 +78,12 @@ def _picked(operand: Tensor, lead: Tensor, rows: Tensor) -> Tensor:
     return flat.reshape(*lead.shape, *flat.shape[-2:])
 
 
-def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size) -> Tensor:
-    """`batch head query key`, with length 1 along every axis where all entries are the same one in memory."""
-    return compact(layout.arrange(tensor.expand(shape)))
+def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size, device: torch.device) -> Tensor:
+    """`batch head query key`, with length 1 along every axis where all entries are the same one in memory.
+
+    A mask that was made for all layers is brought to the device on which this one works.
+    """
+    return compact(layout.arrange(tensor.expand(shape))).to(device)
 
 
 def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,19 +106,20 @@ def _terms_and_allowed(
     Forbidden is what a mask covers, and what a part at or below `FORBIDDEN` is added to.
     """
     product = cast(Product, main.product)
-    barred = [_arranged(mask, layout, scores.shape) for mask in scores.forbidden]
+    device = product.left.device
+    barred = [_arranged(mask, layout, scores.shape, device) for mask in scores.forbidden]
     terms: list[tuple[str, Tensor]] = []
     shifts: list[Tensor] = []
     for part in scores.parts:
         if part is main or not part.intact:
             continue
-        term = _arranged(part.tensor, layout, scores.shape)
+        term = _arranged(part.tensor, layout, scores.shape, device)
         if not term.is_floating_point():  # whole numbers and truth values are added as they are
             term = term.to(product.left.dtype)
         if part.factor != 1:
             term = term * part.factor
         for factor in part.factors:
-            term = term * _arranged(factor, layout, scores.shape)
+            term = term * _arranged(factor, layout, scores.shape, device)
         low = term <= FORBIDDEN
         if low.any():
             barred.append(low)

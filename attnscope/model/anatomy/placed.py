@@ -34,7 +34,8 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
     for hook in _hooks(module):
         kept: Mapping[str, Any] = getattr(hook, "weights_map", None) or {}
         try:
-            return kept[name].to(weight.dtype)
+            found: Tensor = kept[name].to(weight.dtype)
+            return found
         except KeyError:
             continue
     raise InputError(f"{type(module).__name__} has weights that are on no device: they cannot be read")
@@ -49,7 +50,8 @@ def places_of(module: nn.Module) -> str:
     """The device it is on; of a model that is spread all of them, in the order of its parts."""
     if not is_spread(module):
         return str(next(module.parameters()).device)
-    places = [str(_named(each)) for each in module.hf_device_map.values()]
+    spread: Mapping[str, Any] = module.hf_device_map  # type: ignore[assignment]
+    places = [str(_named(each)) for each in spread.values()]
     works = [] if set(places) - {"disk"} else [str(device_of(module))]
     return "+".join(dict.fromkeys([*works, *places]))
 

@@ -66,9 +66,23 @@ def for_accelerate(places: Mapping[str, Place]) -> dict[str, Any]:
     }
 
 
+def read_in_memory(module: nn.Module) -> None:
+    """Have weights on the disk read into memory, and brought from there to where they work.
+
+    Accelerate would have them read by that device itself, which not every kind of device can.
+    """
+    for part in module.modules():
+        hook: Any = getattr(part, "_hf_hook", None)
+        loader: Any = getattr(getattr(hook, "weights_map", None), "dataset", None)
+        if getattr(loader, "device", None) is not None:
+            loader.device = None
+            return  # all parts have the same
+
+
 def sizes(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> dict[torch.device, int]:
     """How many bytes each device must hold: its own parts, and the largest that is brought to it to work."""
-    found, brought = defaultdict(int), [0]
+    found: defaultdict[torch.device, int] = defaultdict(int)
+    brought = [0]
     for part, place in places.items():
         if isinstance(place, torch.device):
             found[place] += _size(left, part, dtype)
@@ -146,7 +160,8 @@ def _mapped(told: Mapping[str, Any], whole: nn.Module, layers: int | None, saved
     model's own prefix, and a head that this one lacks may be named.
     """
     prefix, gone = f"{getattr(whole, 'base_model_prefix', '')}.", cut_away(whole, layers)
-    known, found = _names(whole), {}
+    known = _names(whole)
+    found: dict[str, Place] = {}
     for part, place in told.items():
         own = next((each for each in (part, prefix + part, part.removeprefix(prefix)) if each in known), None)
         if own is None and (other := saved()) is not None and part in _names(other):

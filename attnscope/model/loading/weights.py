@@ -18,7 +18,7 @@ from attnscope.model.loading import memory, quantised
 from attnscope.model.loading.classes import saved_class
 from attnscope.model.loading.config import build_skeleton
 from attnscope.model.loading.partial import kept, needed
-from attnscope.model.loading.placing import DISK, Place, for_accelerate, places_for, sizes
+from attnscope.model.loading.placing import DISK, Place, for_accelerate, places_for, read_in_memory, sizes
 from attnscope.model.loading.quantised import Quantisation
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import has_adapter
@@ -95,6 +95,7 @@ def read_weights(
             ignore_mismatched_sizes=True,  # answered in our own words
             **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
         )
+        read_in_memory(module)
         weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
     quantised.refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
