@@ -1,6 +1,7 @@
 """From a name to a model in memory, loaded as far as the question needs it."""
 
 import gc
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,7 +177,10 @@ def _tell_unread(model: "Model", listener: Listener) -> None:
 
 def _tell_memory(model: "Model", listener: Listener) -> None:
     """Say in what precision the model runs and what it takes; unasked where its weights were changed much."""
+    from attnscope.model.anatomy.placed import map_of
     from attnscope.model.loading import memory
 
+    if spread := map_of(model.module):
+        listener.detail(f"spread: {json.dumps(spread)}")
     say = listener.notice if memory.is_notable(model) else listener.detail
     say(memory.statement(model))

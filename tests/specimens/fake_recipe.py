@@ -3,7 +3,7 @@
 import os
 import pickle
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope.errors import InputError
@@ -17,13 +17,17 @@ class FakeRecipe:
     notes: Path
     refuses: str = ""
     breaks: bool = False
+    device: str = "cpu"
+
+    def on(self, device: str) -> "FakeRecipe":
+        return replace(self, device=device)
 
     def open(self) -> "FakeRecipe":
         if self.refuses:
             raise InputError(self.refuses)
         if self.breaks:
             os._exit(3)
-        (self.notes / str(os.getpid())).touch()
+        (self.notes / str(os.getpid())).write_text(self.device)
         return self
 
     def measure(self, chunk: Chunk) -> bytes:

@@ -1,6 +1,6 @@
 """`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,7 +63,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="N",
-        help="Processes that measure. Default: one for each GPU, else each core.",
+        help="Processes that measure. Default: one for each accelerator, else each core.",
     ),
 ]
 Engine = Annotated[
@@ -144,10 +144,12 @@ def corpus(
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
-    from attnscope.session.corpus.engine.choosing import engine_of
+    from attnscope.session.corpus.engine.choosing import device_for, engine_of
     from attnscope.session.corpus.question import Asked, corpus_of
     from attnscope.session.corpus.standing_in import standing_in
 
+    if request.device_map is None:
+        request = replace(request, device=device_for(running.engine, request.device))
     engine = engine_of(running.engine, running.ray_address, running.workers, request.device)
     with standing_in(read.files, read_input) as files:
         asked = Asked(

@@ -41,17 +41,17 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
     raise InputError(f"{type(module).__name__} has weights that are on no device: they cannot be read")
 
 
-def is_spread(module: nn.Module) -> bool:
-    """Whether parts of the model are on several devices, or some of its weights on none."""
-    return bool(getattr(module, "hf_device_map", None))
+def map_of(module: nn.Module) -> dict[str, str]:
+    """Where each part of a model that is spread is kept; empty for others."""
+    spread: Mapping[str, Any] = getattr(module, "hf_device_map", None) or {}
+    return {part: str(_named(place)) for part, place in spread.items()}
 
 
 def places_of(module: nn.Module) -> str:
     """The device it is on; of a model that is spread all of them, in the order of its parts."""
-    if not is_spread(module):
+    if not map_of(module):
         return str(next(module.parameters()).device)
-    spread: Mapping[str, Any] = module.hf_device_map  # type: ignore[assignment]
-    places = [str(_named(each)) for each in spread.values()]
+    places = map_of(module).values()
     works = [] if set(places) - {"disk"} else [str(device_of(module))]
     return "+".join(dict.fromkeys([*works, *places]))
 

@@ -3,9 +3,10 @@
 The one door for the command and for the library. `done` is told how many texts are through, of how many.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from attnscope.measures import parse_measures
 from attnscope.results.claims.corpus import Corpus
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.alone import alone
-from attnscope.session.corpus.engine.interface import Chunk, Engine
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished
 from attnscope.session.corpus.engine.local import local
-from attnscope.session.corpus.engine.places import gpus, usual_workers
+from attnscope.session.corpus.engine.places import places, resolved, usual_workers
 from attnscope.session.corpus.measuring.chunk_file import Measured
 from attnscope.session.corpus.measuring.recipe import Measuring
 from attnscope.session.corpus.measuring.told import BATCH, LONGEST, Linked
@@ -28,6 +29,7 @@ from attnscope.session.corpus.run.folder import Folder, NotWrittenError
 from attnscope.session.corpus.run.identity import identity_of, key_of
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
+from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest, Wanted
 from attnscope.tokens import printable
 
@@ -43,8 +45,8 @@ def nobody(done: int, whole: int) -> None:
 class Asked:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
-    `workers` None is one for each GPU, or else for each core, 0 this very process. `run` is the folder of the
-    run, by default one in `outputs` that is called after what it is a run of.
+    `workers` None is one for each accelerator, or else for each core, 0 this very process. `run` is the
+    folder of the run, by default one in `outputs` that is called after what it is a run of.
     """
 
     files: Sequence[Path]
@@ -120,13 +122,14 @@ def corpus_of(
     for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
         if tag is not None and tag not in there.tags:
             raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(there.tags))}")
+    request = _resolved(request, asked)
     recipe = Measuring(
         request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
     )
     identity = identity_of(recipe, sources, there, find_checkpoint(request, listener), asked.limit)
     folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
     with folder.locked():
-        begun = folder.claim(identity, _told(asked))
+        begun = folder.claim(identity, _told(asked, request))
         folder.clear_leftovers()
         if begun:
             _tell_resumed(folder, there, listener)
@@ -134,8 +137,27 @@ def corpus_of(
         return _merge(asked, sources, there, folder, recipe, listener)
 
 
-def _told(asked: Asked) -> dict[str, Any]:
-    return {"command": asked.command, "begun": datetime.now(UTC).isoformat(timespec="seconds")}
+def _resolved(request: ModelRequest, asked: Asked) -> ModelRequest:
+    """The same with what `auto` is here, so that a run that goes on later goes on with the same."""
+    if request.device_map is None:
+        return replace(request, device=resolved(request.device))
+    if request.device_map == AUTO:
+        raise InputError(
+            "--device-map auto follows what is free, and a corpus may go on later: give it the map itself, "
+            "which `attnscope heads -v` tells with --device-map auto"
+        )
+    if (asked.workers or 0) > 1:
+        raise InputError(f"--workers is {asked.workers}: with --device-map one model has all devices")
+    return request
+
+
+def _told(asked: Asked, request: ModelRequest) -> dict[str, Any]:
+    devices = places(request.device) if request.device_map is None else request.device_map
+    return {
+        "command": asked.command,
+        "devices": devices,
+        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _tell_resumed(folder: Folder, there: Census, listener: Listener) -> None:
@@ -173,7 +195,9 @@ def _measure(
         return
     done(through, there.texts)
     with listener.working("measuring") if done is nobody else _nothing():
-        for finished in (engine or _engine(asked, recipe, there))(recipe, _again(first, coming), listener):
+        for finished in (engine or _engine(asked, recipe, there, listener))(
+            recipe, _again(first, coming), listener
+        ):
             try:
                 folder.keep(finished.number, finished.content)
             except NotWrittenError as error:
@@ -188,11 +212,25 @@ def _again(first: Chunk, coming: Iterator[Chunk]) -> Iterator[Chunk]:
     yield from coming
 
 
-def _engine(asked: Asked, recipe: Measuring, there: Census) -> Engine:
+def _engine(asked: Asked, recipe: Measuring, there: Census, listener: Listener) -> Engine:
     if asked.workers == 0:
-        return alone
-    device = recipe.request.device
-    return local(min(asked.workers or usual_workers(device), there.chunks), gpus(device))
+        return partial(_alone_on, places(recipe.request.device)[0])
+    wanted = recipe.request
+    if wanted.device_map is not None:
+        return local(1, (wanted.device,))
+    there_are = places(wanted.device)
+    workers = min(asked.workers or usual_workers(wanted.device), there.chunks)
+    if wanted.device != "cpu":
+        listener.detail(f"{workers} worker{'s' if workers > 1 else ''} on {', '.join(there_are[:workers])}")
+    if workers > len(there_are) and wanted.device != "cpu":
+        listener.notice(f"{workers} workers share {', '.join(there_are)}: one for each is the usual")
+    return local(workers, there_are)
+
+
+def _alone_on(
+    device: str, recipe: Measuring, chunks: Iterable[Chunk], listener: Listener
+) -> Iterator[Finished]:
+    return alone(recipe.on(device), chunks, listener)
 
 
 def _nothing() -> Any:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnscope.results import Corpus
-from attnscope.session.corpus.engine.choosing import LOCAL, engine_of
+from attnscope.session.corpus.engine.choosing import LOCAL, device_for, engine_of
 from attnscope.session.corpus.measuring.told import BATCH, LONGEST
 from attnscope.session.corpus.question import Asked, Done, corpus_of, nobody
 from attnscope.session.corpus.reading.source import FIELD
 from attnscope.session.listener import Listener, Log
+from attnscope.session.placing import Told
 from attnscope.session.request import ModelRequest, Numbers, Wanted
 
 
@@ -39,6 +40,7 @@ def corpus(
     attn: str = "eager",
     revision: str | None = None,
     adapter: str | None = None,
+    device_map: Told = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
     done: Done = nobody,
@@ -47,10 +49,11 @@ def corpus(
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
     Texts stand in lines, or as `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the
-    `field` of records. As many `workers` as there are cores measure, 0 of them this process; with `engine`
-    `ray` those of the Ray cluster at `ray_address`, or of one that is started on this machine. What is done
-    is kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a Parquet file
-    for a row for each text and head. `done` is told how many texts are through, of how many.
+    `field` of records. As many `workers` as there are accelerators or else cores measure, 0 of them this
+    process; with `engine` `ray` those of the Ray cluster at `ray_address`, or of one that is started on this
+    machine. What is done is kept in the folder `run`, so that the same call goes on where it was cut off;
+    `rows` is a Parquet file for a row for each text and head. `done` is told how many texts are through, of
+    how many.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = Asked(
@@ -69,7 +72,15 @@ def corpus(
         rows=None if rows is None else Path(rows),
     )
     request = ModelRequest(
-        model, device, dtype, revision, trust_remote_code, allow_pickle, attn, adapter=adapter
+        model,
+        device_for(engine, device) if device_map is None else device,
+        dtype,
+        revision,
+        trust_remote_code,
+        allow_pickle,
+        attn,
+        adapter=adapter,
+        device_map=device_map,
     )
-    measuring = engine_of(engine, ray_address, workers, device)
+    measuring = engine_of(engine, ray_address, workers, request.device)
     return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done, measuring)

@@ -1,79 +1,160 @@
-"""Workers of a machine: one for each GPU, which has it for itself; for each core where there is none."""
+"""Workers of a machine: one for each accelerator, which it has alone; for each core where there is none."""
 
-import os
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fake_recipe
+import numpy as np
 import pytest
 import torch
 
-from attnscope.session.corpus.engine import local as engines
-from attnscope.session.corpus.engine.places import VISIBLE, cores, gpus, surroundings, usual_workers
+from attnscope.errors import InputError
+from attnscope.model.loading import devices
+from attnscope.session.corpus.engine.choosing import device_for
+from attnscope.session.corpus.engine.interface import Chunk, Text
+from attnscope.session.corpus.engine.local import local
+from attnscope.session.corpus.engine.places import cores, described, places, usual_workers
+from attnscope.session.corpus.question import Asked, corpus_of
+from attnscope.session.listener import Quiet
+from attnscope.session.request import ModelRequest, Wanted
 
 COUNT = cores()
+TEXTS = [
+    f"The {noun} saw the {other} ." for noun in ("dog", "cat", "bird", "man") for other in ("cow", "door")
+]
+
+
+def with_accelerators(kind: str | None, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"cpu": 1} if kind is None else {kind: count, "cpu": 1}
+    monkeypatch.setattr(devices, "devices", lambda: kinds)
 
 
 @pytest.mark.parametrize(
-    ("there", "seen", "device", "shared", "workers"),
+    ("kind", "count", "device", "shared", "workers"),
     [
-        (0, None, "auto", (), COUNT),
-        (0, "", "auto", (), COUNT),  # hidden from everybody
-        (3, None, "auto", ("0", "1", "2"), 3),
-        (3, None, "cuda", ("0", "1", "2"), 3),
-        (2, "5, 7", "auto", ("5", "7"), 2),
-        (1, "GPU-8932f937", "cuda", ("GPU-8932f937",), 1),
-        (3, None, "cpu", (), COUNT),
-        (3, None, "cuda:2", (), 1),
-        (0, None, "cuda", (), 1),  # the worker says what is wrong
+        (None, 0, "auto", ("cpu",), COUNT),
+        ("cuda", 3, "auto", ("cuda:0", "cuda:1", "cuda:2"), 3),
+        ("cuda", 3, "cuda", ("cuda:0", "cuda:1", "cuda:2"), 3),
+        ("cuda", 3, "cuda:2", ("cuda:2",), 1),
+        ("cuda", 1, "auto", ("cuda",), 1),
+        ("cuda", 3, "cpu", ("cpu",), COUNT),
+        ("mps", 1, "auto", ("mps",), 1),
+        ("mps", 1, "cpu", ("cpu",), COUNT),
     ],
 )
-def test_there_is_one_worker_for_each_gpu_and_else_one_for_each_core(
-    there: int,
-    seen: str | None,
-    device: str,
-    shared: tuple[str, ...],
-    workers: int,
-    monkeypatch: pytest.MonkeyPatch,
+def test_there_is_one_worker_for_each_accelerator_and_else_one_for_each_core(
+    kind: str | None, count: int, device: str, shared: Any, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    monkeypatch.delenv(VISIBLE, raising=False)
-    if seen is not None:
-        monkeypatch.setenv(VISIBLE, seen)
-    assert gpus(device) == shared
+    with_accelerators(kind, count, monkeypatch)
+    assert places(device) == shared
     assert usual_workers(device) == workers
 
 
-def test_a_mac_with_a_gpu_has_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert (usual_workers("auto"), usual_workers("mps"), usual_workers("cpu")) == (1, 1, COUNT)
+@pytest.mark.parametrize("device", ["cuda", "cuda:3", "mps", "gpu"])
+def test_a_device_that_is_not_there_is_said_before_any_worker_is_started(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_accelerators(None, 0, monkeypatch)
+    with pytest.raises(InputError, match=r"no device|unknown device"):
+        places(device)
 
 
-def test_each_worker_sees_its_own_gpu_alone_and_more_workers_share_in_turn() -> None:
-    assert [surroundings(i, ("5", "7")) for i in range(3)] == [
-        {VISIBLE: "5"},
-        {VISIBLE: "7"},
-        {VISIBLE: "5"},
-    ]
-    assert surroundings(0, ("5",)) == surroundings(0, ()) == {}
+@pytest.mark.parametrize(
+    ("kind", "engine", "device", "expected"),
+    [
+        ("cuda", "ray", "auto", "cuda"),
+        ("mps", "ray", "auto", "cpu"),
+        (None, "ray", "auto", "cpu"),
+        ("cuda", "ray", "cpu", "cpu"),
+        ("cuda", "local", "auto", "auto"),
+    ],
+)
+def test_what_auto_is_for_an_engine(
+    kind: str | None, engine: str, device: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_accelerators(kind, 2, monkeypatch)
+    assert device_for(engine, device) == expected
 
 
-def test_what_a_worker_is_told_of_gpus_reaches_its_process(
+def test_each_worker_has_a_device_and_more_workers_share_them_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str | None] = []
-    start = engines.subprocess.Popen
+    monkeypatch.setenv("PYTHONPATH", str(Path(fake_recipe.__file__).parent))
+    chunks = [Chunk(i, (Text(i, f"f:{i}", "text"),)) for i in range(9)]
+    engine = local(3, ("cuda:0", "cuda:1"))
+    assert len(list(engine(fake_recipe.FakeRecipe(tmp_path), chunks, Quiet()))) == 9
+    seen = sorted(each.read_text() for each in tmp_path.iterdir() if each.name.isdigit())
+    assert set(seen) <= {"cuda:0", "cuda:1"}
+    assert seen.count("cuda:0") <= 2
+    assert seen.count("cuda:1") <= 1
 
-    def noted(*given: object, env: dict[str, str], **options: object) -> object:
-        told.append(env.get(VISIBLE))
-        return start(*given, env=env, **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(engines.subprocess, "Popen", noted)
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(fake_recipe.__file__))
-    for i, wanted in enumerate(("5", "7")):
-        worker = engines.Worker(fake_recipe.FakeRecipe(tmp_path), surroundings(i, ("5", "7")))
-        worker.process = engines._started(worker.environment)
-        worker.stop()
-        worker.process.wait()
-        assert told[-1] == wanted
+# on the emulated accelerator ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(emulated: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two emulated accelerators, here and in the processes that are started."""
+    for name, value in emulated.environment("cuda").items():
+        monkeypatch.setenv(name, value)
+    with emulated.present("cuda"):
+        yield emulated
+
+
+def measured(folder: Path, run: str, **how: Any) -> Any:
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(TEXTS * 40) + "\n")
+    workers = how.pop("workers", None)
+    asked = Asked((texts,), workers=workers, run=folder / run, measures="entropy,distance")
+    return corpus_of(ModelRequest("demo", **how), asked, Wanted(layer="1"), Quiet())
+
+
+def manifest(folder: Path, run: str) -> Any:
+    return json.loads((folder / run / "manifest.json").read_text())
+
+
+def test_a_corpus_is_measured_on_every_accelerator_as_on_the_processor(two: Any, tmp_path: Path) -> None:
+    plain = measured(tmp_path, "plain", device="cpu", workers=1)
+    shared = measured(tmp_path, "shared")
+    alone = measured(tmp_path, "alone", device="emulated:1", workers=0)
+    assert manifest(tmp_path, "shared")["devices"] == ["emulated:0", "emulated:1"]
+    assert manifest(tmp_path, "alone")["devices"] == ["emulated:1"]
+    assert "auto" not in str(manifest(tmp_path, "shared")["identity"])
+    assert shared.provenance.device == alone.provenance.device == "emulated"
+    assert plain.provenance.device == "cpu"
+    for name, there in plain.measures.items():
+        assert np.allclose(there.values, shared.measures[name].values, atol=1e-5)
+    chunks = [sorted((tmp_path / run / "chunks").iterdir()) for run in ("shared", "alone")]
+    assert len(chunks[0]) > 1
+    assert [each.read_bytes() for each in chunks[0]] == [each.read_bytes() for each in chunks[1]]
+
+
+def test_a_run_does_not_go_on_where_its_accelerator_is_missing(tmp_path: Path, two: Any) -> None:
+    measured(tmp_path, "run", workers=0)
+    with pytest.raises(InputError, match=r'device is "emulated.*" there and "cpu" here'):
+        measured(tmp_path, "run", device="cpu", workers=0)
+    torch.emulated.there = False  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r'device is "emulated.*" there and "cpu" here'):
+        measured(tmp_path, "run", workers=0)
+
+
+def test_a_card_of_another_name_is_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_accelerators("cuda", 2, monkeypatch)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"NVIDIA {device}")
+    assert described("auto") == described("cuda") == "cuda (NVIDIA cuda:0)"
+    assert described("cuda:1") == "cuda (NVIDIA cuda:1)"
+    assert described("cpu") == "cpu"
+
+
+def test_a_corpus_takes_a_map_but_not_one_that_follows_what_is_free(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--device-map auto follows what is free"):
+        measured(tmp_path, "run", device_map="auto")
+    spread = {"": "cpu", "encoder.layer.1": "disk"}
+    with pytest.raises(InputError, match="--workers is 2: with --device-map one model has all devices"):
+        measured(tmp_path, "run", device_map=spread, workers=2)
+    found = measured(tmp_path, "run", device_map=spread, workers=0)
+    plain = measured(tmp_path, "plain", device="cpu", workers=0)
+    assert found.provenance.device == "cpu+disk"
+    assert (found.measures["entropy"].values == plain.measures["entropy"].values).all()

@@ -67,6 +67,10 @@ class Measurer(Protocol):
 class Recipe(Protocol):
     """All that a worker must know; it can be pickled."""
 
+    def on(self, device: str) -> "Recipe":
+        """The same for a worker that has this device."""
+        ...
+
     def open(self) -> Measurer:
         """The model in memory, once in each worker. Limits torch to one thread, on which bits may depend."""
         ...

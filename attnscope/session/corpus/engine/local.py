@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,6 @@ from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.answers import Broken, Refused
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
-from attnscope.session.corpus.engine.places import surroundings
 from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
@@ -29,19 +28,19 @@ _TRIES = 2
 _MODULE = "attnscope.session.corpus.engine.worker"
 
 
-def local(workers: int, gpus: tuple[str, ...] = ()) -> Engine:
-    """So many processes of this machine, `gpus` shared out among them; `InputError` for less than one."""
+def local(workers: int, places: tuple[str, ...]) -> Engine:
+    """So many processes of this machine, `places` shared out among them; `InputError` for less than one."""
     if workers < 1:
         raise InputError(f"--workers is {workers}: it takes at least 1")
-    return partial(_run, workers, gpus)
+    return partial(_run, workers, places)
 
 
 def _run(
-    workers: int, gpus: tuple[str, ...], recipe: Recipe, chunks: Iterable[Chunk], listener: Listener
+    workers: int, places: tuple[str, ...], recipe: Recipe, chunks: Iterable[Chunk], listener: Listener
 ) -> Iterator[Finished]:
     waiting: queue.Queue[Chunk | None] = queue.Queue(maxsize=workers)
     done: queue.Queue[Finished | BaseException] = queue.Queue()
-    served = [Worker(recipe, surroundings(i, gpus)) for i in range(workers)]
+    served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
     threads = [threading.Thread(target=_feed, args=(each, waiting, done), daemon=True) for each in served]
     with ExitStack() as stack:
         for each in served:
@@ -108,13 +107,9 @@ class _StoppedError(Exception):
 
 @dataclass
 class Worker:
-    """One process after the other that measures chunks, for as long as they die.
-
-    `environment` is what its processes are told besides what this one was.
-    """
+    """One process after the other that measures chunks, for as long as they die."""
 
     recipe: Recipe
-    environment: dict[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
 
@@ -142,7 +137,7 @@ class Worker:
             if self.process is not None:
                 return bytes(self._answer(chunk))
             with suppress(_DiedError):
-                self.process = _started(self.environment)
+                self.process = _started()
                 self._answer(self.recipe)
         raise InputError("workers end before the model is open: what is wrong stands above")
 
@@ -189,8 +184,8 @@ class Worker:
             process.kill()
 
 
-def _started(own: dict[str, str]) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, **THREADS, "PYTHONUNBUFFERED": "1", **own}
+def _started() -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, **THREADS, "PYTHONUNBUFFERED": "1"}
     try:
         return subprocess.Popen(
             [sys.executable, "-m", _MODULE],

@@ -1,8 +1,6 @@
-"""How many workers this machine has room for, and which GPU each of them has for itself."""
+"""How many workers this machine has room for, and which device each of them has for itself."""
 
 import os
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def cores() -> int:
@@ -10,30 +8,41 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def gpus(device: str) -> tuple[str, ...]:
-    """The GPUs that workers share out where `device` names none of them, as `CUDA_VISIBLE_DEVICES` does."""
-    if device not in ("auto", "cuda"):
-        return ()
-    import torch
+def resolved(device: str) -> str:
+    """What a run is measured on: the kind of device that `auto` is here, or what is named.
 
-    count, seen = torch.cuda.device_count(), os.environ.get(VISIBLE, "")
-    names = [name.strip() for name in seen.split(",") if name.strip()] or [str(i) for i in range(count)]
-    return tuple(names[:count])
+    `InputError` where there is no such device.
+    """
+    from attnscope.model.loading.devices import torch_device
+
+    found = torch_device(device)
+    return found.type if device == "auto" else device
+
+
+def places(device: str) -> tuple[str, ...]:
+    """The devices that workers share out: the one that has a number, else all of its kind."""
+    from attnscope.model.loading.devices import devices
+
+    kind, _, number = resolved(device).partition(":")
+    count = devices().get(kind, 1)
+    return (
+        (f"{kind}:{number}",)
+        if number
+        else tuple(f"{kind}:{i}" for i in range(count))
+        if count > 1
+        else (kind,)
+    )
 
 
 def usual_workers(device: str) -> int:
-    """One for each GPU; without any as many as there are cores; one for a device that is named."""
-    if shared := gpus(device):
-        return len(shared)
-    return cores() if device == "cpu" or (device == "auto" and not _is_a_mac_with_a_gpu()) else 1
+    """One for each accelerator; without any as many as there are cores."""
+    return cores() if resolved(device) == "cpu" else len(places(device))
 
 
-def surroundings(worker: int, shared: tuple[str, ...]) -> dict[str, str]:
-    """What the process of a worker sees of the GPUs: one alone, where there are several to share out."""
-    return {VISIBLE: shared[worker % len(shared)]} if len(shared) > 1 else {}
-
-
-def _is_a_mac_with_a_gpu() -> bool:
+def described(device: str) -> str:
+    """What decides about the last bits of what is measured there: the kind of device, and its name."""
     import torch
 
-    return torch.backends.mps.is_available()
+    kind = resolved(device).partition(":")[0]
+    name = getattr(getattr(torch, kind, None), "get_device_name", None)
+    return kind if name is None or kind == "cpu" else f"{kind} ({name(places(device)[0])})"

@@ -88,8 +88,9 @@ class CorpusMeasurer:
             call = captured.call(layer, block=self.chosen.block)
             if call.projection is not None:
                 self.triangles[layer] = moving.triangles(call.projection)
-        origin: Provenance = replace(captured.provenance, token_ids=())
-        return origin
+        origin: Provenance = captured.provenance
+        kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
+        return replace(origin, token_ids=(), device=kind)
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""

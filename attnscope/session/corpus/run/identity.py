@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnscope.session.corpus.engine.places import described
 from attnscope.session.corpus.measuring.told import Told
 from attnscope.session.corpus.reading.chunks import CHUNK, Census
 from attnscope.session.corpus.reading.source import Source
@@ -27,6 +28,7 @@ def identity_of(
 ) -> dict[str, Any]:
     """By name, as plain values."""
     request = asdict(recipe.request)
+    device, spread = request.pop("device"), request["device_map"]
     files = [
         {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
         for source, digest in zip(sources, census.digests, strict=True)
@@ -42,6 +44,7 @@ def identity_of(
         "model": checkpoint.source.name,
         "weights": checkpoint.digest.result() or checkpoint.source.revision,
         "tokenizer": _tokenizer(checkpoint.source.folder),
+        "device": described(device) if spread is None else "several",
         "how": {name: value for name, value in request.items() if name != "model"},
         "attention": asdict(recipe.wanted),
         "measures": list(recipe.measures),

@@ -8,7 +8,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -38,6 +38,10 @@ class Alike:
     def of(cls, recipe: Recipe) -> "Alike":
         """The recipe with what there is on this machine."""
         return cls(recipe, there_is(recipe), os.getcwd())
+
+    def on(self, device: str) -> "Alike":
+        """The same for a worker that has this device."""
+        return replace(self, recipe=self.recipe.on(device))
 
     def open(self) -> Measurer:
         """As the recipe has it; `InputError` where this machine has something else."""

@@ -23,7 +23,7 @@ WINDOW = 128 * 2**20  # bytes of chunks
 _MOST = 8192  # chunks of a window
 
 
-def on_ray(address: str | None = None, workers: int | None = None, device: str = "auto") -> Engine:
+def on_ray(address: str | None = None, workers: int | None = None, device: str = "cpu") -> Engine:
     """So many actors on the cluster at `address` (or `$RAY_ADDRESS`), without one on a Ray of this machine.
 
     Without `workers` as many as there are cores in all, or GPUs where `device` is `cuda`: each actor then
@@ -50,7 +50,7 @@ def _run(
     chunks: Iterable[Chunk],
     listener: Listener,
 ) -> Iterator[Finished]:
-    alike, gpu = Alike.of(recipe), device == "cuda"
+    alike, gpu = Alike.of(recipe.on(device)), device == "cuda"
     cores = workers or own_cores()
     with cluster(address, cores, _gpus(workers) if gpu else 0, listener) as ray:
         places = workers or _places(ray, "GPU" if gpu else "CPU")
