@@ -1,6 +1,7 @@
 """Where a model runs: the devices of this machine, by torch's own names for them."""
 
 import re
+from collections.abc import Iterable
 
 import torch
 
@@ -32,3 +33,13 @@ def torch_device(wanted: str) -> torch.device:
         present = ", ".join(f"{name} ({count})" for name, count in there.items())
         raise InputError(f"no device {wanted} on this machine: there is {present}")
     return torch.device(wanted)
+
+
+def refuse_type(places: Iterable[torch.device], dtype: torch.dtype) -> None:
+    """Raise `InputError` where one of the devices has no numbers of this type, as Apple's has no float64."""
+    for device in places:
+        try:
+            torch.empty(0, dtype=dtype, device=device)
+        except TypeError as error:
+            name = str(dtype).removeprefix("torch.")
+            raise InputError(f"{device} has no {name}: --dtype float32 runs it there") from error

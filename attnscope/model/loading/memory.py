@@ -54,12 +54,16 @@ def free(device: torch.device) -> int | None:
 
 def _free_on(device: torch.device) -> int | None:
     """The same of an accelerator: what is free on it, and what torch keeps there and does not use."""
-    module = getattr(torch, device.type, None)
+    own, common = getattr(torch, device.type, None), torch.accelerator
+    tell = getattr(own, "mem_get_info", None) or getattr(common, "get_memory_info", None)
     try:
-        unused = module.memory_reserved(device) - module.memory_allocated(device)  # type: ignore[union-attr]
-        return int(module.mem_get_info(device)[0] + unused)  # type: ignore[union-attr]
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return None  # not every backend tells
+        unused = common.memory_reserved(device) - common.memory_allocated(device)
+    except (AttributeError, NotImplementedError, RuntimeError):  # torch before 2.9, or a backend without
+        unused = 0
+    try:
+        return None if tell is None else int(tell(device)[0]) + unused
+    except (NotImplementedError, RuntimeError):
+        return None
 
 
 def is_notable(model: Model) -> bool:

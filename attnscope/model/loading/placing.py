@@ -10,12 +10,14 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from shutil import disk_usage
+from tempfile import gettempdir
 from typing import Any
 
 import torch
 from torch import nn
 
-from attnscope.errors import InputError
+from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loading import memory
 from attnscope.model.loading.devices import devices, torch_device
 from attnscope.model.loading.partial import cut_away
@@ -97,6 +99,15 @@ def sizes(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> dict[to
     return dict(found)
 
 
+def refuse_full_disk(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> None:
+    """Raise `DoesNotFitError` where weights that are stored in another form have no room on the disk."""
+    size = sum(_size(left, part, dtype) for part, place in places.items() if place == DISK)
+    room = disk_usage(gettempdir()).free
+    if size > room:
+        takes, there = memory.gigabytes(size), memory.gigabytes(room)
+        raise DoesNotFitError(f"what goes to the disk takes {takes}, and {gettempdir()} has {there} free")
+
+
 def _planned(left: Any, dtype: torch.dtype, budgets: dict[int | str, int]) -> dict[str, Any]:
     from accelerate import infer_auto_device_map
 
@@ -111,8 +122,8 @@ def _budgets(told: str | None) -> dict[int | str, int]:
     """Bytes for each device as accelerate names them, accelerators first; `InputError` for one not there."""
     if told is None:
         shared = any(kind == "mps" for kind in devices())  # one memory for both
-        each = {device: memory.free(device) for device in _all() if not (shared and device == CPU)}
-        return {_called(device): int(_SHARE * (room or 0)) for device, room in each.items()}
+        there = [device for device in _all() if not (shared and device == CPU)]
+        return {_called(device): int(_SHARE * _room(device)) for device in there}
     given = {}
     for name, size in json.loads(told).items():
         place = _device(int(name) if name.isdigit() else name)
@@ -120,6 +131,12 @@ def _budgets(told: str | None) -> dict[int | str, int]:
             raise InputError("--max-memory is about devices and cpu: the disk takes what is left")
         given[place] = size
     return {_called(device): given.get(device, 0) for device in _all()}
+
+
+def _room(device: torch.device) -> int:
+    """Bytes that are free there; as good as any number where nothing tells."""
+    free = memory.free(device)
+    return 2**62 if free is None else free
 
 
 def _all() -> list[torch.device]:
@@ -163,8 +180,9 @@ def _mapped(told: Mapping[str, Any], whole: nn.Module, layers: int | None, saved
     known = _names(whole)
     found: dict[str, Place] = {}
     for part, place in told.items():
-        own = next((each for each in (part, prefix + part, part.removeprefix(prefix)) if each in known), None)
-        if own is None and (other := saved()) is not None and part in _names(other):
+        names = (part, prefix + part, part.removeprefix(prefix))
+        own = next((each for each in names if each in known), None)
+        if own is None and (other := saved()) is not None and not _names(other).keys().isdisjoint(names):
             continue
         if own is None:
             kind, such = type(whole).__name__, ", ".join([each for each in known if each][:4])

@@ -17,8 +17,17 @@ from attnscope.errors import InputError
 from attnscope.model.loading import memory, quantised
 from attnscope.model.loading.classes import saved_class
 from attnscope.model.loading.config import build_skeleton
+from attnscope.model.loading.devices import refuse_type
 from attnscope.model.loading.partial import kept, needed
-from attnscope.model.loading.placing import DISK, Place, for_accelerate, places_for, read_in_memory, sizes
+from attnscope.model.loading.placing import (
+    DISK,
+    Place,
+    for_accelerate,
+    places_for,
+    read_in_memory,
+    refuse_full_disk,
+    sizes,
+)
 from attnscope.model.loading.quantised import Quantisation
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import has_adapter
@@ -61,18 +70,19 @@ def read_weights(
     quantisation = quantised.prepare(config, name)
     part = checkpoint.part(needed(checkpoint.shards, skeleton, layers) if checkpoint.shards else ())
     places = None
+    run = getattr(torch, _run(part, config, dtype))
     if device_map is not None:
-        if quantisation is not None:
-            raise InputError(
-                f"{name} is quantised with {quantisation.method}: --device-map does not go with that"
-            )
-        run = getattr(torch, _run(part, config, dtype))
+        _refuse_as_it_is(checkpoint, quantisation)
         left = skeleton if layers is None else build_skeleton(model_class, config, checkpoint)
         saved = partial(_saved, config, checkpoint)
         places = places_for(device_map, max_memory, left, run, whole=skeleton, layers=layers, saved=saved)
-        _refuse_too_large(part, skeleton, config, layers, dtype, sizes(places, left, run), spread=True)
+        room = sizes(places, left, run)
+        refuse_type(room, run)
+        _refuse_too_large(part, skeleton, config, layers, dtype, room, spread=True)
+        if part.pickled:
+            refuse_full_disk(places, left, run)
     elif quantisation is None or quantisation.undone:
-        run = getattr(torch, _run(part, config, dtype))
+        refuse_type((device,), run)
         whole = memory.size_of(skeleton, kept(skeleton, layers), run)
         _refuse_too_large(part, skeleton, config, layers, dtype, {torch.device("cpu"): whole, device: whole})
     part.complete()
@@ -101,6 +111,17 @@ def read_weights(
     if quantisation is not None and quantisation.undone and dtype != "auto":
         quantised.even_out(module, getattr(torch, dtype))
     return Weights(module, info, part, quantisation, places)
+
+
+def _refuse_as_it_is(checkpoint: Checkpoint, quantisation: Quantisation | None) -> None:
+    """Raise `InputError` for what cannot be spread: weights that are put together as they are read."""
+    name = checkpoint.source.name
+    if quantisation is not None:
+        how = quantisation.method
+        raise InputError(f"{name} is quantised with {how}: --device-map does not go with that")
+    if checkpoint.adapter is not None:
+        why = "--device-map does not go with that, --adapter none leaves it out"
+        raise InputError(f"{name} has an adapter: {why}")
 
 
 def _saved(config: Any, checkpoint: Checkpoint) -> nn.Module | None:
