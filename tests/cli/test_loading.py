@@ -79,7 +79,8 @@ def test_a_model_that_cannot_fit_is_exit_code_4(attnscope, half: Path, monkeypat
     monkeypatch.setattr(memory, "_available", lambda: 2000)
     result = attnscope("heads", TEXT, "-m", str(half), *HEAD)
     takes = f"{half} in float32 (its first 3 layers) takes 0.2 MB, and memory has 0.0 MB free"
-    refused(result, 4, f"{takes}; --dtype auto runs it in bfloat16")
+    spread = "--device-map auto spreads it over all that there is, the disk too"
+    refused(result, 4, f"{takes}; --dtype auto runs it in bfloat16; {spread}")
 
 
 @pytest.mark.parametrize("model", ["some/model", "demo"])

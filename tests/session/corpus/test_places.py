@@ -118,7 +118,7 @@ def manifest(folder: Path, run: str) -> Any:
 def test_a_corpus_is_measured_on_every_accelerator_as_on_the_processor(two: Any, tmp_path: Path) -> None:
     plain = measured(tmp_path, "plain", device="cpu", workers=1)
     shared = measured(tmp_path, "shared")
-    alone = measured(tmp_path, "alone", device="emulated:1", workers=0)
+    alone = measured(tmp_path, "alone", device="emulated:1", workers=1)
     assert manifest(tmp_path, "shared")["devices"] == ["emulated:0", "emulated:1"]
     assert manifest(tmp_path, "alone")["devices"] == ["emulated:1"]
     assert "auto" not in str(manifest(tmp_path, "shared")["identity"])
@@ -132,12 +132,12 @@ def test_a_corpus_is_measured_on_every_accelerator_as_on_the_processor(two: Any,
 
 
 def test_a_run_does_not_go_on_where_its_accelerator_is_missing(tmp_path: Path, two: Any) -> None:
-    measured(tmp_path, "run", workers=0)
+    measured(tmp_path, "run", workers=1)
     with pytest.raises(InputError, match=r'device is "emulated.*" there and "cpu" here'):
-        measured(tmp_path, "run", device="cpu", workers=0)
+        measured(tmp_path, "run", device="cpu", workers=1)
     torch.emulated.there = False  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r'device is "emulated.*" there and "cpu" here'):
-        measured(tmp_path, "run", workers=0)
+        measured(tmp_path, "run", workers=1)
 
 
 def test_a_card_of_another_name_is_another_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ _TRIES = 2
 _MODULE = "attnscope.session.corpus.engine.worker"
 
 
-def local(workers: int, places: tuple[str, ...]) -> Engine:
+def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
     """So many processes of this machine, `places` shared out among them; `InputError` for less than one."""
     if workers < 1:
         raise InputError(f"--workers is {workers}: it takes at least 1")

@@ -125,7 +125,7 @@ def _request(stored: Provenance, leave: Leave) -> ModelRequest:
     kernel = next((name for name in KERNELS if name in stored.kernel.split(", ")), "eager")
     return ModelRequest(
         model=leave.model or stored.model,
-        device=leave.device or stored.device,
+        device=leave.device or ("auto" if "+" in stored.device else stored.device),  # no map is stored
         dtype=stored.dtype,
         revision=None if leave.model else stored.revision,
         trust_remote_code=leave.trust_remote_code,
