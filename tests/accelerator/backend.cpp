@@ -265,6 +265,23 @@ at::Scalar value_of(const Tensor& self) {
   return at::native::_local_scalar_dense_cpu(on_processor(self));
 }
 
+// ---- what the processor has under another name, or for fewer types, than every accelerator
+
+Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  for (const auto& each : {weight, bias && bias->defined() ? *bias : weight})
+    TORCH_CHECK(each.device() == input.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+        input.device(), " and ", each.device(), "! (aten::convolution)");
+  Within within;
+  auto of_processor = bias && bias->defined() ? std::optional<Tensor>(on_processor(*bias)) : std::nullopt;
+  return at::convolution_symint(on_processor(input), on_processor(weight), of_processor, stride, padding, dilation, transposed,
+      output_padding, groups).to(input.device());
+}
+Tensor counted(const Tensor& self, int64_t bins, const at::Scalar& least, const at::Scalar& most) {
+  Within within;
+  return at::histc(on_processor(self).to(at::kFloat), bins, least, most).to(self.options());
+}
+
 // ---- every other operation: its tensors must all be on one device, then the processor computes it
 
 void refuse_two_devices(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
@@ -324,8 +341,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", copy_from);
   m.impl("_copy_from_and_resize", copy_from_and_resize);
   m.impl("_local_scalar_dense", value_of);
+  m.impl("convolution_overrideable", convolved);
+  m.impl("histc", counted);
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&computed>()); }
+
+// a copy looks at these bits itself
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 // what autocast runs in half precision and what in float32, as on every other accelerator
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }

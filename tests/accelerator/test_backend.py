@@ -94,6 +94,26 @@ def test_it_computes_what_the_processor_computes(cuda: Any) -> None:
     torch.testing.assert_close(fused.cpu(), plain)
 
 
+def test_complex_numbers_and_their_conjugates_are_the_processors(cuda: Any) -> None:
+    """Their bit is looked at by a copy alone: to resolve it before would take a copy."""
+    there = torch.view_as_complex(on("emulated", 3, 4, 2))
+    here = torch.view_as_complex(on("cpu", 3, 4, 2))
+    assert torch.equal((there * there.conj()).cpu(), here * here.conj())
+    assert torch.equal(there.conj().cpu(), here.conj().resolve_conj())
+    assert torch.equal(there.conj().imag.cpu(), -here.imag)
+    torch.testing.assert_close(torch.fft.irfft(torch.fft.rfft(there.real)).cpu(), here.real)
+
+
+def test_a_convolution_and_a_count_are_the_processors(cuda: Any) -> None:
+    filters = torch.nn.Conv2d(3, 5, (2, 3), groups=1)
+    there = copy.deepcopy(filters).to("emulated:1")
+    torch.testing.assert_close(there(on("emulated:1", 2, 3, 6, 7)).cpu(), filters(on("cpu", 2, 3, 6, 7)))
+    with pytest.raises(RuntimeError, match="same device"):
+        there(on("emulated:0", 2, 3, 6, 7))
+    numbers = torch.tensor([0, 2, 2, 1, 2])
+    assert torch.histc(numbers.to("emulated"), bins=3, min=0, max=2).tolist() == [1, 1, 3]
+
+
 def test_half_precision_is_chosen_by_autocast(cuda: Any) -> None:
     with torch.autocast("emulated", dtype=torch.bfloat16):
         assert (on("emulated", 3, 5) @ on("emulated", 5, 4)).dtype == torch.bfloat16

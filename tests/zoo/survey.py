@@ -148,7 +148,7 @@ def _returned(model: nn.Module, inputs: Mapping[str, Any]) -> list[Tensor]:
             out = model(**inputs, output_attentions=True)
     except Exception:
         return []
-    return [tensor for tensor in _attentions(out) if tensor.ndim == 4]
+    return [tensor.cpu() for tensor in _attentions(out) if tensor.ndim == 4]
 
 
 def _attentions(out: Any) -> Iterator[Tensor]:
@@ -175,7 +175,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _equal(returned: Tensor, call: AttentionCall, row: int) -> bool:
-    mine = torch.stack([call.weights[head] for head in range(call.heads)])
+    mine = torch.stack([call.weights[head].cpu() for head in range(call.heads)])
     entries = returned[row : row + 1] if len(returned) > row else returned
     candidates = [*entries, *returned] if call.block else entries
     return any(
