@@ -102,6 +102,7 @@ def main() -> None:
 
     torch.set_num_threads(1)
     asked = [each for each in (EVERY if options.every else GATE) if options.only in each.name]
+    options.folder.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
         answers = ask_all(asked, kind, options.folder)
         with (options.folder / f"{kind}.jsonl").open("w", encoding="utf-8") as file:

@@ -113,7 +113,7 @@ _MODELS = {
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
 
-_OF_ONE_SIDE = ("find", "flow", "compare layers", "dependencies")
+_OF_ONE_SIDE = ("find", "flow", "compare layers", "corpus", "dependencies")
 
 
 def _routes() -> Iterator[Question]:
