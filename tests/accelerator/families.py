@@ -21,8 +21,8 @@ from . import backend
 
 # one of each mechanism: plain, relative, distances, windows, soft cap, sinks, experts, latent keys, pictures
 NAMED = (
-    "bart", "bert", "bloom", "deberta-v2", "deepseek_v3", "gemma2", "gpt2", "gpt_neo", "gpt_oss", "llama",
-    "longformer", "mpt", "swin", "t5", "vit", "whisper",
+    "bart", "bert", "bloom", "cpmant", "deberta-v2", "deepseek_v3", "gemma2", "gpt2", "gpt_neo", "gpt_oss",
+    "llama", "longformer", "mpt", "swin", "t5", "vit", "whisper",
 )  # fmt: skip
 ROUNDED = ("weight_error", "power", "faintest")  # figures of rounding, not of what was read
 
@@ -84,7 +84,7 @@ def main() -> int:
                 continue
             said["wrong" if wrong else "does not run there itself" if why else "alike"] += 1
             if why or wrong:
-                print(model_type, kind, why or wrong[0], flush=True)
+                print(model_type, kind, f"itself: {why}" if why else f"WRONG: {wrong[0]}", flush=True)
     print(dict(said))
     return int(bool(said["wrong"]))
 

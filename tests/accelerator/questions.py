@@ -124,8 +124,8 @@ def _routes() -> Iterator[Question]:
                 for chosen in (head, ""):
                     which = [] if kind is None else ["--kind", kind]
                     command = ("heads", text, "-m", model, *chosen.split(), *which, *told.split())
-                    row = " · ".join(filter(None, (route, "one head" if chosen else "all heads", kind)))
-                    column = model.strip("{}")
+                    row = f"{route} · {'one head' if chosen else 'all heads'}"
+                    column = " ".join(filter(None, (model.strip("{}"), kind)))
                     yield Question(f"{column} · {row}", command, row=row, column=column)
 
 

@@ -10,7 +10,7 @@ from attnscope.capture.trace.check import Logits
 from attnscope.capture.trace.layout import compact
 from attnscope.capture.trace.operations import Multiplication, product_shape
 from attnscope.capture.trace.scores import Places
-from attnscope.reference import exact
+from attnscope.reference import brought, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ def _alike(met: Tensor, weights: Weights) -> bool:
     epsilon = max(torch.finfo(each.dtype).eps for each in (met, weights.weights))
     off = (exact(met) - exact(weights.weights)).abs()
     if weights.logits.allowed is not None:
-        off = off.masked_fill(~weights.logits.allowed.any(-1, keepdim=True), 0)
+        off = off.masked_fill(brought(~weights.logits.allowed.any(-1, keepdim=True)), 0)
     return bool(off.amax() <= 2 * epsilon)
 
 
