@@ -65,7 +65,7 @@ def measured(weights, special):
     ]
 
 rows = []
-for line in open(file):
+for line in open(file, encoding="utf-8"):
     inputs = tokenizer(line.rstrip("\\n"), return_tensors="pt").to(device)
     special = np.isin(inputs["input_ids"][0].cpu().numpy(), tokenizer.all_special_ids)
     with torch.no_grad():
@@ -73,7 +73,8 @@ for line in open(file):
     attentions = [layer[0].cpu().double().numpy() for layer in attentions]
     rows.append([[measured(head, special) for head in layer] for layer in attentions])
 every = np.array(rows)
-json.dump({"mean": every.mean(0).tolist(), "sd": every.std(0, ddof=1).tolist()}, open(out, "w"))
+told = {"mean": every.mean(0).tolist(), "sd": every.std(0, ddof=1).tolist()}
+json.dump(told, open(out, "w", encoding="utf-8"))
 """
 WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
 
@@ -109,8 +110,8 @@ def texts(count: int) -> list[str]:
 
 def unlike(mine: Path, obvious: Path) -> float:
     """The largest difference of any head's mean by any measure from the obvious script's."""
-    theirs = json.loads(obvious.read_text())["mean"]
-    ours = json.loads(mine.read_text())["mean"]
+    theirs = json.loads(obvious.read_text("utf-8"))["mean"]
+    ours = json.loads(mine.read_text("utf-8"))["mean"]
     return max(
         abs(ours[m][i][j] - theirs[i][j][m])
         for m in range(len(ours))
@@ -128,11 +129,11 @@ def main() -> None:
         model = asked.model or str(folder / "model")
         if asked.model is None:
             subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, model], check=True, capture_output=True)
-        lines = asked.file.read_text().splitlines() if asked.file else texts(count)
+        lines = asked.file.read_text("utf-8").splitlines() if asked.file else texts(count)
         lines = [line for line in lines if line.strip()][:count]
         costs: dict[str, Cost] = {}
         for part, some in (("quarter", lines[: len(lines) // 4]), ("whole", lines)):
-            (folder / f"{part}.txt").write_text("\n".join(some) + "\n")
+            (folder / f"{part}.txt").write_text("\n".join(some) + "\n", "utf-8", newline="\n")
             script = [
                 sys.executable,
                 "-c",

@@ -177,7 +177,7 @@ def _read_ahead() -> str:
     """How far the system reads ahead on the disk that temporary files are on."""
     device = os.stat(tempfile.gettempdir()).st_dev
     place = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb")
-    return place.read_text().strip() if place.exists() else "?"
+    return place.read_text("utf-8").strip() if place.exists() else "?"
 
 
 def _spread(values: list[float]) -> str:

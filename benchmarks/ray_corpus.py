@@ -61,7 +61,7 @@ def processor() -> float:
         try:
             place = Path(f"/proc/{each}")
             if WORKER in (place / "cmdline").read_bytes():
-                ticks += sum(map(int, (place / "stat").read_text().rpartition(")")[2].split()[11:13]))
+                ticks += sum(map(int, (place / "stat").read_text("utf-8").rpartition(")")[2].split()[11:13]))
         except OSError:
             continue
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -22,7 +22,7 @@ from transformers import AutoModel, AutoTokenizer
 folder, file = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-for block in open(file).read().strip().split("\\n\\n"):
+for block in open(file, encoding="utf-8").read().strip().split("\\n\\n"):
     words = [line.split("\\t")[1] for line in block.splitlines()]
     with torch.no_grad():
         model(**tokenizer(" ".join(words), return_tensors="pt"), output_attentions=True)
@@ -43,7 +43,7 @@ def treebank(path: Path, sentences: int) -> None:
             for i, head in enumerate(heads, start=1)
         )
         blocks.append("\n".join(rows))
-    path.write_text("\n\n".join(blocks) + "\n\n")
+    path.write_text("\n\n".join(blocks) + "\n\n", "utf-8", newline="\n")
 
 
 def main() -> None:

@@ -106,14 +106,16 @@ def peak(name: str, length: int, layers: int) -> int:
     work = works(length, layers)[name]
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # memory that was let go of would be taken again, uncounted
-    Path("/proc/self/clear_refs").write_text("5")  # what loading took at its peak does not count
+    Path("/proc/self/clear_refs").write_text(
+        "5", "ascii", newline="\n"
+    )  # what loading took at its peak does not count
     before = _memory("VmRSS")
     work()
     return (_memory("VmHWM") - before) // 1024
 
 
 def _memory(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 

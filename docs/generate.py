@@ -111,9 +111,9 @@ def with_output(text: str) -> str:
 def main() -> None:
     """Rewrite everything that is generated."""
     for page in PAGES:
-        page.write_text(with_output(page.read_text("utf-8")), "utf-8")
-    (ROOT / "docs" / "cli.md").write_text(cli_reference(), "utf-8")
-    (ROOT / "docs" / "measures.md").write_text(measures_table(), "utf-8")
+        page.write_text(with_output(page.read_text("utf-8")), "utf-8", newline="\n")
+    (ROOT / "docs" / "cli.md").write_text(cli_reference(), "utf-8", newline="\n")
+    (ROOT / "docs" / "measures.md").write_text(measures_table(), "utf-8", newline="\n")
     for name, arguments in PICTURES.items():
         run([*arguments, "-o", str(ROOT / "docs" / name)])
 

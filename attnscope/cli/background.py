@@ -1,29 +1,18 @@
 """Whether the terminal is light or dark: said by the user, by the environment, or by the terminal itself.
 
-A terminal is asked only where somebody looks at one. Its answer is read with echo switched off, and its modes
-are put back whatever happens. A pipe is never asked, and nothing that a user has typed ahead is swallowed.
+A terminal is asked only where somebody looks at one, and never a pipe; on Windows none is.
 """
 
-import os
-import re
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Mapping
 
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.render.terminal.ramps import Background
 from attnscope.tokens import printable
 
 THEMES = ("auto", "light", "dark")
 VARIABLE = "ATTNSCOPE_THEME"
-# the background, then what every terminal answers: where only that comes back, the first is not known
-_QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
-_COLOUR = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)")
-_END = re.compile(rb"\x1b\[\?[0-9;]*c")
-_PATIENCE = 0.4  # seconds; a terminal answers in a few milliseconds, one far away in a round trip
 _DARK_COLOURS = (0, 1, 2, 3, 4, 5, 6, 8)  # of the 16, as in COLORFGBG
-_MIDDLE = 0.5
 
 
 def background(wanted: str | None, environment: Mapping[str, str], terminal: bool) -> Background:
@@ -59,67 +48,9 @@ def _from_colours(described: str) -> Background | None:
 
 
 def _asked() -> Background:
-    """What the terminal answers; unknown where there is none, it says nothing, or keys wait to be read."""
-    try:
-        import termios
-    except ImportError:  # not on Windows
-        return "unknown"
-    with suppress(OSError, termios.error):
-        place = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-        try:
-            return _told_by(place)
-        finally:
-            os.close(place)
+    """What the terminal says; unknown on Windows, whose terminals are read in another way."""
+    if sys.platform != "win32":
+        from attnscope.cli.asked_terminal import asked
+
+        return asked()
     return "unknown"
-
-
-def _told_by(place: int) -> Background:
-    if os.tcgetpgrp(place) != os.getpgrp():
-        return "unknown"  # a program in the background would be stopped
-    with _silent(place):
-        if _readable(place, 0.0):
-            return "unknown"
-        os.write(place, _QUESTION)
-        found = _COLOUR.search(_answer(place))
-    return "unknown" if found is None else _of_colour(*found.groups())
-
-
-def _of_colour(*parts: bytes) -> Background:
-    """By its lightness as the eye has it; each part is hexadecimal, of one to four digits."""
-    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in parts)
-    return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > _MIDDLE else "dark"
-
-
-def _answer(place: int) -> bytes:
-    """All that comes up to the end that every terminal sends, or as much as comes in time."""
-    answer, until = b"", time.monotonic() + _PATIENCE
-    while not _END.search(answer) and _readable(place, until - time.monotonic()):
-        answer += (more := os.read(place, 1024))
-        if not more:
-            break
-    return answer
-
-
-def _readable(place: int, seconds: float) -> bool:
-    import select
-
-    return bool(select.select([place], [], [], max(seconds, 0.0))[0])
-
-
-@contextmanager
-def _silent(place: int) -> Iterator[None]:
-    """The terminal hands out every byte at once and shows none, until its own modes are back."""
-    import termios
-    import tty
-
-    before = termios.tcgetattr(place)
-
-    def restore() -> None:
-        termios.tcsetattr(place, termios.TCSANOW, before)
-
-    with undone_by_a_signal(restore):
-        try:
-            tty.setcbreak(place, termios.TCSANOW)
-            yield
-        finally:
-            restore()

@@ -44,7 +44,10 @@ class Narration(io.RawIOBase):
 
 
 class Results(Narration):
-    """Standard output. The first write that fails is an error; what comes after it goes nowhere."""
+    """Standard output. The first write that fails is an error; what comes after it goes nowhere.
+
+    On Windows a pipe that nobody reads any more is an invalid argument.
+    """
 
     failed = False
 
@@ -53,7 +56,7 @@ class Results(Narration):
         if self.failed:
             return
         self.failed = True
-        if isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL):
             raise NobodyReadsError from error
         raise InputError(f"cannot write the output: {error.strerror}") from error
 
@@ -84,7 +87,7 @@ def _occupy() -> None:
 
 def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrapper:
     """Text that is written through `kind`; characters that the encoding lacks become question marks."""
-    stream = stream or open(number, "w", closefd=False)  # noqa: SIM115 - open as long as the process
+    stream = stream or open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open as long as the process
     return io.TextIOWrapper(
         io.BufferedWriter(kind(stream)),
         encoding=stream.encoding,

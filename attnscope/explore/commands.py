@@ -1,13 +1,13 @@
 """The command line that makes what is on the screen, and what of it a file holds."""
 
 import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attnscope.explore.state import State, View
 from attnscope.render.focus import Focus
+from attnscope.render.kit.words.shell import word
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.vocabulary import Kind, Special
 
@@ -78,7 +78,7 @@ def _line(name: str, *parts: str) -> str:
     if "--" in told:
         at = told.index("--")
         told = [*told[:at], *told[at + 2 :], *told[at : at + 2]]
-    return " ".join(["attnscope", name, *map(shlex.quote, told)])
+    return " ".join(["attnscope", name, *map(word, told)])
 
 
 def _writing(state: State, inputs: Inputs) -> list[str]:

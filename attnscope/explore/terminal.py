@@ -50,11 +50,11 @@ def shows_pictures(environment: Mapping[str, str]) -> bool:
 
 def _answer(question: bytes) -> bytes:
     """What the terminal says to it before it says what it is, which every one does at once."""
-    try:
-        import termios
-        import tty
-    except ImportError:  # not on Windows
+    if sys.platform == "win32":
         return b""
+    import termios
+    import tty
+
     place, heard = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, b""
     before = termios.tcgetattr(place)
     try:
@@ -75,10 +75,10 @@ def left_as_it_was() -> Iterator[None]:
 
 
 def _restoring() -> Callable[[], object]:
-    try:
-        import termios
-    except ImportError:  # not on Windows
+    if sys.platform == "win32":
         return lambda: None
+    import termios
+
     place = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0
     before = termios.tcgetattr(place)
 

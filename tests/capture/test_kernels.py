@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from attnscope.capture import Selection, record
+from attnscope.capture.long.run import record_long
 from attnscope.errors import InputError
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
@@ -149,6 +150,12 @@ def old_style() -> nn.Module:
     for layer in model.layers:
         layer.self_attn = OldStyle(model.config, layer.self_attn)
     return model
+
+
+def test_code_of_the_older_style_is_not_said_to_ask_for_no_kernel(old_style) -> None:
+    said = r"LlamaModel \(layers\.0\.self_attn\) chooses its kernel by itself: .* cannot be read in tiles"
+    with pytest.raises(InputError, match=said):
+        record_long(old_style, ids(), Selection(layers=[1]))
 
 
 def test_code_of_the_older_style_is_read_under_a_name_of_our_own(old_style) -> None:

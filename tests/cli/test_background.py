@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from attnscope.cli import background as module
+from attnscope.cli import asked_terminal as module
 from attnscope.cli.background import background
 from attnscope.errors import InputError
 
@@ -49,7 +49,7 @@ def test_a_theme_that_there_is_not_is_refused(
 
 
 def test_nothing_is_asked_where_nobody_looks_or_everything_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_asked", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(module, "asked", lambda: pytest.fail("asked"))
     assert background(None, {}, terminal=False) == "unknown"
     assert background("dark", {}, terminal=True) == "dark"
     assert background(None, {"COLORFGBG": "0;15"}, terminal=True) == "light"

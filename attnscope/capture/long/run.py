@@ -61,8 +61,8 @@ def record_long(
 ) -> Capture:
     """As `attnscope.capture.run.record`, of a text that is too long for queries by keys.
 
-    The calls are `LongCall`s. `InputError` for a model whose attention asks for no kernel: such code makes
-    its squares itself.
+    The calls are `LongCall`s. `InputError` for a model whose attention does not ask transformers for its
+    kernel: such code makes its squares itself.
     """
     row = chosen_row(selection.row, inputs)
     tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
@@ -126,11 +126,10 @@ def _is_by_token(value: Any, lengths: set[int]) -> bool:
 
 
 def _check_route(rung: Rung, model: nn.Module) -> None:
-    others: Sequence[str] = [site.path for site in rung.watched if site.route is not Route.TAKEOVER]
-    if others:
+    if against := next(filter(None, (site.holds_all_pairs for site in rung.watched)), ""):
         raise InputError(
-            f"attention of {type(model).__name__} ({others[0]}) asks for no kernel: its own code holds all "
-            "queries by all keys, and cannot be read in tiles"
+            f"attention of {type(model).__name__} {against}: its own code holds all queries by all keys, and "
+            "cannot be read in tiles"
         )
 
 

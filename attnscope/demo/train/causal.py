@@ -129,7 +129,9 @@ def relabel(model: LlamaForCausalLM, spelling: PreTrainedTokenizerFast) -> int:
 
 def measure(out: Path) -> None:
     """Write figures.json and the card into a model folder."""
-    (out / "figures.json").write_text(json.dumps(evaluate_causal.figures(out), indent=2) + "\n")
+    (out / "figures.json").write_text(
+        json.dumps(evaluate_causal.figures(out), indent=2) + "\n", "utf-8", newline="\n"
+    )
     card_causal.write(out)
 
 

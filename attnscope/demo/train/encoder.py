@@ -115,7 +115,9 @@ def relabel(model: BertForPreTraining, spelling: PreTrainedTokenizerFast, count:
 def measure(out: Path, settings: Settings) -> None:
     """Write figures.json and the card into a model folder."""
     counts = Counts(corpus.documents(settings.seed, settings.documents))
-    (out / "figures.json").write_text(json.dumps(evaluate.figures(out, counts), indent=2) + "\n")
+    (out / "figures.json").write_text(
+        json.dumps(evaluate.figures(out, counts), indent=2) + "\n", "utf-8", newline="\n"
+    )
     card.write(out)
 
 

@@ -227,4 +227,4 @@ def save(
         "record": record.written(),
         "model": {**describe(model, spelling), **facts},
     }
-    (out / "training.json").write_text(json.dumps(run, indent=2) + "\n")
+    (out / "training.json").write_text(json.dumps(run, indent=2) + "\n", "utf-8", newline="\n")

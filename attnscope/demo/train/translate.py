@@ -155,5 +155,7 @@ def run(settings: Settings, out: Path) -> None:
     loop.save(model, spelling, settings, record, out, old_head=old_head)
     if old_head >= 0:
         figures = evaluate_translate.figures(out, translation.documents(settings.seed, settings.documents))
-        (out / "figures.json").write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+        (out / "figures.json").write_text(
+            json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n"
+        )
         card_translate.write(out)

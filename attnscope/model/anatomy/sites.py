@@ -40,6 +40,14 @@ class Site:
         """The layer that its forward number `forward` serves: each in its turn, the last one ever after."""
         return self.layers[min(forward, len(self.layers) - 1)]
 
+    @property
+    def holds_all_pairs(self) -> str:
+        """Why its attention cannot be read in tiles; empty where it can."""
+        if self.route is Route.TAKEOVER:
+            return ""
+        how = "chooses its kernel by itself" if self.route is Route.CUSTOM else "asks for no kernel"
+        return f"({self.path}) {how}"
+
 
 def find_sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model`, in module order, each once."""

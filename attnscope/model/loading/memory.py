@@ -5,6 +5,7 @@ only numbers that are converted, or that move to another device, need room of th
 """
 
 import os
+import sys
 from collections.abc import Container, Mapping
 from pathlib import Path
 
@@ -108,25 +109,25 @@ def _available() -> int | None:
         lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
         sizes = {line[0]: int(line[1]) for line in lines if len(line) > 1}
         return 1024 * (sizes["MemAvailable:"] + sizes.get("SwapFree:", 0))
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+    if sys.platform != "win32" and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
 def _container_limit() -> int | None:
     """What a container may take at most, where one is limited."""
-    limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.is_file() else "max"
+    limit = _CONTAINER_LIMIT.read_text("ascii").strip() if _CONTAINER_LIMIT.is_file() else "max"
     return int(limit) if limit.isdigit() else None
 
 
 def _process_limit() -> int | None:
     """What this process may still map (`ulimit -v`), where it is limited and the system tells what it has."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return None
+    import resource
+
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY or not _STATM.is_file():
         return None
-    taken = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    taken = int(_STATM.read_text("ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return max(limit - taken, 0)

@@ -57,7 +57,7 @@ def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
     try:
         return AutoImageProcessor.from_pretrained(folder), []
     except ImportError as error:
-        settings = json.loads((folder / "preprocessor_config.json").read_text())
+        settings = json.loads((folder / "preprocessor_config.json").read_text("utf-8"))
         own = settings.pop("image_processor_type", "its image processor")
         if not {"size", "image_mean", "image_std"} <= settings.keys():
             raise ModelUnavailableError(f"{name}: {own} needs torchvision, which is not installed") from error

@@ -111,7 +111,7 @@ class Checkpoint:
                 if (self.source.folder / settings).is_file():
                     shutil.copy(self.source.folder / settings, made)
             content = json.dumps({"metadata": {}, "weight_map": index})
-            (Path(made) / hub.index_of(single)).write_text(content, "utf-8")
+            (Path(made) / hub.index_of(single)).write_text(content, "utf-8", newline="\n")
             yield Path(made)
 
     def _check(self, files: Iterable[Path]) -> None:

@@ -74,7 +74,7 @@ def _remember(note: Path, stamp: Stamp, found: str) -> None:
     with undone_by_a_signal(partial.unlink), suppress(OSError):
         try:
             note.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps(told), "ascii")
+            partial.write_bytes(json.dumps(told).encode())
             os.replace(partial, note)
             _forget_all_but_the_newest(note.parent)
         except OSError:

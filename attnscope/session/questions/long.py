@@ -72,8 +72,8 @@ def _unreadable(reading: Reading, chosen: Chosen) -> str:
         return "a picture or a sound is read"
     if chosen.route is not None and chosen.route is not Route.TAKEOVER:
         return f"--route {chosen.route.option} holds them"
-    others = [site.path for site in chosen.tower.sites if site.route is not Route.TAKEOVER]
-    return f"the model's own code ({others[0]}) asks for no kernel" if others else ""
+    against = next(filter(None, (site.holds_all_pairs for site in chosen.tower.sites)), "")
+    return against and f"the model's own code {against}"
 
 
 def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None:

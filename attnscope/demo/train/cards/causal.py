@@ -79,10 +79,12 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
 
 def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
     """The card of a run with these figures."""
-    return Path(__file__).with_suffix(".md").read_text().format(**_values(run, figures))
+    return Path(__file__).with_suffix(".md").read_text("utf-8").format(**_values(run, figures))
 
 
 def write(path: Path) -> None:
     """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (json.loads((path / name).read_text()) for name in ("training.json", "figures.json"))
-    (path / "README.md").write_text(text(run, figures))
+    run, figures = (
+        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
+    )
+    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")

@@ -43,7 +43,7 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         f"| {source} | {said} | {'yes' if said == EXAMPLES[source] else 'no: ' + EXAMPLES[source]} |"
         for source, said in figures["examples"].items()
     )
-    return Path(__file__).with_suffix(".md").read_text().format(
+    return Path(__file__).with_suffix(".md").read_text("utf-8").format(
         **{**settings, **record, **model, **flat, "minutes_taken": record["seconds"] / 60},
         cpu=record["cpu_seconds"] / 60 / settings["threads"], share=HELD_OUT_SHARE, pairs=len(pairs),
         pair_list=", ".join(f"{adjective.english} {noun.english}" for adjective, noun in pairs),
@@ -55,5 +55,7 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
 
 def write(path: Path) -> None:
     """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (json.loads((path / name).read_text()) for name in ("training.json", "figures.json"))
-    (path / "README.md").write_text(text(run, figures))
+    run, figures = (
+        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
+    )
+    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")

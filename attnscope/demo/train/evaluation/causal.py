@@ -194,7 +194,7 @@ def stream(documents: Sequence[corpus.Document], seed: int, share: float) -> Fig
 
 def figures(path: Path) -> Figures:
     """All figures of the model in a folder, against counts of the running text that it was trained on."""
-    run = json.loads((path / "training.json").read_text())["settings"]
+    run = json.loads((path / "training.json").read_text("utf-8"))["settings"]
     documents = list(corpus.documents(run["seed"], run["documents"]))
     counts = Continuations(prose(document).words for document in documents)
     bundle = Bundle(path)

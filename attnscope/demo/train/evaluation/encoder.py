@@ -222,7 +222,7 @@ def figures(path: Path, counts: Counts) -> Figures:
 
 def main() -> int:
     """Measure the bundled model."""
-    run = json.loads((folder() / "training.json").read_text())["settings"]
+    run = json.loads((folder() / "training.json").read_text("utf-8"))["settings"]
     counts = Counts(corpus.documents(run["seed"], run["documents"]))
     print(json.dumps(figures(folder(), counts), indent=2))
     return 0

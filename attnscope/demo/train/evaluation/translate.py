@@ -167,7 +167,7 @@ def figures(path: Path, stream: Iterable[Pair]) -> Figures:
 def main() -> int:
     """Measure the bundled model."""
     path = folder("demo-translate")
-    run = json.loads((path / "training.json").read_text())["settings"]
+    run = json.loads((path / "training.json").read_text("utf-8"))["settings"]
     stream = translation.documents(run["seed"], run["documents"])
     print(json.dumps(figures(path, stream), indent=2, ensure_ascii=False))
     return 0

@@ -4,11 +4,11 @@ A result knows its text and how its model was run, but not every input: what it 
 `...`.
 """
 
-import shlex
 from typing import Protocol
 
 from rich.text import Text
 
+from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import IN_PARTS
@@ -60,7 +60,7 @@ def opening_head(
     asked += [] if key is None else ["--key", _label(result.key_tokens, key)]
     parts = [
         *("attnscope heads", *_read(result)),
-        *("-m", shlex.quote(result.provenance.model), *_run(result)),
+        *("-m", word(result.provenance.model), *_run(result)),
         *("--layer", str(layer), "--head", str(head), *asked),
     ]
     return " ".join(parts)
@@ -76,12 +76,12 @@ def _read(result: Heads) -> list[str]:
         return [_SPARED, *file] if result.query_tokens.texts and not cross else file
     if not texts:
         return [_SPARED]
-    read = [shlex.quote(texts[0])]
+    read = [word(texts[0])]
     if len(texts) > 1:
-        read += ["--pair", shlex.quote(texts[1])]
+        read += ["--pair", word(texts[1])]
     if cross and not result.query_tokens.written:
         target = _texts(result.query_tokens)
-        read += ["--target", shlex.quote(target[0]) if target else _SPARED]
+        read += ["--target", word(target[0]) if target else _SPARED]
     return read
 
 
@@ -106,9 +106,9 @@ def _run(result: Heads) -> list[str]:
     if result.kind is Kind.CROSS:
         options += ["--kind", result.kind.value]
     if result.tower:
-        options += ["--tower", shlex.quote(result.tower)]
+        options += ["--tower", word(result.tower)]
     return options
 
 
 def _label(tokens: Tokens, position: int) -> str:
-    return shlex.quote(tokens.labels[position])
+    return word(tokens.labels[position])

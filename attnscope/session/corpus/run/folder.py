@@ -11,6 +11,7 @@ one process may work on a run: the lock is the system's, and ends with its holde
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -123,11 +124,11 @@ class Folder:
 
 
 def _alone(handle: int) -> bool:
-    """Whether the lock could be had; where the system has no such locks, yes."""
-    try:
-        import fcntl
-    except ImportError:
+    """Whether the lock could be had; on Windows, which has no such locks, and elsewhere without them: yes."""
+    if sys.platform == "win32":
         return True
+    import fcntl
+
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

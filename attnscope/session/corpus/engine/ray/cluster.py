@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -159,9 +160,10 @@ def _folder() -> Path:
 
 def _end(folder: Path) -> None:
     """Where a signal ends the program: no library is asked, its locks may be held."""
-    for number in descendants(os.getpid()):
-        with suppress(OSError):
-            os.kill(number, signal.SIGKILL)
+    if sys.platform != "win32":  # where nothing tells of them either
+        for number in descendants(os.getpid()):
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
     _remove(folder)
 
 
