@@ -56,7 +56,7 @@ def main() -> int:
     )
     for part in parts:
         told += part()
-        asked.out.write_text("\n".join(told) + "\n", "utf-8")
+        asked.out.write_text("\n".join(told) + "\n", "utf-8", newline="\n")
     print(asked.out.read_text("utf-8"))
     return 0
 
