@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers as hf
 from families import HEADS, LAYERS, eager_weights, ids, sharp
+from moved_weights import carried, moved
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.comparison.compare import compare_texts
@@ -205,10 +206,17 @@ def test_both_sides_of_an_encoder_decoder_are_cut(kind: Kind, told: bool) -> Non
     alone = {"input_ids": own, "decoder_input_ids": target[1:, :5]}
     queries, keys = {"encoder": (SHORT, SHORT), "decoder": (5, 5), "cross": (5, SHORT)}[kind]
     found = measure_heads(record(model, inputs, Selection(row=1, kind=kind)), measures=MEASURED)
-    expected = measure_heads(record(model, alone, Selection(kind=kind)), measures=MEASURED)
+    expected, *others = (
+        measure_heads(record(each, alone, Selection(kind=kind)), measures=MEASURED)
+        for each in (model, moved(model, 0), moved(model, 1))
+    )
     assert (len(found.query_tokens), len(found.key_tokens)) == (queries, keys)
     for name in MEASURED:
-        np.testing.assert_allclose(found.scores[name].values, expected.scores[name].values, atol=1e-5)
+        values, *moves = (each.scores[name].values for each in (expected, *others))
+        off = 1e-5 + carried(values, moves)
+        np.testing.assert_allclose(found.scores[name].values, values, rtol=0, atol=off)
+        spread = float(np.nanmax(np.abs(values - np.roll(values, 1, axis=1)), initial=0.0))
+        assert spread == 0 or spread > 100 * off, "another head's is seen"
 
 
 def test_the_start_token_of_a_decoder_is_no_padding_where_it_is_spelled_alike() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from moved_weights import carried, moved
 from transformers import AutoConfig, AutoModel
 
 from attnscope.capture import Selection, record
@@ -71,7 +72,9 @@ def test_a_long_capture_is_what_a_plain_one_is_with_the_same_certificate(name, m
     model, (_, kind, kernel) = model_of(name), MODELS[name]
     selection = Selection(layers=[-1], heads=[1, 2], kind=kind)
     inputs = inputs_of(name)
-    plain = record(model, inputs, selection).calls[0]
+    plain, *others = (
+        record(each, inputs, selection).calls[0] for each in (model, moved(model, 0), moved(model, 1))
+    )
     monkeypatch.setattr(masks.SymbolicMask, "written", no_squares)
     monkeypatch.setattr(chunked, "_EAGER_PAIRS", 4 * 41 * 7)
     monkeypatch.setattr(chunked, "_FUSED_PAIRS", 41 * 17)
@@ -87,6 +90,8 @@ def test_a_long_capture_is_what_a_plain_one_is_with_the_same_certificate(name, m
         expected, other = (attend(plain.operands(each)).output[0] for each in (head, 3 - head))
         short, long = certify(plain, head), certify_long(call, head, rows)
         off = long.output_tolerance * float(plain.v[plain.key_head(head)].abs().max())
+        outputs = [attend(each.operands(head)).output[0].numpy() for each in others]
+        off += carried(expected.numpy(), outputs)  # by the layers before
         torch.testing.assert_close(rows.output, expected, rtol=0, atol=off)
         assert (rows.output - other).abs().max() > 10 * off, "another head's answer is far from it"
         assert long.verdict is short.verdict is Verdict.CERTIFIED
