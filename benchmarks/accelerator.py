@@ -1,7 +1,7 @@
 """What attnscope does on the accelerator of this machine: whether it is right there, and what it costs.
 
     python -m benchmarks.accelerator [--device auto] [--lengths 1024 4096 16384 65536 131072] [--seconds 120]
-                                     [--texts 4000] [-o accelerator.md]
+                                     [--texts 4000] [--only NAME] [-o accelerator.md]
 
 For whoever has a card. Four parts, each a section of the table, which is headed by the name of the card:
 
@@ -22,6 +22,7 @@ import math
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -49,7 +50,7 @@ def main() -> int:
         return 4
     told = [_heading(device)]
     parts: tuple[Callable[[], list[str]], ...] = (
-        lambda: _questions(str(device)),
+        lambda: _questions(device, asked.only),
         lambda: _table("One head", WAYS, asked, lambda way, length: _one_head(way, length, device)),
         lambda: _table("All heads", tiles.WAYS, asked, lambda way, length: _all_heads(way, length, device)),
         lambda: _corpus(asked.texts, device),
@@ -67,6 +68,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--texts", type=int, default=4000)
+    parser.add_argument("--only", default="", help="questions whose name has this in it")
     parser.add_argument("-o", "--out", type=Path, default=Path("accelerator.md"))
     parser.add_argument("--one", choices=WAYS)
     return parser.parse_args()
@@ -88,11 +90,24 @@ def _heading(device: torch.device) -> str:
     return f"# {card}\n\n{date.today()}, {with_}\n"
 
 
-def _questions(device: str) -> list[str]:
+def _questions(device: torch.device, only: str) -> list[str]:
     """How many questions come to the same numbers there, and those that do not."""
-    command = [sys.executable, "-m", "tests.accelerator.matrix", "--card", device]
-    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)
-    return ["## Questions", "", done.stdout.strip() or done.stderr.strip()[-2000:], ""]
+    from tests.accelerator.asking import ask, faults, invoked
+    from tests.accelerator.questions import EVERY, STORED, materials
+
+    asked, wrong = [each for each in EVERY if only in each.name], []
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        files = materials(folder)
+        code, _, said = invoked([*STORED, "--device", "cpu", "-o", files["run"]], folder)
+        assert code == 0, said
+        for each in asked:
+            there, here = (ask(each, name, files, folder) for name in (str(device), "cpu"))
+            told = faults(there, here)
+            wrong += [f"- {each.name}: {told[0]}"] if told else []
+            print(f"{each.name}: {told[0] if told else 'the same'}", file=sys.stderr, flush=True)
+    summary = f"{len(asked)} questions, {len(wrong)} with another answer than the processor's."
+    return ["## Questions", "", summary, *wrong, ""]
 
 
 def _table(
