@@ -444,6 +444,7 @@ def test_what_was_put_on_the_disk_goes_with_the_program(tmp_path: Path, ended: A
     waits = "0" if ended == "by itself" else "60"
     process = subprocess.Popen(
         [sys.executable, "-c", script, waits],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in a background
         env=os.environ | {"TMPDIR": str(where), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,

@@ -2,9 +2,13 @@
 
 import importlib.util
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -93,6 +97,20 @@ def test_the_tested_torch_is_pinned_and_the_package_leaves_it_open() -> None:
         "=="
         not in re.search(r"\ndependencies = \[(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL)[1]
     )
+
+
+def test_the_oldest_versions_that_are_tried_are_the_oldest_that_are_promised() -> None:
+    tools = {"ruff", "mypy", "build"}  # of the gate, which pins them
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    promised = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    bounds = {each.name: each.specifier for each in map(Requirement, promised) if each.name not in tools}
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()[1:]
+    tried = {each.name: each.specifier for each in map(Requirement, lines)}
+    assert tried.keys() == bounds.keys()
+    for name, pinned in tried.items():
+        (lowest,) = [each for each in bounds[name] if each.operator in (">=", "==")]
+        (version,) = pinned
+        assert Version(version.version) == Version(lowest.version), name
 
 
 def test_exit_codes_are_documented() -> None:
