@@ -32,8 +32,8 @@ class Route(StrEnum):
 class Standing(StrEnum):
     """Whether position i of a layer was seen to stand for token i, the best first.
 
-    `own`: a query or key changes with its own token alone; `mixed`: with its own and with others, as behind
-    a convolution; `unknown`: that was not found out; `other`: with other tokens and not with its own.
+    `own`: a query, key or value changes with its own token alone; `mixed`: with its own and with others, as
+    behind a convolution; `unknown`: that was not found out; `other`: with other tokens and not with its own.
     """
 
     OWN = "own"

@@ -94,6 +94,7 @@ def _judged(
         faults=tuple(faults),
         reason=reason,
         positions=call.standing,
+        positions_tried=call.tried,
     )
 
 

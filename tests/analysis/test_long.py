@@ -16,6 +16,7 @@ from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.long.run import record_long
 from attnscope.measures import MEASURES
+from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import HeadAttention, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Pool
@@ -26,6 +27,10 @@ NAMES = [name for name, each in MEASURES.items() if not each.description.apart]
 
 @pytest.fixture(scope="module")
 def captured() -> tuple[Capture, Capture]:
+    return _captured()
+
+
+def _captured() -> tuple[Capture, Capture]:
     """The same layers whole and long."""
     torch.manual_seed(0)
     config = AutoConfig.for_model(
@@ -155,5 +160,9 @@ def test_of_a_text_longer_than_was_tried_it_is_said_how_far_its_rows_were_seen_t
 ) -> None:
     said = " was tried on the first "
     assert not any(said in note for note in read_long_head(captured[1], 2, 3).notes)
-    monkeypatch.setattr("attnscope.analysis.long.overview.TRIED", COUNT - 1)
-    assert any(note.endswith(f"{said}{COUNT - 1}") for note in read_long_head(captured[1], 2, 3).notes)
+    monkeypatch.setattr("attnscope.capture.long.run.TRIED", COUNT - 1)
+    whole, cut = (read_long_head(each, 2, 3) for each in (captured[1], _captured()[1]))
+    assert any(note.endswith(f"{said}{COUNT - 1}") for note in cut.notes)
+    assert whole.certificate.positions_tried == ""
+    assert cut.certificate.positions_tried == f"on the first {COUNT - 1}"
+    assert certificate_words(cut.certificate).endswith(f" · tokens in place (on the first {COUNT - 1})")

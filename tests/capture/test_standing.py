@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from attnscope.analysis import measure_heads
 from attnscope.capture import Selection, record
+from attnscope.capture.standing.change import Change, apart
 from attnscope.capture.standing.exchange import sets_for
-from attnscope.capture.standing.judge import standing
+from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import Kind
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing
@@ -48,9 +49,10 @@ def reads_in_order(module: nn.Module, order: Callable[[int], list[int]]) -> None
     module.forward = types.MethodType(permuted, module)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 20, 51])
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 20, 51, 128, 253])
 def test_every_token_is_in_half_of_the_sets_and_no_two_in_the_same(count: int) -> None:
     sets = sets_for(count)
+    assert sets is not None
     assert sets.sum(0).tolist() == [len(sets) // 2] * count
     codes = [tuple(column.tolist()) for column in sets.T]
     assert len(set(codes)) == count
@@ -132,11 +134,35 @@ def test_a_row_of_a_padded_batch_is_told_by_itself() -> None:
     assert {call.standing for call in captured.calls} == {OWN}
 
 
-@pytest.mark.parametrize("length", [61, 170, 1100])
-def test_of_a_long_text_halves_tell_an_order_that_is_not_that_of_the_text(length: int) -> None:
+def test_more_tokens_than_are_told_apart_at_a_time_have_no_sets_of_their_own() -> None:
+    assert sets_for(20, most=8 * 20) is not None
+    assert sets_for(20, most=8 * 20 - 1) is None
+    assert sets_for(21, most=8 * 21) is None  # these take 8 sets and the text twice
+
+
+@pytest.mark.parametrize(("length", "tried"), [(61, ""), (170, ""), (1100, "by 4 random halves of the text")])
+def test_of_a_long_text_halves_tell_an_order_that_is_not_that_of_the_text(length: int, tried: str) -> None:
     model = bert(max_position_embeddings=1200)
     reads_in_order(model.encoder.layer[0].attention.self, lambda n: list(range(n))[::-1])
     captured = record(model, {"input_ids": ids(length)}, Selection(layers=[0, 1], heads=[0]))
+    assert [call.standing for call in captured.calls] == [OTHER, OWN]
+    assert {call.tried for call in captured.calls} == {tried}
+    certificate = certify(captured.calls[1], 0)
+    assert certificate.positions_tried == tried
+    place = "tokens in place (by 4 random halves of the text)" if tried else "tokens in place"
+    assert certificate_words(certificate).endswith(f" · {place}")
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (30, 169), (125, 126)])
+def test_of_170_tokens_two_that_stand_in_the_place_of_one_another_are_seen(pair: tuple[int, int]) -> None:
+    def exchanged(count: int) -> list[int]:
+        order = list(range(count))
+        order[pair[0]], order[pair[1]] = pair[1], pair[0]
+        return order
+
+    model = bert()
+    reads_in_order(model.encoder.layer[0].attention.self, exchanged)
+    captured = record(model, {"input_ids": ids(170)}, Selection(layers=[0, 1], heads=[0]))
     assert [call.standing for call in captured.calls] == [OTHER, OWN]
 
 
@@ -160,28 +186,71 @@ def test_the_model_and_its_answer_are_as_they_were() -> None:
     assert torch.equal(inputs["input_ids"], ids())
 
 
+SETS = torch.tensor([[True, False, True], [False, True, True], [True, True, False]])
+STILL = torch.ones(1, 2, 3, 5)
+
+
+def rows_moving(*heads: list[list[int]]) -> Tensor:
+    """Rows of two heads that change by 1 where the pattern of their head says so, or one for both."""
+    by_head = torch.tensor(heads if len(heads) > 1 else heads * 2)
+    return torch.cat([STILL, STILL + by_head.transpose(0, 1)[..., None], STILL])
+
+
+def moving(*heads: list[list[int]]) -> Change:
+    return Change.of(rows_moving(*heads))
+
+
+IN_PLACE, ROLLED = [[1, 0, 1], [0, 1, 1], [1, 1, 0]], [[1, 1, 0], [1, 0, 1], [0, 1, 1]]
+FIRST_TWO, ALL = [[0, 1, 1], [1, 0, 1], [1, 1, 0]], [[1, 1, 1]] * 3
+
+
 def test_rows_are_judged_by_what_moves_with_which_set() -> None:
-    sets = torch.tensor([[True, False, True], [False, True, True], [True, True, False]])
-    still = torch.ones(1, 2, 3, 5)
-
-    def moving(pattern: list[list[int]]) -> Tensor:
-        return torch.cat([still, still + torch.tensor(pattern)[:, None, :, None], still])
-
-    assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]), sets) is OWN
-    assert standing(moving([[1, 1, 1], [0, 1, 1], [1, 1, 0]]), sets) is MIXED
-    assert standing(moving([[0, 1, 1], [1, 0, 1], [1, 1, 0]]), sets) is OTHER
-    assert standing(moving([[0, 0, 0], [0, 0, 0], [0, 0, 0]]), sets) is UNKNOWN
-    assert (
-        standing(moving([[0, 0, 1], [0, 1, 1], [1, 1, 0]]), sets) is UNKNOWN
-    )  # one that did not answer once
-    assert standing(moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]]) / 0, sets) is UNKNOWN
-    assert standing(moving([[1, 0, 1], [0, 1, 1]]), sets) is UNKNOWN  # fewer runs than sets
-    assert standing(still.expand(5, -1, -1, -1), None) is UNKNOWN
-    assert standing(moving([[0, 0, 1], [0, 1, 1], [0, 1, 0]]), sets) is OWN  # the first by elimination
-    assert standing(moving([[0, 0, 1], [0, 0, 1], [0, 0, 0]]), sets) is UNKNOWN
-    rounded = moving([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    assert moving(IN_PLACE).stands(SETS) is OWN
+    assert moving([[1, 1, 1], [0, 1, 1], [1, 1, 0]]).stands(SETS) is MIXED
+    assert moving(FIRST_TWO).stands(SETS) is OTHER
+    assert moving([[0, 0, 0]] * 3).stands(SETS) is UNKNOWN
+    assert moving([[0, 0, 1], [0, 1, 1], [1, 1, 0]]).stands(SETS) is UNKNOWN  # one that did not answer once
+    assert Change.of(rows_moving(IN_PLACE) / 0).stands(SETS) is UNKNOWN
+    assert Change.of(rows_moving(IN_PLACE)[:-1]).stands(SETS) is UNKNOWN  # fewer runs than sets
+    assert moving(IN_PLACE).stands(None) is UNKNOWN
+    assert moving([[0, 0, 1], [0, 1, 1], [0, 1, 0]]).stands(SETS) is OWN  # the first by elimination
+    assert moving([[0, 0, 1], [0, 0, 1], [0, 0, 0]]).stands(SETS) is UNKNOWN
+    rounded = rows_moving(IN_PLACE)
     rounded[-1] += 0.2  # the same text at another place of the batch came out as different
-    assert standing(rounded, sets) is UNKNOWN
+    assert Change.of(rounded).stands(SETS) is UNKNOWN
+
+
+def test_one_head_whose_rows_are_those_of_others_is_seen_beside_one_in_place() -> None:
+    assert moving(IN_PLACE, ROLLED).stands(SETS) is OTHER
+    assert moving(IN_PLACE, ALL).stands(SETS) is MIXED
+    assert moving(IN_PLACE, [[0, 0, 0]] * 3).stands(SETS) is OWN  # a head that says nothing
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (IN_PLACE, IN_PLACE, False),
+        (ROLLED, ROLLED, False),  # other tokens than it seems, but the same
+        (ALL, ALL, False),
+        (IN_PLACE, ROLLED, True),
+        (ROLLED, IN_PLACE, True),
+        (IN_PLACE, FIRST_TWO, True),
+        (ROLLED, FIRST_TWO, True),
+        (IN_PLACE, ALL, True),
+        (ALL, IN_PLACE, True),
+        (IN_PLACE, [[1, 0, 1], [0, 1, 1], [1, 1, 1]], True),  # one value of two tokens
+        (IN_PLACE, [[0, 0, 0]] * 3, False),  # values that hang on no token
+        ([[0, 0, 0]] * 3, IN_PLACE, False),
+        (IN_PLACE, [[0, 0, 1], [0, 1, 1], [0, 1, 0]], False),
+        (ALL, [[1, 1, 1], [1, 1, 1], [0, 1, 1]], False),  # mixed both, but for the first value
+        (ALL, [[1, 0, 1], [1, 1, 1], [1, 1, 0]], True),
+    ],
+)
+def test_a_key_and_its_value_are_told_apart_by_the_sets_that_they_change_with(
+    key: Any, value: Any, told: bool
+) -> None:
+    assert apart(moving(key), moving(value), SETS) is told
+    assert not apart(moving(key), moving(value), torch.ones(4, 3, dtype=torch.bool))  # of other runs
 
 
 def test_of_a_real_model_every_layer_is_told() -> None:

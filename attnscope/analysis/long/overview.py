@@ -12,7 +12,6 @@ from attnscope.analysis.measuring import sorts
 from attnscope.analysis.measuring.known import without_norms
 from attnscope.analysis.scores import ENTROPY, absences, as_scores, unplaced
 from attnscope.attention import Capture
-from attnscope.capture.long.run import TRIED
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.reference import EXACT
@@ -27,7 +26,6 @@ from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Standing
 
 Progress = Callable[[int, int], None]
 
@@ -175,7 +173,6 @@ def _shares(found: Sequence[Sequence[_Measured]]) -> np.ndarray:
 def sampled_words(call: LongCall) -> str:
     """How far a certificate of tiles goes, in one phrase."""
     assert call.sample is not None, "long calls hold a sample"
-    queries, keys = call.q.shape[1], call.k.shape[1]
-    words = f"in tiles: certified by {len(call.sample.rows)} rows in full and the output of all {queries:,}"
-    tried = call.standing is not Standing.UNKNOWN and max(queries, keys) > TRIED
-    return f"{words}; that row i is token i was tried on the first {TRIED}" if tried else words
+    rows = f"{len(call.sample.rows)} rows in full and the output of all {call.q.shape[1]:,}"
+    tried = f"; that row i is token i was tried {call.tried}" if call.tried else ""
+    return f"in tiles: certified by {rows}{tried}"

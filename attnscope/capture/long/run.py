@@ -110,15 +110,17 @@ def _standings(
     row: int,
 ) -> Standings:
     """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
+    lengths = {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
     source, target = (
         None if tokens is None else tokens.only(range(min(len(tokens), TRIED)))
         for tokens in (sides.source, sides.target)
     )
-    lengths = {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
     cut = {
         name: value[:, :TRIED] if _is_by_token(value, lengths) else value for name, value in inputs.items()
     }
-    return standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
+    found = standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
+    beginning = f"on the first {TRIED}" if max(lengths, default=0) > TRIED else ""
+    return replace(found, tried=", ".join(filter(None, (beginning, found.tried))))
 
 
 def _is_by_token(value: Any, lengths: set[int]) -> bool:

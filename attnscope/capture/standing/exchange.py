@@ -16,7 +16,8 @@ from torch import Tensor
 
 from attnscope.tokens import Tokens
 
-_AT_ONCE = 512  # tokens in all sets together; of a longer text fewer sets are tried, halves drawn at random
+_AT_ONCE = 512 * 14  # tokens of all runs together; of a longer text as many random halves as fit are tried
+_ONE_BY_ONE = 512  # the same where these runs cannot be one batch
 _ORDINARY = {"bos", "eos", "sep", "cls", "mask", "unk", "decoder_start", "forced_bos", "forced_eos"}
 _ENDS = ("_token_id", "_token_index")
 
@@ -25,12 +26,14 @@ _ENDS = ("_token_id", "_token_index")
 class Exchanged:
     """The ids of one input as they are, with each set exchanged, and as they are; `sets` says which.
 
-    `tokens` are what these ids stand for.
+    `tokens` are what these ids stand for. `halves` is how many sets there are where they are halves drawn at
+    random; 0 where they tell every token from every other.
     """
 
     tokens: Tokens
     ids: Int[Tensor, "run token"]
     sets: Bool[Tensor, "set token"]
+    halves: int
 
 
 def exchanged(
@@ -46,21 +49,28 @@ def exchanged(
     }
     if not ids:
         return {}
-    sets, fixed = sets_for(max(map(len, ids.values()))), _fixed_ids(config)
+    longest, fixed = max(map(len, ids.values())), _fixed_ids(config)
+    most = _AT_ONCE if _are_one_batch(inputs, ids) else _ONE_BY_ONE
+    sets = sets_for(longest, most)
+    halves = 0 if sets is not None else max(1, most // longest - 2)
+    if sets is None:
+        sets = torch.rand(halves, longest, generator=torch.Generator().manual_seed(0)) < 0.5
     made = {}
     for name, mine in ids.items():
         tokens = texts[name]
         assert tokens is not None, "those were left out"
-        made[name] = _with_others(tokens, mine, sets[:, : len(mine)], fixed)
+        made[name] = _with_others(tokens, mine, sets[:, : len(mine)], halves, fixed)
     return made
 
 
-def sets_for(count: int) -> Bool[Tensor, "set token"]:
-    """Sets of `count` tokens: each token in half of them, and no two in the same; random halves of many."""
+def sets_for(count: int, most: int = _AT_ONCE) -> Bool[Tensor, "set token"] | None:
+    """Sets of `count` tokens: each token in half of them, and no two in the same.
+
+    None where these, the text as it is and the same once more are more than `most` tokens.
+    """
     sets = next(each for each in range(2, 64) if math.comb(each, each // 2) >= count)
-    if (sets + 2) * count > _AT_ONCE:
-        few = max(1, _AT_ONCE // count - 2)
-        return torch.rand(few, count, generator=torch.Generator().manual_seed(0)) < 0.5
+    if (sets + 2) * count > most:
+        return None
     codes = torch.zeros(count, sets, dtype=torch.bool)
     for token, members in enumerate(islice(combinations(range(sets), sets // 2), count)):
         codes[token, list(members)] = True
@@ -68,7 +78,7 @@ def sets_for(count: int) -> Bool[Tensor, "set token"]:
 
 
 def _with_others(
-    tokens: Tokens, ids: Int[Tensor, " token"], sets: Bool[Tensor, "set token"], fixed: set[int]
+    tokens: Tokens, ids: Int[Tensor, " token"], sets: Bool[Tensor, "set token"], halves: int, fixed: set[int]
 ) -> Exchanged:
     """The ids with other ordinary ids in the place of each set; those that are `fixed` stay."""
     ordinary = [each for each in dict.fromkeys(ids.tolist()) if each not in fixed]
@@ -76,9 +86,8 @@ def _with_others(
     first, second = islice(dict.fromkeys((*ordinary, *near)), 2) if ordinary else (0, 0)
     sets = sets & torch.tensor([each not in fixed for each in ids.tolist()])
     others = torch.where(ids == first, second, first)
-    return Exchanged(
-        tokens, torch.cat([ids[None], torch.where(sets.to(ids.device), others, ids), ids[None]]), sets
-    )
+    runs = torch.cat([ids[None], torch.where(sets.to(ids.device), others, ids), ids[None]])
+    return Exchanged(tokens, runs, sets, halves)
 
 
 def _fixed_ids(config: Any) -> set[int]:
@@ -98,10 +107,20 @@ def runs(inputs: Mapping[str, Any], texts: Mapping[str, Exchanged], row: int) ->
     ids = {name: each.ids for name, each in texts.items()}
     count, batch = len(next(iter(ids.values()))), len(inputs[next(iter(ids))])
     others = {name: value for name, value in inputs.items() if name not in ids}
-    tensors = {name: value for name, value in others.items() if isinstance(value, Tensor) and value.ndim}
-    mine = {name: value[row : row + 1] for name, value in tensors.items() if len(value) == batch}
-    if len(mine) == len(tensors) and all(value.ndim < 3 for value in tensors.values()):
+    mine = {name: value[row : row + 1] for name, value in _tensors(others).items() if len(value) == batch}
+    if _are_one_batch(inputs, ids):
         yield {**others, **ids, **{name: value.repeat_interleave(count, 0) for name, value in mine.items()}}
         return
     for run in range(count):
         yield {**others, **mine, **{name: each[run : run + 1] for name, each in ids.items()}}
+
+
+def _are_one_batch(inputs: Mapping[str, Any], ids: Mapping[str, Any]) -> bool:
+    """Whether all inputs beside the `ids` can be repeated: each has one row for each row of the ids."""
+    batch = len(inputs[next(iter(ids))])
+    tensors = _tensors({name: value for name, value in inputs.items() if name not in ids})
+    return all(value.ndim < 3 and len(value) == batch for value in tensors.values())
+
+
+def _tensors(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: value for name, value in inputs.items() if isinstance(value, Tensor) and value.ndim}

@@ -4,8 +4,9 @@
     call = standings.settled(call)
 
 A layer hands its kernel a row of queries and a row of keys, and nothing says that the i-th of them is made
-of token i: code may sort its tokens first. So tokens are exchanged for others, a set of them at a time; with
-all attention muted, the queries and keys that change must be those of the exchanged tokens. It is what
+of token i: code may sort its tokens first. Nor that the value which the weight of a key brings is made of the
+key's token. So tokens are exchanged for others, a set of them at a time; with all attention muted, the
+queries, keys and values that change must be those of the exchanged tokens. It is what
 `attnscope.model.media.patches` does with the pixels of a picture.
 """
 
@@ -14,19 +15,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.describe import Sides, numbered
+from attnscope.capture.standing.change import Change, apart
 from attnscope.capture.standing.exchange import Exchanged, exchanged, runs
-from attnscope.capture.standing.muted import Seen, queries_and_keys
+from attnscope.capture.standing.muted import Handed, Seen, handed_over
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
-_LEAST = 1e-5  # change of a query or key, relative to it, below which it is taken for rounding
+APART = "keys and values are not those of the same tokens"
 _REFUSALS = (
     RuntimeError,
     ValueError,
@@ -37,24 +39,48 @@ _REFUSALS = (
     ArithmeticError,
     InputError,
 )  # what a model may raise for a text that it cannot read: then nothing is known
-_UNKNOWN = Standing.UNKNOWN, Standing.UNKNOWN
+_ELSEWHERE = {Standing.MIXED, Standing.OTHER}
 _IDS = "input_ids", "decoder_input_ids"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one attention; `apart`: some key and its value are not of one and the same token."""
+
+    query: Standing = Standing.UNKNOWN
+    key: Standing = Standing.UNKNOWN
+    value: Standing = Standing.UNKNOWN
+    apart: bool = False
+
+    @property
+    def worst(self) -> Standing:
+        return max(self.query, self.key, self.value, key=lambda each: each.rank)
 
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """What was found of the queries and of the keys of every attention, by the module's path and its call."""
+    """What was found of every attention, by the module's path and its call.
 
-    found: Mapping[tuple[str, int], tuple[Standing, Standing]]
+    `tried` says of what it was found where not every token was told from every other.
+    """
+
+    found: Mapping[tuple[str, int], Found]
+    tried: str = ""
+
+    def of(self, module: str, call: int) -> Found:
+        """What was found of one attention: that nothing is known, where it was not seen."""
+        return self.found.get((module, call), Found())
 
     def settled(self, call: AttentionCall) -> AttentionCall:
         """The call with what is known of its positions, numbered where they are not the tokens they seem."""
-        queries, keys = self.found.get((call.module, call.call), _UNKNOWN)
-        if queries is Standing.OTHER:
+        one = self.of(call.module, call.call)
+        if one.query is Standing.OTHER:
             call = replace(call, query_tokens=numbered(len(call.query_tokens)))
-        if keys is Standing.OTHER:
+        if Standing.OTHER in (one.key, one.value):
             call = replace(call, key_tokens=numbered(len(call.key_tokens)))
-        return replace(call, standing=max(queries, keys, key=lambda each: each.rank))
+        if one.apart:
+            call = replace(call, reservation=call.reservation or APART)
+        return replace(call, standing=one.worst, tried="" if one.worst is Standing.UNKNOWN else self.tried)
 
 
 def standings_of(
@@ -83,12 +109,28 @@ def standings_of(
     except _REFUSALS:
         return Standings({})
     found = {}
-    for place, (query, key) in seen.items():
+    for place, handed in seen.items():
         site, number = wanted[place[0]], place[1]
-        tokens = sides.of(site.kind, query.positions, key.positions, site.tower)
-        expected = [_expected(side, changed.values()) for side in tokens]
-        found[site.path, number] = _judged(query, expected[0]), _judged(key, expected[1])
-    return Standings(found)
+        tokens = sides.of(site.kind, handed.query.positions, handed.key.positions, site.tower)
+        found[site.path, number] = _judged(handed, tokens, tuple(changed.values()))
+    halves = max(each.halves for each in changed.values())
+    return Standings(found, f"by {halves} random halves of the text" if halves else "")
+
+
+def _judged(handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]) -> Found:
+    """What it tells that these queries, keys and values changed, which should be those of `tokens`.
+
+    Of halves drawn at random one token may be in all sets that another is in: a key is known to be one
+    token's then only where all keys are those of the tokens in their place; and likewise a value.
+    """
+    queries, keys = (_expected(side, changed) for side in tokens)
+    value = handed.value.together  # heads of one key may bring values of several tokens
+    found = Found(handed.query.stands(queries), handed.key.stands(keys), value.stands(keys))
+    if any(each.halves for each in changed):
+        both = {found.key, found.value}
+        return replace(found, apart=Standing.OWN in both and bool(both & _ELSEWHERE))
+    words = torch.cat([each.sets for each in changed], 1)
+    return replace(found, apart=apart(handed.key, handed.value, words))
 
 
 def _changes(
@@ -96,15 +138,14 @@ def _changes(
     inputs: Iterable[Mapping[str, Any]],
     watched: Sequence[Site],
     times: Mapping[nn.Module, int],
-) -> Seen["Change"]:
-    """What changed of all queries and keys, found while they pass by; of single runs, after the last."""
+) -> Seen[Change]:
+    """What changed of all that is handed over, found while it passes by; of single runs, after the last."""
     pieces: list[Seen[Tensor]] = []
     for each in inputs:
         if len(next(value for name, value in each.items() if name in _IDS)) > 1:
-            return queries_and_keys(model, each, watched, times, Change.of)
-        pieces.append(queries_and_keys(model, each, watched, times, Tensor.clone))
-    whole = _joined(pieces).items()
-    return {place: (Change.of(query), Change.of(key)) for place, (query, key) in whole}
+            return handed_over(model, each, watched, times, Change.of)
+        pieces.append(handed_over(model, each, watched, times, Tensor.clone))
+    return {place: Handed(*map(Change.of, whole)) for place, whole in _joined(pieces).items()}
 
 
 def _runs_of(site: Site, layers: set[int] | None) -> int:
@@ -116,10 +157,7 @@ def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
     """What was seen in all of the runs, one behind the other."""
     first, *others = pieces
     return {
-        place: (
-            torch.cat([piece[place][0] for piece in pieces]),
-            torch.cat([piece[place][1] for piece in pieces]),
-        )
+        place: Handed(*(torch.cat(each) for each in zip(*(piece[place] for piece in pieces), strict=True)))
         for place in first
         if all(place in other for other in others)
     }
@@ -128,57 +166,3 @@ def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
 def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set position"] | None:
     """Which positions should change with each set, where they are called by the tokens of one text."""
     return next((each.sets for each in changed if each.tokens is tokens), None)
-
-
-def standing(
-    rows: Float[Tensor, "run head position dim"], expected: Bool[Tensor, "set position"] | None
-) -> Standing:
-    """What queries (or keys) tell: of the text as it is, with each set exchanged, and as it is again."""
-    return _judged(Change.of(rows), expected)
-
-
-def _judged(change: "Change", expected: Bool[Tensor, "set position"] | None) -> Standing:
-    """What it tells that these positions changed with these sets.
-
-    A single position that answers to nothing (as a sink may) can only be the one token that is left.
-    """
-    if expected is None or change.runs != len(expected) + 2 or not expected.any():
-        return Standing.UNKNOWN
-    moved = change.moved
-    if not moved.any():
-        return Standing.UNKNOWN
-    silent = expected.any(0) & ~moved.any(0)
-    if silent.sum() < 2 and torch.equal(moved, expected & ~silent):
-        return Standing.OWN
-    if not (expected & ~moved).any():
-        return Standing.MIXED
-    return Standing.OTHER if (moved & ~expected).any() else Standing.UNKNOWN
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """Which positions of a layer's queries, or keys, changed with each set of tokens in so many runs."""
-
-    runs: int
-    positions: int
-    moved: Bool[Tensor, "set position"]
-
-    @classmethod
-    def of(cls, rows: Float[Tensor, "run head position dim"]) -> "Change":
-        """Of the text as it is, with each set exchanged, and as it is again, one behind the other."""
-        return cls(rows.shape[0], rows.shape[2], _moved(rows).cpu())
-
-
-def _moved(rows: Float[Tensor, "run head position dim"]) -> Bool[Tensor, "set position"]:
-    """Which positions changed by more than rounding: by more than those of the same text do at another place.
-
-    Nothing is said to have changed where a number is none.
-    """
-    if rows.shape[0] < 2:
-        return torch.zeros(0, rows.shape[2], dtype=torch.bool)
-    size = rows[0].abs().float().amax((0, 2))
-    change = (rows[1:].float() - rows[0].float()).abs_().amax((1, 3))
-    numbers = bool(size.isfinite().all() & change.isfinite().all())  # of each row: a NaN is the largest
-    change /= size.clamp_min(torch.finfo(torch.float32).tiny)
-    least = max(_LEAST, 4 * torch.finfo(rows.dtype).eps, 10 * float(change[-1].max()))
-    return (change[:-1] > least) & numbers

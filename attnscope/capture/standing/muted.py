@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,17 @@ from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route
 
 Made = TypeVar("Made")
-Seen = dict[tuple[nn.Module, int], tuple[Made, Made]]
+
+
+class Handed(NamedTuple, Generic[Made]):
+    """What one attention is handed, or what is made of each of these."""
+
+    query: Made
+    key: Made
+    value: Made
+
+
+Seen = dict[tuple[nn.Module, int], Handed[Made]]
 Make = Callable[[Tensor], Made]
 _ATTENDS = ("softmax", "scaled_dot_product_attention")
 
@@ -28,7 +38,7 @@ class _Enough(Exception):
     """Raised inside the forward pass once every layer that was asked for has been seen."""
 
 
-def queries_and_keys(
+def handed_over(
     model: nn.Module,
     inputs: Mapping[str, Any],
     watched: Sequence[Site],
@@ -37,8 +47,8 @@ def queries_and_keys(
 ) -> Seen[Made]:
     """What is made of what modules hand over, by module and call, in a muted run.
 
-    `make` gets queries and keys as `batch head position dim` while they pass by, and nothing else is kept of
-    them. The run ends when each of the `wanted` modules has been run as often as is wanted of it.
+    `make` gets queries, keys and values as `batch head position dim` while they pass by, and nothing else is
+    kept of them. The run ends when each of the `wanted` modules has been run as often as is wanted of it.
     """
     seen: Seen[Made] = {}
     with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen, make):
@@ -58,27 +68,25 @@ def _muted(
     calls: Counter[nn.Module] = Counter()
     forwards: Counter[nn.Module] = Counter()
 
-    handed: dict[nn.Module, list[tuple[object, Made, Made]]] = defaultdict(list)
+    handed: dict[nn.Module, list[tuple[object, Handed[Made]]]] = defaultdict(list)
     kernels = Kernels()
 
-    def keep(source: object, module: nn.Module, query: Tensor, key: Tensor) -> None:
-        if module in wanted:
-            handed[module].append((source, make(query.detach()), make(key.detach())))
+    def keep(one: KernelInputs | TracedAttention) -> None:
+        if one.module in wanted:
+            made = Handed(*(make(each.detach()) for each in (one.query, one.key, one.value)))
+            handed[one.module].append((one, made))
 
     def of_kernel(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        keep(given, given.module, given.query, given.key)
+        keep(given)
         return kernels.answer(given)
-
-    def of_trace(one: TracedAttention) -> None:
-        keep(one, one.module, one.query, one.key)
 
     def taken_back(one: TracedAttention) -> None:
         handed[one.module] = [each for each in handed[one.module] if each[0] is not one]
 
     def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
         forwards[module] += 1
-        for _source, *pair in handed.pop(module, []):
-            seen[module, calls[module]] = pair[0], pair[1]
+        for _source, made in handed.pop(module, []):
+            seen[module, calls[module]] = made
             calls[module] += 1
         if all(forwards[each] >= times for each, times in wanted.items()):
             raise _Enough
@@ -92,7 +100,7 @@ def _muted(
                 stack.enter_context(stand_in(by_route[route], of_kernel))
         if by_route[Route.TRACED]:
             stack.enter_context(_silence(by_route[Route.TRACED]))
-            stack.enter_context(traced(by_route[Route.TRACED], of_trace, taken_back=taken_back))
+            stack.enter_context(traced(by_route[Route.TRACED], keep, taken_back=taken_back))
         for module in wanted:
             stack.callback(module.register_forward_hook(leave).remove)
         yield

@@ -89,8 +89,9 @@ class Certificate:
 
     `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
     over the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what
-    the tolerance was derived from. Faults come smallest power first. `positions` says whether each query and
-    key was seen to stand for the token at its place.
+    the tolerance was derived from. Faults come smallest power first. `positions` says whether each query, key
+    and value was seen to stand for the token at its place, `positions_tried` how that was seen where not
+    every token was told from every other.
     """
 
     verdict: Verdict
@@ -102,6 +103,7 @@ class Certificate:
     faults: tuple[Fault, ...]
     reason: str = ""
     positions: Standing = Standing.UNKNOWN
+    positions_tried: str = ""
 
     @property
     def power(self) -> float:

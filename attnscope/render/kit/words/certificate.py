@@ -46,7 +46,7 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     their place are always told.
     """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
-    places = _PLACES[certificate.positions]
+    places = _places(certificate)
     told: tuple[str, ...] = (_reason(certificate), _errors(certificate), _faults(certificate), places)
     if certificate.verdict is Verdict.CERTIFIED and not full:
         told = (places,) if certificate.positions is Standing.OTHER else ()
@@ -65,6 +65,12 @@ def power_words(power: float) -> str:
     if not power >= 1000:
         return f"{short(power)} x"
     return f"{int(float(f'{power:.1e}')):,} x"
+
+
+def _places(certificate: Certificate) -> str:
+    """Whether rows and columns are the tokens in their place, and how that was tried if not on each."""
+    tried = f" ({certificate.positions_tried})" if certificate.positions_tried else ""
+    return f"{_PLACES[certificate.positions]}{tried}".lstrip()
 
 
 def _reason(certificate: Certificate) -> str:

@@ -19,6 +19,7 @@ def certificate(told: Certificate) -> dict[str, Value]:
         "reason": told.reason,
         "precision": told.precision,
         "positions": told.positions.value,
+        "positions_tried": told.positions_tried,
         **{name: getattr(told, name) for name in errors},
         "unseen": list(told.unseen),
         "faults": [asdict(fault) for fault in told.faults],
