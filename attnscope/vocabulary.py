@@ -47,6 +47,21 @@ class Standing(StrEnum):
         return list(Standing).index(self)
 
 
+class Effect(StrEnum):
+    """What was seen of a head's answer when it was made another one, the best first.
+
+    `own`: the layer's result changes, in the rows that asked and in no others; `some`: some of the rows have
+    no effect; `unknown`: that was not tried or could not be told; `none`: nothing changes; `other`: other
+    rows change, or another head's columns.
+    """
+
+    OWN = "own"
+    SOME = "some"
+    UNKNOWN = "unknown"
+    NONE = "none"
+    OTHER = "other"
+
+
 class Special(StrEnum):
     """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
 

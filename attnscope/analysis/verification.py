@@ -12,6 +12,7 @@ from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
 from attnscope.capture.describe import sides_of
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.routes import traced_instead
 from attnscope.capture.run import run_watched
 from attnscope.capture.selection import Labels
@@ -52,9 +53,10 @@ def verify_model(
 
     every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
     standings = standings_of(model, inputs, every, None, sides_of(model, inputs, tokens, target))
+    reaches = reaches_of(model, inputs, every, None, None, standings.placed)
 
     def keep(call: AttentionCall) -> None:
-        call = standings.settled(call)
+        call = reaches.settled(standings.settled(call))
         certificates = certify_heads(call, range(call.heads))
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.arithmetic import precision_of, sums_of
-from attnscope.capture.following.followed import UNFOLLOWED
 from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.trace.tracer import TracedAttention
@@ -59,7 +58,6 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
         precision=precision,
         sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
-        reservation=UNFOLLOWED,
         **place,
     )
 

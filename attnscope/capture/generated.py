@@ -22,6 +22,7 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
 from attnscope.capture.following.projected import OutputProjections, projections_of
 from attnscope.capture.joined import JoinedCall
+from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_of, wanted_layers
 from attnscope.capture.selection import Labels, Selection
@@ -67,10 +68,12 @@ def record_written(
     tokens = labels.tokens or tokens_of(inputs, texts=labels.texts)
     read = tokens_by_id(list(written.read)) if spell is None else spell(written)
     sides = sides_of(model, inputs, tokens, read)
-    found = standings_of(model, _at_once(model, inputs, written), rung.watched, wanted, sides)
+    whole = _at_once(model, inputs, written)
+    found = standings_of(model, whole, rung.watched, wanted, sides)
+    reaches = reaches_of(model, whole, rung.watched, wanted, selection.heads, found.placed)
     for i, call in enumerate(calls):
         queries, keys = sides.of(call.kind, call.q.shape[1], call.k.shape[1], call.tower)
-        calls[i] = found.settled(replace(call, query_tokens=queries, key_tokens=keys))
+        calls[i] = reaches.settled(found.settled(replace(call, query_tokens=queries, key_tokens=keys)))
     origin = as_read(model, rung.tower, calls, tokens, labels.source)
     if not getattr(model.config, "is_encoder_decoder", False):
         origin = replace(origin, token_ids=written.read)

@@ -13,10 +13,8 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.describe import Sides
-from attnscope.capture.following.followed import UNFOLLOWED, Follower, following
 from attnscope.capture.following.projected import OutputProjections
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
-from attnscope.capture.following.trail import Trail
 from attnscope.capture.kinds import of_kind_seen
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.capture.unrotated import unrotated_keys
@@ -35,11 +33,10 @@ def processor(_device: torch.device) -> torch.device:
 
 @dataclass(eq=False)
 class _Seen:
-    """One attention that passed by, and the calls that were made of it; `trail` follows a kernel's answer."""
+    """One attention that passed by, and the calls that were made of it."""
 
     source: object
     calls: list[AttentionCall]
-    trail: Trail | None = None
 
 
 class Recorder:
@@ -69,7 +66,6 @@ class Recorder:
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
         self.unrotated: dict[nn.Module, Tensor] = {}
-        self.follower = Follower()
         # what was seen in the modules that run
         self.waiting: defaultdict[nn.Module, list[_Seen]] = defaultdict(list)
         self.unread: dict[nn.Module, int] = {}
@@ -82,8 +78,6 @@ class Recorder:
             for route, stand_in in STAND_INS.items():
                 if by_route[route]:
                     stack.enter_context(stand_in(by_route[route], self.of_kernel))
-            asking = [module for route in STAND_INS for module in by_route[route]]
-            self.follower = stack.enter_context(following(asking))
             if followed := by_route[Route.TRACED]:
                 stack.enter_context(traced(followed, self.of_trace, self.of_unread, self.taken_back))
             # after the tracer's own hooks, so that what it leaves unread is known
@@ -121,8 +115,7 @@ class Recorder:
                 block = self.blocks[module, layer]
                 self.blocks[module, layer] += 1
                 call = replace(call, call=self.called[module], block=block, unread=unread)
-                reason = call.reservation if seen.trail is None else seen.trail.reason
-                self.keep(of_kind_seen(replace(call, reservation=reason), module))
+                self.keep(of_kind_seen(call, module))
             self.called[module] += 1
 
     def _layer(self, site: Site) -> int:
@@ -133,11 +126,8 @@ class Recorder:
         return site.layer_of(number)
 
     def flush(self) -> None:
-        """Keeps what was seen in modules that never came to an end: nobody knows what became of it."""
+        """Keeps what was seen in modules that never came to an end."""
         for module in list(self.waiting):
-            for seen in self.waiting[module]:
-                seen.trail = None
-                seen.calls = [replace(call, reservation=UNFOLLOWED) for call in seen.calls]
             self._hand_on(module, self._layer(self.site_of[module]))
 
     def restart(self) -> None:
@@ -147,13 +137,10 @@ class Recorder:
             counter.clear()
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        with self.follower.paused():
-            output, weights = given.answer()
-            seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
-            lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
-            recorded = self._record(given, given.module, lengths, partial(of_kernel, seen, heads=self.heads))
-        if recorded.calls:
-            recorded.trail = self.follower.answered(given.module, output)
+        output, weights = given.answer()
+        seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
+        lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
+        self._record(given, given.module, lengths, partial(of_kernel, seen, heads=self.heads))
         return output, weights
 
     def of_unread(self, module: nn.Module, count: int) -> None:

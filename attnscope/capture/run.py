@@ -10,6 +10,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.projected import OutputProjections, projections_of
+from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.recorder import Keep, Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.selection import Labels, Selection
@@ -58,7 +59,8 @@ def record(
     else:
         raise nothing_seen(model, rung.tower, missing)
     found = standings_of(model, inputs, rung.watched, wanted, sides, row)
-    calls = [found.settled(call) for call in calls]
+    reaches = reaches_of(model, inputs, rung.watched, wanted, selection.heads, found.placed)
+    calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
     place = "" if rung.tower.alone else rung.tower.name

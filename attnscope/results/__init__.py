@@ -6,7 +6,7 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from pathlib import Path
 
-from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Route, Verdict
+from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
 from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check, HeadCheck
@@ -105,6 +105,7 @@ __all__ = [
     "Prediction",
     "Projection",
     "Provenance",
+    "Reach",
     "Report",
     "Result",
     "Rotation",

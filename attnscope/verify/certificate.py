@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
-from attnscope.results import Certificate, Fault, Verdict
+from attnscope.results import Certificate, Fault, Reach, Verdict
 from attnscope.stopwatch import timed
 from attnscope.verify.faults import applicable
 from attnscope.verify.rounding import adding
 from attnscope.verify.together import Distance, Together
+from attnscope.vocabulary import Effect
 
+_NOT_SO = {
+    Effect.SOME,
+    Effect.NONE,
+    Effect.OTHER,
+}  # what a head's answer was seen to do beside what it should
 _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are computed together
 
 
@@ -53,7 +59,7 @@ def _certified(call: AttentionCall, heads: Sequence[int]) -> Iterator[Certificat
     for i in range(len(heads)):
         tolerance = call.epsilon * (1 + largest[i])
         tolerances = tolerance, 2 * tolerance + adding(counts[i], min(call.epsilon, call.sums))
-        yield _judged(call, honest[i], tolerances, tried[i])
+        yield _judged(call, heads[i], honest[i], tolerances, tried[i])
 
 
 def _tried(call: AttentionCall, heads: Sequence[int], together: Together) -> list[dict[str, Distance]]:
@@ -72,7 +78,11 @@ def _tried(call: AttentionCall, heads: Sequence[int], together: Together) -> lis
 
 
 def _judged(
-    call: AttentionCall, honest: Distance, tolerances: tuple[float, float], tried: dict[str, Distance]
+    call: AttentionCall,
+    head: int,
+    honest: Distance,
+    tolerances: tuple[float, float],
+    tried: dict[str, Distance],
 ) -> Certificate:
     """The certificate of one head, its faults hardest to see first."""
     faults = [
@@ -82,7 +92,8 @@ def _judged(
     faults.sort(key=lambda fault: fault.power)
     agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN
     verdict, reason = conclusion(agrees, honest.weights, honest.output, tuple(faults))
-    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call)):
+    reach = call.reach.get(head, Reach())
+    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call, reach)):
         verdict, reason = Verdict.PARTIAL, open_part
     return Certificate(
         verdict=verdict,
@@ -95,10 +106,11 @@ def _judged(
         reason=reason,
         positions=call.standing,
         positions_tried=call.tried,
+        reach=reach,
     )
 
 
-def _not_rebuilt(call: AttentionCall) -> str:
+def _not_rebuilt(call: AttentionCall, reach: Reach) -> str:
     """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
     if call.remainder is not None:
         return "part of the score is known only as a remainder"
@@ -106,7 +118,7 @@ def _not_rebuilt(call: AttentionCall) -> str:
         return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
     if call.reweighted is not None:
         return "the model changes the weights of its softmax before they meet the values"
-    return call.reservation
+    return call.reservation or (reach.reason if reach.effect in _NOT_SO else "")
 
 
 def conclusion(

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.run import chosen_row, run_watched
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.results import Verdict
+from attnscope.results import Reach, Verdict
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Effect
 
 from .specimen import Specimen
 
@@ -38,6 +40,9 @@ class Survey:
     returned: int = 0  # weight tensors that the untouched run returned
     matched: int = 0  # of these, equal to what was recomputed
     silent: tuple[str, ...] = ()  # attention modules that were entered and showed nothing
+    effects: dict[str, int] = field(default_factory=dict)  # of heads: what becomes of their answers
+    doubts: tuple[str, ...] = ()  # why that is not simply their own rows
+    runs: int = 0  # forward passes that told
     notes: str = ""
     reason: str = ""
 
@@ -73,6 +78,12 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
             hook.remove()
     result.same_output = _same(untouched, watched)
     calls = [call for call in calls if blocks is None or call.block < blocks]
+    reaches = reaches_of(model, inputs, found, None, None)
+    calls = [reaches.settled(call) for call in calls]
+    reached = [reach for call in calls for reach in (call.reach.values() or [Reach()])]
+    result.effects = dict(Counter(reach.effect.value for reach in reached))
+    result.doubts = tuple(dict.fromkeys(reach.reason for reach in reached if reach.effect is not Effect.OWN))
+    result.runs = max((reach.runs for reach in reached), default=0)
     seen = {call.module for call in calls}
     result.silent = tuple(site.path for site in found if entered[site.module] and site.path not in seen)
     result.routes = tuple(dict.fromkeys(str(call.route) for call in calls))

@@ -11,7 +11,6 @@ from torch import Tensor
 from attnscope.attention import Term
 from attnscope.capture.arithmetic import precision_of, sums_of
 from attnscope.capture.call import KernelCall, as_keys
-from attnscope.capture.following.followed import UNFOLLOWED
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
@@ -50,7 +49,6 @@ def long_call(
         precision=precision,
         sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
-        reservation=UNFOLLOWED,
         rule=rule,
         sample=Sample(rows, _own_weights(one, rows.to(given.query.device), chosen, by_fused)),
         **place,

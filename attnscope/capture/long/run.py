@@ -17,6 +17,7 @@ from attnscope.capture.following.projected import projections_of
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.long.call import long_call
 from attnscope.capture.long.chunked import Chunks, without_squares
+from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.recorder import Recorder
 from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
 from attnscope.capture.run import batch_size, chosen_row
@@ -40,15 +41,12 @@ class _LongRecorder(Recorder):
     chunks: Chunks
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        with self.follower.paused():
-            before = self.chunks.fused
-            output, _ = given.answer()
-            seen = KernelCall(given, output, None, self.unrotated.get(given.module))
-            lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
-            make = partial(long_call, seen, heads=self.heads, by_fused=self.chunks.fused > before)
-            recorded = self._record(given, given.module, lengths, make)
-        if recorded.calls:
-            recorded.trail = self.follower.answered(given.module, output)
+        before = self.chunks.fused
+        output, _ = given.answer()
+        seen = KernelCall(given, output, None, self.unrotated.get(given.module))
+        lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
+        make = partial(long_call, seen, heads=self.heads, by_fused=self.chunks.fused > before)
+        self._record(given, given.module, lengths, make)
         return output, None
 
 
@@ -83,6 +81,8 @@ def record_long(
     with without_squares(model, modules) as chunks:
         chunks.silent = True
         standing = _standings(model, called, rung.watched, wanted, sides, row)
+        begun = {name: _beginning(value, _lengths(sides)) for name, value in called.items()}
+        reaches = reaches_of(model, begun, rung.watched, wanted, selection.heads, standing.placed)
         chunks.silent = False
         seek = selection.projections or selection.circuits
         found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None
@@ -94,7 +94,7 @@ def record_long(
             model(**called)
     if missing := missing_layers(wanted, calls):
         raise nothing_seen(model, rung.tower, missing)
-    calls = [standing.settled(call if found is None else found.of(call)) for call in calls]
+    calls = [reaches.settled(standing.settled(call if found is None else found.of(call))) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
     place = "" if rung.tower.alone else rung.tower.name
@@ -110,21 +110,25 @@ def _standings(
     row: int,
 ) -> Standings:
     """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
-    lengths = {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
+    lengths = _lengths(sides)
     source, target = (
         None if tokens is None else tokens.only(range(min(len(tokens), TRIED)))
         for tokens in (sides.source, sides.target)
     )
-    cut = {
-        name: value[:, :TRIED] if _is_by_token(value, lengths) else value for name, value in inputs.items()
-    }
+    cut = {name: _beginning(value, lengths) for name, value in inputs.items()}
     found = standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
     beginning = f"on the first {TRIED}" if max(lengths, default=0) > TRIED else ""
     return replace(found, tried=", ".join(filter(None, (beginning, found.tried))))
 
 
-def _is_by_token(value: Any, lengths: set[int]) -> bool:
-    return isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] in lengths
+def _lengths(sides: Sides) -> set[int]:
+    return {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
+
+
+def _beginning(value: Any, lengths: set[int]) -> Any:
+    """The first tokens of what is given for each of so many; anything else as it is."""
+    by_token = isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] in lengths
+    return value[:, :TRIED] if by_token else value
 
 
 def _check_route(rung: Rung, model: nn.Module) -> None:

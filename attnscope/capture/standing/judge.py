@@ -20,25 +20,15 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.describe import Sides, numbered
+from attnscope.capture.refusals import REFUSALS
 from attnscope.capture.standing.change import Change, apart
 from attnscope.capture.standing.exchange import Exchanged, exchanged, runs
 from attnscope.capture.standing.muted import Handed, Seen, handed_over
-from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
 APART = "keys and values are not those of the same tokens"
-_REFUSALS = (
-    RuntimeError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    AssertionError,
-    ArithmeticError,
-    InputError,
-)  # what a model may raise for a text that it cannot read: then nothing is known
 _ELSEWHERE = {Standing.MIXED, Standing.OTHER}
 _IDS = "input_ids", "decoder_input_ids"
 
@@ -70,6 +60,11 @@ class Standings:
     def of(self, module: str, call: int) -> Found:
         """What was found of one attention: that nothing is known, where it was not seen."""
         return self.found.get((module, call), Found())
+
+    @property
+    def placed(self) -> set[tuple[str, int]]:
+        """The attentions whose queries are those of the tokens in their place."""
+        return {name for name, one in self.found.items() if one.query is Standing.OWN}
 
     def settled(self, call: AttentionCall) -> AttentionCall:
         """The call with what is known of its positions, numbered where they are not the tokens they seem."""
@@ -106,7 +101,7 @@ def standings_of(
     times = {module: _runs_of(site, serving) for module, site in wanted.items()}
     try:
         seen = _changes(model, runs(inputs, changed, row), watched, times)
-    except _REFUSALS:
+    except REFUSALS:
         return Standings({})
     found = {}
     for place, handed in seen.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from attnscope.vocabulary import Kind, Route, Standing
+from attnscope.vocabulary import Effect, Kind, Route, Standing
 
 __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 
@@ -84,6 +84,15 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told."""
+
+    effect: Effect = Effect.UNKNOWN
+    reason: str = ""
+    runs: int = 0
+
+
+@dataclass(frozen=True)
 class Certificate:
     """One head's recomputed attention against the model's own.
 
@@ -104,6 +113,7 @@ class Certificate:
     reason: str = ""
     positions: Standing = Standing.UNKNOWN
     positions_tried: str = ""
+    reach: Reach | None = None
 
     @property
     def power(self) -> float:

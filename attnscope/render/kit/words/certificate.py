@@ -6,7 +6,7 @@ from rich.text import Text
 
 from attnscope.render.kit.numbers import counted, short
 from attnscope.results import Certificate, Verdict
-from attnscope.vocabulary import Standing
+from attnscope.vocabulary import Effect, Standing
 
 GLYPHS = {
     Verdict.CERTIFIED: "✓",
@@ -24,6 +24,14 @@ STYLES = {
 }
 
 _MOST_POWER = 1_000_000  # beyond this a larger number tells nobody anything
+
+_EFFECTS = {
+    Effect.OWN: "acts on its own rows",
+    Effect.SOME: "",
+    Effect.UNKNOWN: "its effect was not tried",
+    Effect.NONE: "",
+    Effect.OTHER: "",
+}  # nothing where the reason says it
 
 _PLACES = {
     Standing.OWN: "tokens in place",
@@ -47,9 +55,19 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     places = _places(certificate)
-    told: tuple[str, ...] = (_reason(certificate), _errors(certificate), _faults(certificate), places)
+    told: tuple[str, ...] = (
+        _reason(certificate),
+        _errors(certificate),
+        _faults(certificate),
+        places,
+        _effect(certificate),
+    )
     if certificate.verdict is Verdict.CERTIFIED and not full:
-        told = (places,) if certificate.positions is Standing.OTHER else ()
+        untried = certificate.reach is not None and certificate.reach.effect is Effect.UNKNOWN
+        told = (
+            places if certificate.positions is Standing.OTHER else "",
+            _effect(certificate) if untried else "",
+        )
     return Text.assemble(line, *(f" · {phrase}" for phrase in told if phrase))
 
 
@@ -65,6 +83,18 @@ def power_words(power: float) -> str:
     if not power >= 1000:
         return f"{short(power)} x"
     return f"{int(float(f'{power:.1e}')):,} x"
+
+
+def _effect(certificate: Certificate) -> str:
+    """What is known of the head's effect, and by how many forward passes."""
+    reach = certificate.reach
+    if reach is None:
+        return ""
+    if reach.effect is Effect.UNKNOWN and reach.runs:
+        return f"its effect could not be told: {reach.reason}"
+    if certificate.verdict in (Verdict.UNCERTIFIED, Verdict.FAILED):
+        return ""
+    return _EFFECTS[reach.effect]
 
 
 def _places(certificate: Certificate) -> str:

@@ -20,6 +20,7 @@ def certificate(told: Certificate) -> dict[str, Value]:
         "precision": told.precision,
         "positions": told.positions.value,
         "positions_tried": told.positions_tried,
+        "reach": None if told.reach is None else asdict(told.reach),
         **{name: getattr(told, name) for name in errors},
         "unseen": list(told.unseen),
         "faults": [asdict(fault) for fault in told.faults],

@@ -1,0 +1,156 @@
+"""What running the model again says of every head of every attention.
+
+    reaches = reaches_of(model, inputs, sites, layers, heads, placed)
+    call = reaches.settled(call)
+
+Refuted is only what is known: that the result does not change, or changes in rows that did not ask, or in
+another head's columns. Order alone never refutes: rows may be sorted before and sorted back after.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from attnscope.attention import AttentionCall
+from attnscope.capture.reaching.blocks import heads_left, through_blocks
+from attnscope.capture.reaching.inputs import asking_rows
+from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
+from attnscope.capture.reaching.rerun import Clean, Place, Rerun
+from attnscope.capture.reaching.rows import one_to_one
+from attnscope.capture.refusals import REFUSALS
+from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.results import Reach
+from attnscope.stopwatch import timed
+from attnscope.vocabulary import Effect
+
+_OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns
+
+Name = tuple[str, int]  # a module's path, and how many attentions it had made before
+
+
+@dataclass(frozen=True, eq=False)
+class Reaches:
+    """What was found, by the module's path and its call, and there by head."""
+
+    found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
+
+    def settled(self, call: AttentionCall) -> AttentionCall:
+        """The call with what is known of its effect."""
+        return replace(call, reach=self.found.get((call.module, call.call), {}))
+
+
+@timed("proof by cause")
+def reaches_of(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    watched: Sequence[Site],
+    layers: Iterable[int] | None,
+    heads: Sequence[int] | None,
+    placed: Collection[Name] = (),
+) -> Reaches:
+    """Whether the heads (None: all) of the `watched` modules that serve one of `layers` (None: all) act.
+
+    `placed` are the calls whose queries are known to be of the tokens in their place. Nothing is known where
+    the model does not run again.
+    """
+    serving = None if layers is None else set(layers)
+    path_of = {site.module: site.path for site in watched}
+    tried = {
+        site.module: max(i + 1 for i, layer in enumerate(site.layers) if serving is None or layer in serving)
+        for site in watched
+        if serving is None or serving & {*site.layers}
+    }
+    others = [site for site in find_sites(model) if site.module not in path_of]
+    rerun = Rerun(model, inputs, [*watched, *others], tried)
+    try:
+        clean = rerun.clean()
+        forwards = [each for each in clean.results if each[0] in tried and not _no_numbers(clean, each)]
+        mine = trials(clean, heads, forwards)
+        known = {
+            trial.forward
+            for trial in mine
+            if all((path_of[place[0]], clean.numbers[place]) in placed for place in trial.places)
+        }
+        if mine:
+            _try(rerun, clean, mine, known)
+    except REFUSALS:
+        return Reaches()
+    found: dict[Name, dict[int, Reach]] = {}
+    for trial in mine:
+        for place, head in trial.units:
+            name = path_of[place[0]], clean.numbers[place]
+            found.setdefault(name, {})[head] = _reach(trial, place, head, rerun.runs)
+    return Reaches(found)
+
+
+def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
+    return any(not bool(clean.answers[place].isfinite().all()) for place in clean.of(forward))
+
+
+def _try(
+    rerun: Rerun, clean: Clean, mine: Sequence[Trial], placed: Collection[tuple[nn.Module, int]]
+) -> None:
+    two_runs(rerun, clean, mine)
+    by_words(rerun, clean, mine)
+    if doubted := [trial for trial in mine if trial.row_of in ("other", "mixed")]:
+        asking = asking_rows(rerun, clean, doubted)
+        for trial in doubted:
+            _compose(trial, asking.get(trial.forward))
+    through_blocks(rerun, clean, mine, placed)
+    heads_left(rerun, clean, mine)
+
+
+def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
+    """Whether rows that answers reach are those that asked; unknown where these are not known."""
+    if asking is None:
+        trial.row_of, trial.why = "unknown", "which rows its queries are made of could not be told"
+        return
+    if trial.row_of == "mixed" or trial.omap is None:
+        return
+    there = trial.omap >= 0
+    if len(asking) == len(trial.omap) and torch.equal(
+        asking[trial.omap[there]], torch.arange(len(asking))[there]
+    ):
+        trial.row_of = "own"
+
+
+def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
+    """What is known of one head."""
+    if trial.shapes[place].rows < trial.row_count and not any(trial.starts.values()):
+        return Reach(Effect.UNKNOWN, "its module returns the results of several attentions", runs)
+    if trial.row_of == "silent":
+        return Reach(Effect.NONE, "what this attention computes has no effect on its module's result", runs)
+    if trial.row_of == "other":
+        return Reach(Effect.OTHER, "its answers reach other rows than those that asked", runs)
+    if trial.row_of == "mixed":
+        return Reach(Effect.OTHER, "its answers are mixed with those of other rows before they go on", runs)
+    if trial.block == "silent":
+        return Reach(Effect.NONE, "what this attention computes has no effect on its block's result", runs)
+    if trial.block == "other":
+        return Reach(Effect.OTHER, "its answers reach other rows of its block than those that asked", runs)
+    if trial.row_of == "own":
+        if (place, head) not in trial.alive:
+            return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
+        if (other := _exchanged(trial).get(head, head)) != head:
+            return Reach(
+                Effect.OTHER, f"what head {head} computes goes on in the place of head {other}", runs
+            )
+        if trial.quiet:
+            count = f"{trial.quiet} of {trial.row_count} rows"
+            return Reach(Effect.SOME, f"what it computes for {count} has no effect", runs)
+        return Reach(Effect.OWN, "", runs)
+    return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
+
+
+def _exchanged(trial: Trial) -> dict[int, int]:
+    """The head in whose columns each head's change stands, where that is one head's for each."""
+    found = {}
+    for head, seen in trial.columns.items():
+        (column, count), *_ = Counter(seen).most_common(1)
+        if column >= 0 and count >= _OFTEN * len(seen):
+            found[head] = column
+    return found if one_to_one([*found.values()]) else {}

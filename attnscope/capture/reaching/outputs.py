@@ -1,0 +1,255 @@
+"""Which row of a module's result each row of an attention's answer reaches.
+
+    Y(O),  Y(O + D),  Y(O + a D)      D drawn at random, a a factor for each row
+
+Where every row goes its own way, and the way is a product with a matrix, row p of Y(O + a D) - Y(O) is a_p
+times that of Y(O + D) - Y(O): a leak of a thousandth of another row is seen in these two runs. A norm on the
+way needs more: code words, one bit in a run, tell each row from all others.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.capture.reaching import rows
+from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.rows import Shape
+
+_STRAIGHT = (
+    84  # machine epsilons: 1e-5 in float32, ten times what products with matrices leave (5e-8 to 4e-7)
+)
+_NO_LONGER = 1e-3  # a half precision's epsilon is too large for the rule of two runs
+
+
+@dataclass(eq=False)
+class Trial:
+    """One forward of a module: its attentions, which of their heads are asked about, and what was found.
+
+    `row_count` is that of the module's result, `starts` where the rows of each attention begin in it, `units`
+    are the attentions and heads. Found: `layout`, which tensor of the result has these rows; `omap`,
+    are the attentions and heads. Found: `layouts`, which tensors of the result have these rows; `omap`, which
+    row of the answer each of them changes with; `quiet`, how many change with none; `alive`, which units
+    """
+
+    forward: Forward
+    places: tuple[Place, ...]
+    shapes: dict[Place, Shape]
+    units: tuple[tuple[Place, int], ...]
+    row_count: int
+    starts: dict[Place, int]
+    row_of: str = ""  # own, silent, other, mixed, unknown; nothing while that is open
+    why: str = ""
+    layouts: dict[int, int] = field(default_factory=dict)
+    omap: Int[Tensor, " row"] | None = None
+    quiet: int = 0
+    alive: set[tuple[Place, int]] = field(default_factory=set)
+    columns: dict[int, list[int]] = field(default_factory=dict)
+    block: str = ""  # own, silent, other, mixed, unknown, none
+
+    @property
+    def shape(self) -> Shape:
+        return self.shapes[self.places[0]]
+
+    def rows_of(self, place: Place, of_all: Tensor) -> Tensor:
+        """Of what is given for every row of the result those of one attention."""
+        start = self.starts[place]
+        return of_all[start : start + self.shapes[place].rows]
+
+
+def trials(clean: Clean, heads: Sequence[int] | None, forwards: Iterable[Forward]) -> list[Trial]:
+    """One for each forward of a module in which attentions were seen."""
+    made = []
+    for forward in forwards:
+        places = tuple(place for place in clean.of(forward) if place in clean.numbers)
+        if not places:
+            continue
+        shapes = {place: Shape(*_four(clean.answers[place])) for place in places}
+        chosen = {
+            p: range(s.heads) if heads is None else [h % s.heads for h in heads] for p, s in shapes.items()
+        }
+        units = tuple((place, head) for place in places for head in dict.fromkeys(chosen[place]))
+        counts = [shape.rows for shape in shapes.values()]
+        here = {each[..., 0].numel() for each in clean.results.get(forward, ()) if each.numel()}
+        joined = len(places) > 1 and not ({*counts} & here) and sum(counts) in here
+        starts = dict(zip(places, [sum(counts[:i]) * joined for i in range(len(counts))], strict=True))
+        made.append(Trial(forward, places, shapes, units, sum(counts) if joined else max(counts), starts))
+    return made
+
+
+def _four(answer: Tensor) -> tuple[int, int, int, int]:
+    batch, heads, queries, dim = answer.shape
+    return batch, heads, queries, dim
+
+
+def perturbed(
+    clean: Clean, trial: Trial, place: Place, amount: Float[Tensor, "row head"], *, shuffle: bool
+) -> Tensor:
+    """The answer with so much of another one, for each row and head of it: 0 leaves it as it is."""
+    before, shape = clean.answers[place], trial.shapes[place]
+    weight = amount.view(shape.batch, shape.queries, shape.heads).transpose(1, 2)[..., None]
+    weight = weight.to(before.device)
+    if shuffle:
+        return torch.where(weight > 0, rows.shuffled(before, 31), before)
+    return before + (rows.noise(before, 3) * weight).to(before.dtype)
+
+
+def mask_of(trial: Trial, place: Place) -> Float[Tensor, " head"]:
+    """1 for the heads of an attention that are asked about."""
+    mask = torch.zeros(trial.shapes[place].heads)
+    mask[[head for each, head in trial.units if each == place]] = 1
+    return mask
+
+
+def one_each(trial: Trial, place: Place, units: Sequence[tuple[Place, int]], turn: int) -> Tensor:
+    """For each row of an attention one of the units in turns: 1 where that is a head of it, `row head`."""
+    amount = torch.zeros(trial.shapes[place].rows, trial.shapes[place].heads)
+    mine = [unit for unit in units if trial.starts[unit[0]] == trial.starts[place]]
+    for row in range(len(amount) if mine else 0):
+        where, head = mine[(row + turn) % len(mine)]
+        if where == place:
+            amount[row, head] = 1
+    return amount
+
+
+def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
+    """Finds whose result's rows answer to their own row alone, where that is a matter of products."""
+    by = {trial.forward: trial for trial in tried}
+    factors = {
+        trial.forward: torch.rand(trial.row_count, generator=torch.Generator().manual_seed(5)) * 0.8 + 0.2
+        for trial in tried
+    }
+    first: dict[Forward, list[Tensor]] = {}
+
+    def answer(scaled: bool):  # type: ignore[no-untyped-def]
+        def made(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
+            trial = by.get(place[:2])
+            if trial is None or place not in trial.shapes or answered.shape != clean.answers[place].shape:
+                return clean.answers.get(place)
+            each = trial.rows_of(place, factors[trial.forward] if scaled else torch.ones(trial.row_count))
+            return perturbed(clean, trial, place, each[:, None] * mask_of(trial, place), shuffle=False)
+
+        return made
+
+    def leave_first(forward: Forward, now: list[Tensor]) -> list[Tensor]:
+        if forward in by:
+            first[forward] = [each.detach().clone() for each in now]
+        return restored(clean.results[forward], now)
+
+    def leave_second(forward: Forward, now: list[Tensor]) -> list[Tensor]:
+        if forward in by and forward in first:
+            _compare(by[forward], clean.results[forward], first.pop(forward), now, factors[forward])
+        return restored(clean.results[forward], now)
+
+    rerun.run(answer(False), leave_first)
+    rerun.run(answer(True), leave_second)
+
+
+def _compare(
+    trial: Trial, before: Sequence[Tensor], first: Sequence[Tensor], second: Sequence[Tensor], factor: Tensor
+) -> None:
+    """What two runs tell of one module's result."""
+    if not len(before) == len(first) == len(second):
+        trial.row_of, trial.why = "unknown", "it returns other things from run to run"
+        return
+    there, straight = torch.zeros(trial.row_count, dtype=torch.bool), True
+    moved, seen = False, False
+    for number, each in enumerate(zip(before, first, second, strict=True)):
+        was, one, two = each
+        if not was.numel() or was.shape != one.shape or was.shape != two.shape:
+            continue
+        seen, moved = True, moved or bool((one != was).any())
+        tensors = [list(rows.layouts(tensor, trial.shape, trial.row_count)) for tensor in each]
+        tried = [
+            (*_off(*way, factor=factor), number) for number, way in enumerate(zip(*tensors, strict=True))
+        ]
+        if tried := [each for each in tried if each[1].any()]:
+            off, live, way = min(tried, key=lambda each: each[0])
+            trial.layouts[number] = way
+            there |= live
+            limit = _STRAIGHT * torch.finfo(was.dtype).eps
+            straight = straight and off < limit <= _NO_LONGER
+    trial.quiet = int((~there).sum())
+    if trial.layouts:
+        trial.row_of = "own" if straight else ""
+    else:
+        trial.row_of = "silent" if seen and not moved else "unknown"
+        trial.why = "" if seen and not moved else "its result has other rows"
+    if straight and len(trial.units) == 1:
+        trial.alive |= {*trial.units}
+
+
+def _off(
+    was: rows.Rows, one: rows.Rows, two: rows.Rows, *, factor: Float[Tensor, " row"]
+) -> tuple[float, Bool[Tensor, " row"]]:
+    """How far a result's rows are from answering to their own factors, and which rows answer at all."""
+    there = rows.changed(one, was)
+    to_one, to_two = one.float() - was.float(), two.float() - was.float()
+    off = (to_two - factor[:, None].to(was.device) * to_one).norm(dim=1)
+    off = (off / to_one.norm(dim=1).clamp_min(1e-30)).cpu()[there]
+    stray = bool(rows.changed(two, was)[~there].any())
+    return (float(off.max()) if len(off) and off.isfinite().all() and not stray else float("inf")), there
+
+
+def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
+    """Finds it by code words, for the modules that two runs left open."""
+    doubted = {trial.forward: trial for trial in tried if not trial.row_of}
+    for trial in doubted.values():
+        if trial.row_count > rows.MOST:
+            trial.row_of, trial.why = "unknown", f"it has more than {rows.MOST:,} rows"
+    code = {f: rows.words(trial.row_count) for f, trial in doubted.items() if not trial.row_of}
+    patterns: dict[Forward, list[Bool[Tensor, " row"]]] = {forward: [] for forward in code}
+    turn = 0
+
+    def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
+        forward, before = place[:2], clean.answers.get(place)
+        if forward not in code or place not in doubted[forward].shapes or before is None:
+            return before
+        trial = doubted[forward]
+        if turn >= code[forward].shape[1] or answered.shape != before.shape:
+            return before
+        bits = trial.rows_of(place, code[forward][:, turn].float())
+        return perturbed(clean, trial, place, bits[:, None] * mask_of(trial, place), shuffle=True)
+
+    def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
+        if forward in code and turn < code[forward].shape[1]:
+            patterns[forward].append(row_changes(doubted[forward], clean.results[forward], now))
+        return restored(clean.results[forward], now)
+
+    while turn < max((each.shape[1] for each in code.values()), default=0):
+        rerun.run(answer, leave)
+        turn += 1
+    for forward, seen in patterns.items():
+        _read(doubted[forward], torch.stack(seen, 1), code[forward])
+
+
+def row_changes(trial: Trial, before: Sequence[Tensor], now: Sequence[Tensor]) -> Bool[Tensor, " row"]:
+    """Which rows of a module's result changed, in any of the tensors that were found to hold them."""
+    there = torch.zeros(trial.row_count, dtype=torch.bool)
+    for number, way in trial.layouts.items():
+        if number < len(now) and before[number].shape == now[number].shape:
+            pair = [
+                list(rows.layouts(each[number], trial.shape, trial.row_count))[way] for each in (now, before)
+            ]
+            there |= rows.changed(*pair)
+    return there
+
+
+def _read(trial: Trial, seen: Bool[Tensor, "row bit"], code: Bool[Tensor, "row bit"]) -> None:
+    """What the words tell that the rows of the result changed with."""
+    live = seen.any(1)
+    trial.quiet = int((~live).sum())
+    if not live.any():
+        trial.row_of = "silent"
+    elif torch.equal(seen[live], code[live]):
+        trial.row_of = "own"
+        if len(trial.units) == 1:
+            trial.alive |= {*trial.units}
+    elif (found := rows.decoded(seen, code)) is not None:
+        trial.row_of, trial.omap = "other", found
+    else:
+        more = (seen.sum(1) > code.shape[1] // 2).any()
+        trial.row_of = "mixed" if more else "unknown"
+        trial.why = "" if more else "some of its rows answer only now and then"
