@@ -82,7 +82,9 @@ def record_long(
         chunks.silent = True
         standing = _standings(model, called, rung.watched, wanted, sides, row)
         begun = {name: _beginning(value, _lengths(sides)) for name, value in called.items()}
-        reaches = reaches_of(model, begun, rung.watched, wanted, selection.heads, standing.placed)
+        reaches = reaches_of(
+            model, begun, rung.watched, wanted, selection.heads, standing.placed, standing.disordered
+        )
         chunks.silent = False
         seek = selection.projections or selection.circuits
         found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None

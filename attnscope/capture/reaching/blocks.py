@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.reaching import rows
 from attnscope.capture.reaching.outputs import Trial, one_each, perturbed, row_changes
-from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.rerun import Clean, Enter, Forward, Place, Rerun, restored
 
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
@@ -23,11 +23,34 @@ Unit = tuple[Place, int]
 Halves = dict[Forward, tuple[Bool[Tensor, " row"], torch.Size]]
 
 
-def through_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward]) -> None:
-    """Finds what becomes of the modules' results; `placed`: their queries are the tokens in place."""
+def through_blocks(
+    rerun: Rerun,
+    clean: Clean,
+    tried: Sequence[Trial],
+    placed: Collection[Forward],
+    disordered: Collection[Forward],
+) -> None:
+    """Finds what becomes of the modules' results.
+
+    `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
+    there code words take the place of one half.
+    """
     for trial in tried:
         trial.block = "" if trial.forward in clean.within else "none"
-    asked, given = _asked(rerun, clean, [t for t in tried if not t.block and t.forward not in placed])
+    _all_turns(rerun, clean, [trial for trial in tried if trial.forward not in disordered], placed, None)
+    if strange := [trial for trial in tried if trial.forward in disordered]:
+        bits = rows.words(min(rows.MOST, max(trial.row_count for trial in strange))).shape[1]
+        for bit in range(bits):
+            _all_turns(rerun, clean, strange, (), bit)
+    _clear_ways(rerun, clean, [trial for trial in tried if trial.block == "mixed"])
+
+
+def _all_turns(
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward], bit: int | None
+) -> None:
+    """One half of the rows, or one bit of their words: each attention module of a block in its turn."""
+    asking = [t for t in tried if t.forward in clean.within and t.forward not in placed]
+    asked, given = _asked(rerun, clean, asking, bit)
     turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
     for turn in range(turns):
         active = {
@@ -42,7 +65,9 @@ def through_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: C
             _one_run(rerun, clean, silent, asked, given, unfrozen=True)
 
 
-def _asked(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> tuple[dict[Place, Tensor], Halves]:
+def _asked(
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int | None
+) -> tuple[dict[Place, Tensor], Halves]:
     """Which queries change with half of the rows of a block's input, and which half that was."""
     asked: dict[Place, Tensor] = {}
     given: Halves = {}
@@ -50,25 +75,72 @@ def _asked(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> tuple[dict[Pla
         return asked, given
     blocks = {clean.within[trial.forward][0] for trial in tried}
 
-    def enter(forward: Forward, hidden: Tensor) -> Tensor | None:
-        if forward[0] not in blocks:
-            return None
-        half = rows.halves(hidden[..., 0].numel(), 11)
-        given[forward] = half, hidden.shape[:-1]
-        there = half.view(hidden.shape[:-1])[..., None].to(hidden.device)
-        return torch.where(there, rows.shuffled(hidden, 11), hidden)
-
     def answer(place: Place, answered: Tensor, queries: Tensor) -> Tensor | None:
         before = clean.queries.get(place)
         if before is not None and before.shape == queries.shape:
-            asked[place] = rows.changed(rows.as_rows(queries), rows.as_rows(before))
+            pair = rows.as_rows(queries), rows.as_rows(before)
+            asked[place] = rows.changed(*pair, clean.epsilon)
         return clean.answers.get(place)
 
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         return restored(clean.blocks[forward], now)
 
-    rerun.run(answer, leave_block=leave_block, enter_block=enter)
+    rerun.run(answer, leave_block=leave_block, enter_block=_another_half(blocks, given, bit))
     return asked, given
+
+
+def _another_half(blocks: Collection[nn.Module], given: Halves, bit: int | None) -> Enter:
+    """What gives these blocks another hidden state in half of its rows, and notes which."""
+
+    def enter(forward: Forward, hidden: Tensor) -> Tensor | None:
+        count = hidden[..., 0].numel()
+        if forward[0] not in blocks or count > rows.MOST:
+            return None
+        code = None if bit is None else rows.words(count)
+        half = rows.halves(count, 11) if code is None or bit is None else code[:, bit % code.shape[1]]
+        given[forward] = half, hidden.shape[:-1]
+        there = half.view(hidden.shape[:-1])[..., None].to(hidden.device)
+        return torch.where(there, rows.shuffled(hidden, 11), hidden)
+
+    return enter
+
+
+def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
+    """Where a block's rows change with other rows' answers: whether its own ways carry rows to one another.
+
+    If these do not, it is the answers that were mixed on their way.
+    """
+    if not mixed:
+        return
+    given: Halves = {}
+    blocks = {clean.within[trial.forward][0] for trial in mixed}
+
+    def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
+        return clean.answers.get(place)
+
+    def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
+        return restored(clean.results[forward], now)
+
+    def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
+        for trial in mixed:
+            if clean.within[trial.forward] == forward and forward in given:
+                half, leading = given[forward]
+                there = _moved(clean, forward, now, leading)
+                if there is not None and torch.equal(there, half):
+                    trial.block = "blended"
+        return restored(clean.blocks[forward], now)
+
+    rerun.run(answer, leave, leave_block, enter_block=_another_half(blocks, given, None))
+
+
+def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch.Size) -> Tensor | None:
+    """Which rows of a block's result changed, in the first tensor with such axes that did."""
+    for is_, was in zip(now, clean.blocks[forward], strict=False):
+        if was.numel() and is_.shape == was.shape and was.shape[:-1] == leading:
+            there = rows.changed(is_.flatten(0, -2), was.flatten(0, -2), clean.epsilon)
+            if there.any():
+                return there
+    return None
 
 
 def _one_run(
@@ -121,7 +193,7 @@ def _one_run(
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
         before = clean.fed.get((forward, part))
         if forward in active and before is not None and before.shape == now.shape:
-            _note_columns(active[forward], now, before, _touched(active[forward], amounts))
+            _note_columns(active[forward], clean, now, before, _touched(active[forward], amounts))
 
     rerun.run(answer, leave, leave_block, feed=feed)
 
@@ -145,25 +217,23 @@ def _judge(
     expected: tuple[Tensor, torch.Size] | None,
     rerun: Rerun,
 ) -> None:
-    """What the block's result tells."""
-    before = clean.blocks[clean.within[trial.forward]]
-    pairs = [(a, b) for a, b in zip(now, before, strict=False) if b.numel() and a.shape == b.shape]
-    moved = [(a, rows.changed(a.flatten(0, -2), b.flatten(0, -2))) for a, b in pairs]
-    moved = [(a, there) for a, there in moved if there.any()]
-    if not pairs:
-        trial.block = "unknown"
-    elif not moved:
-        trial.block = "silent"
-    else:
-        trial.block = "effect"
-        for a, there in moved:
-            if expected is None or a.shape[:-1] != expected[1]:
-                continue
-            half = expected[0]
-            missing, more = bool((half & ~there).any()), bool((there & ~half).any())
-            alone = len(rerun.sharing(trial.forward[0])) == 1
-            trial.block = ("other" if alone else "mixed") if missing and more else "mixed" if more else "own"
-            return
+    """What the block's result tells; the worst of several runs."""
+    forward = clean.within[trial.forward]
+    pairs = [
+        (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape
+    ]
+    found = "effect" if any((a != b).any() for a, b in pairs) else "silent" if pairs else "unknown"
+    there = None if expected is None else _moved(clean, forward, now, expected[1])
+    if expected is not None and there is not None:
+        half = expected[0]
+        missing, more = half & ~there, bool((there & ~half).any())
+        alone = len(rerun.sharing(trial.forward[0])) == 1
+        found = ("other" if alone and missing.any() else "mixed") if more else "own"
+        if len(trial.padded) == len(missing):
+            missing, half = missing & ~trial.padded, half & ~trial.padded
+        trial.block_quiet = int(missing.sum()), int(half.sum())
+    if trial.block not in ("other", "mixed") or found == "other":
+        trial.block = found
 
 
 def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
@@ -208,7 +278,7 @@ def _try_heads(
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
         before = clean.fed.get((forward, part))
         if forward in active and before is not None and before.shape == now.shape:
-            _note_columns(active[forward], now, before, _touched(active[forward], amounts))
+            _note_columns(active[forward], clean, now, before, _touched(active[forward], amounts))
 
     rerun.run(answer, leave, feed=feed)
 
@@ -229,26 +299,30 @@ def _note_heads(
     before = clean.results[trial.forward]
     if not trial.layouts or len(now) != len(before):
         return
-    there = row_changes(trial, before, now)
+    there = row_changes(trial, before, now, clean.epsilon)
     for row, unit in touched:
         if there[row] if trial.omap is None else bool((there & (trial.omap == row)).any()):
             trial.alive.add(unit)
     if not any(each[0] == trial.forward for each in clean.fed):
         number = next(iter(trial.layouts))
-        _note_columns(trial, now[number], before[number], touched)
+        _note_columns(trial, clean, now[number], before[number], touched)
 
 
-def _note_columns(trial: Trial, now: Tensor, before: Tensor, touched: Sequence[tuple[int, Unit]]) -> None:
+def _note_columns(
+    trial: Trial, clean: Clean, now: Tensor, before: Tensor, touched: Sequence[tuple[int, Unit]]
+) -> None:
     """Notes in which head's columns the change of each row stands."""
     heads, dim = trial.shape.heads, trial.shape.dim
     mine = {row: head for row, (_place, head) in touched}
     ways = [list(rows.layouts(each, trial.shape, trial.row_count)) for each in (now, before)]
     way = next(iter(trial.layouts.values()), 0)
+    if trial.omap is not None:
+        return  # its rows stand in two orders: which of them this is cannot be told
     if way >= len(ways[0]) or heads == 1 or ways[0][way].shape[1] != heads * dim:
         return
     is_, was = ways[0][way], ways[1][way]
     share = rows.slices(is_.float() - was.float(), heads)
-    for row in rows.changed(is_, was).nonzero()[:, 0].tolist():
+    for row in rows.changed(is_, was, clean.epsilon).nonzero()[:, 0].tolist():
         if row in mine:
             largest = int(share[row].argmax())
             is_clear = bool(share[row, largest] > _NEARLY_ALL)

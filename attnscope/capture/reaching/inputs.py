@@ -22,7 +22,7 @@ def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forw
 
     None of it where a query is made of several rows, or of none.
     """
-    mine = {trial.forward: trial for trial in tried if len(trial.places) == 1}
+    mine = {trial.forward: trial for trial in tried if not any(trial.starts.values())}
     code: dict[Forward, Bool[Tensor, "row bit"]] = {}
     seen: dict[Forward, list[Tensor]] = {}
     turn = 0
@@ -40,8 +40,10 @@ def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forw
     def answer(place: Place, answered: Tensor, queries: Tensor) -> Tensor | None:
         before, forward = clean.queries.get(place), place[:2]
         has_turn = forward in code and turn < code[forward].shape[1]
-        if has_turn and before is not None and before.shape == queries.shape:
-            seen.setdefault(forward, []).append(rows.changed(rows.as_rows(queries), rows.as_rows(before)))
+        is_first = forward in mine and place == mine[forward].places[0]
+        if has_turn and is_first and before is not None and before.shape == queries.shape:
+            pair = rows.as_rows(queries), rows.as_rows(before)
+            seen.setdefault(forward, []).append(rows.changed(*pair, clean.epsilon))
         return clean.answers.get(place)
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:

@@ -19,7 +19,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.reaching.blocks import heads_left, through_blocks
 from attnscope.capture.reaching.inputs import asking_rows
 from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
-from attnscope.capture.reaching.rerun import Clean, Place, Rerun
+from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun
 from attnscope.capture.reaching.rows import one_to_one
 from attnscope.capture.refusals import REFUSALS
 from attnscope.model.anatomy.sites import Site, find_sites
@@ -51,11 +51,12 @@ def reaches_of(
     layers: Iterable[int] | None,
     heads: Sequence[int] | None,
     placed: Collection[Name] = (),
+    disordered: Collection[Name] = (),
 ) -> Reaches:
     """Whether the heads (None: all) of the `watched` modules that serve one of `layers` (None: all) act.
 
-    `placed` are the calls whose queries are known to be of the tokens in their place. Nothing is known where
-    the model does not run again.
+    `placed` are the calls whose queries are known to be of the tokens in their place, `disordered` those
+    where they are known to be of others. Nothing is known where the model does not run again.
     """
     serving = None if layers is None else set(layers)
     path_of = {site.module: site.path for site in watched}
@@ -69,14 +70,12 @@ def reaches_of(
     try:
         clean = rerun.clean()
         forwards = [each for each in clean.results if each[0] in tried and not _no_numbers(clean, each)]
-        mine = trials(clean, heads, forwards)
-        known = {
-            trial.forward
-            for trial in mine
-            if all((path_of[place[0]], clean.numbers[place]) in placed for place in trial.places)
-        }
+        mine = trials(clean, heads, forwards, _padding(inputs))
+        names = {trial.forward: {(path_of[p[0]], clean.numbers[p]) for p in trial.places} for trial in mine}
+        known = {forward for forward, each in names.items() if each <= {*placed}}
+        strange = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
-            _try(rerun, clean, mine, known)
+            _try(rerun, clean, mine, known, strange)
     except REFUSALS:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
@@ -87,12 +86,22 @@ def reaches_of(
     return Reaches(found)
 
 
+def _padding(inputs: Mapping[str, Any]) -> list[torch.Tensor]:
+    """Where the masks among the inputs say that a position stands for nothing."""
+    masks = [each for name, each in inputs.items() if name.endswith("attention_mask")]
+    return [each.cpu() == 0 for each in masks if isinstance(each, torch.Tensor) and each.ndim == 2]
+
+
 def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
     return any(not bool(clean.answers[place].isfinite().all()) for place in clean.of(forward))
 
 
 def _try(
-    rerun: Rerun, clean: Clean, mine: Sequence[Trial], placed: Collection[tuple[nn.Module, int]]
+    rerun: Rerun,
+    clean: Clean,
+    mine: Sequence[Trial],
+    placed: Collection[Forward],
+    disordered: Collection[Forward],
 ) -> None:
     two_runs(rerun, clean, mine)
     by_words(rerun, clean, mine)
@@ -100,7 +109,7 @@ def _try(
         asking = asking_rows(rerun, clean, doubted)
         for trial in doubted:
             _compose(trial, asking.get(trial.forward))
-    through_blocks(rerun, clean, mine, placed)
+    through_blocks(rerun, clean, mine, placed, disordered)
     heads_left(rerun, clean, mine)
 
 
@@ -132,6 +141,9 @@ def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
         return Reach(Effect.NONE, "what this attention computes has no effect on its block's result", runs)
     if trial.block == "other":
         return Reach(Effect.OTHER, "its answers reach other rows of its block than those that asked", runs)
+    if trial.block == "blended":
+        reason = "its answers are mixed with those of other rows within its block"
+        return Reach(Effect.OTHER, reason, runs)
     if trial.row_of == "own":
         if (place, head) not in trial.alive:
             return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
@@ -142,6 +154,9 @@ def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
         if trial.quiet:
             count = f"{trial.quiet} of {trial.row_count} rows"
             return Reach(Effect.SOME, f"what it computes for {count} has no effect", runs)
+        if trial.block_quiet[0]:
+            count = f"{trial.block_quiet[0]} of the {trial.block_quiet[1]} rows that were tried"
+            return Reach(Effect.SOME, f"what it computes for {count} has no effect on its block", runs)
         return Reach(Effect.OWN, "", runs)
     return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
 

@@ -44,10 +44,16 @@ class Trial:
     why: str = ""
     layouts: dict[int, int] = field(default_factory=dict)
     omap: Int[Tensor, " row"] | None = None
+    padded: Bool[Tensor, " row"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     quiet: int = 0
+    block_quiet: tuple[int, int] = (0, 0)  # rows that change nothing of the block, of those that were tried
     alive: set[tuple[Place, int]] = field(default_factory=set)
     columns: dict[int, list[int]] = field(default_factory=dict)
     block: str = ""  # own, silent, other, mixed, unknown, none
+
+    def note_quiet(self, live: Bool[Tensor, " row"]) -> None:
+        """Counts the rows that change with nothing, but those that stand for padding."""
+        self.quiet = int((~live & ~self.padded).sum())
 
     @property
     def shape(self) -> Shape:
@@ -59,8 +65,10 @@ class Trial:
         return of_all[start : start + self.shapes[place].rows]
 
 
-def trials(clean: Clean, heads: Sequence[int] | None, forwards: Iterable[Forward]) -> list[Trial]:
-    """One for each forward of a module in which attentions were seen."""
+def trials(
+    clean: Clean, heads: Sequence[int] | None, forwards: Iterable[Forward], padding: Sequence[Tensor]
+) -> list[Trial]:
+    """One for each forward of a module in which attentions were seen; `padding` are masks of the inputs."""
     made = []
     for forward in forwards:
         places = tuple(place for place in clean.of(forward) if place in clean.numbers)
@@ -75,7 +83,11 @@ def trials(clean: Clean, heads: Sequence[int] | None, forwards: Iterable[Forward
         here = {each[..., 0].numel() for each in clean.results.get(forward, ()) if each.numel()}
         joined = len(places) > 1 and not ({*counts} & here) and sum(counts) in here
         starts = dict(zip(places, [sum(counts[:i]) * joined for i in range(len(counts))], strict=True))
-        made.append(Trial(forward, places, shapes, units, sum(counts) if joined else max(counts), starts))
+        count = sum(counts) if joined else max(counts)
+        shape = shapes[places[0]]
+        here_padded = [each for each in padding if each.shape == (shape.batch, shape.queries) and not joined]
+        padded = here_padded[0].flatten() if here_padded else torch.zeros(count, dtype=torch.bool)
+        made.append(Trial(forward, places, shapes, units, count, starts, padded=padded))
     return made
 
 
@@ -171,7 +183,7 @@ def _compare(
             there |= live
             limit = _STRAIGHT * torch.finfo(was.dtype).eps
             straight = straight and off < limit <= _NO_LONGER
-    trial.quiet = int((~there).sum())
+    trial.note_quiet(there)
     if trial.layouts:
         trial.row_of = "own" if straight else ""
     else:
@@ -215,7 +227,9 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in code and turn < code[forward].shape[1]:
-            patterns[forward].append(row_changes(doubted[forward], clean.results[forward], now))
+            patterns[forward].append(
+                row_changes(doubted[forward], clean.results[forward], now, clean.epsilon)
+            )
         return restored(clean.results[forward], now)
 
     while turn < max((each.shape[1] for each in code.values()), default=0):
@@ -225,22 +239,24 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
         _read(doubted[forward], torch.stack(seen, 1), code[forward])
 
 
-def row_changes(trial: Trial, before: Sequence[Tensor], now: Sequence[Tensor]) -> Bool[Tensor, " row"]:
+def row_changes(
+    trial: Trial, before: Sequence[Tensor], now: Sequence[Tensor], epsilon: float
+) -> Bool[Tensor, " row"]:
     """Which rows of a module's result changed, in any of the tensors that were found to hold them."""
     there = torch.zeros(trial.row_count, dtype=torch.bool)
     for number, way in trial.layouts.items():
         if number < len(now) and before[number].shape == now[number].shape:
-            pair = [
+            is_, was = (
                 list(rows.layouts(each[number], trial.shape, trial.row_count))[way] for each in (now, before)
-            ]
-            there |= rows.changed(*pair)
+            )
+            there |= rows.changed(is_, was, epsilon)
     return there
 
 
 def _read(trial: Trial, seen: Bool[Tensor, "row bit"], code: Bool[Tensor, "row bit"]) -> None:
     """What the words tell that the rows of the result changed with."""
     live = seen.any(1)
-    trial.quiet = int((~live).sum())
+    trial.note_quiet(live)
     if not live.any():
         trial.row_of = "silent"
     elif torch.equal(seen[live], code[live]):

@@ -28,6 +28,7 @@ Leave = Callable[
 Enter = Callable[[Forward, Tensor], Tensor | None]  # the hidden state that a block is given -> another one
 Feed = Callable[[Forward, nn.Module, Tensor], None]  # what a matrix within a module is given after an answer
 
+_WHOLE = 1 / 255  # a step of eight bits
 _LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 
@@ -46,6 +47,7 @@ class Clean:
     fed: dict[tuple[Forward, nn.Module], Tensor] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
     within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
+    epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
 
     def of(self, forward: Forward) -> list[Place]:
         """The attentions of one forward of a module, in their order."""
@@ -83,7 +85,7 @@ class Rerun:
 
     def clean(self) -> Clean:
         """What an untouched run shows."""
-        seen = Clean()
+        seen = Clean(epsilon=_WHOLE if any(map(_is_quantised, self.model.modules())) else 0.0)
         gone: set[Place] = set()
 
         def answer(place: Place, answered: Tensor, queries: Tensor) -> None:
@@ -287,6 +289,12 @@ def _multiplies(part: nn.Module) -> bool:
     """Whether a module is a matrix, or what a quantised one has in its place."""
     weight = getattr(part, "weight", None)
     return callable(weight) or (isinstance(weight, Tensor) and weight.ndim == 2)
+
+
+def _is_quantised(part: nn.Module) -> bool:
+    """Whether a module computes in whole numbers: its weight is packed, or of whole numbers itself."""
+    weight = getattr(part, "weight", None)
+    return callable(weight) or (isinstance(weight, Tensor) and not weight.is_floating_point())
 
 
 def _paths(sites: Sequence[Site], tried: Mapping[nn.Module, int]) -> dict[nn.Module, str]:

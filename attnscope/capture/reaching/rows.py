@@ -63,9 +63,12 @@ def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"
     return torch.where(same, values + noise(values, seed), new)
 
 
-def changed(now: Rows, before: Rows) -> Bool[Tensor, " row"]:
-    """Which rows differ by more than rounding in the tensors' own type; what is no number counts as 0."""
-    least = _ROUNDING * torch.finfo(before.dtype).eps
+def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row"]:
+    """Which rows differ by more than rounding in the tensors' own type; what is no number counts as 0.
+
+    `epsilon` is that of whole numbers on the way, where there are some.
+    """
+    least = _ROUNDING * max(epsilon, torch.finfo(before.dtype).eps)
     now, before = torch.nan_to_num(now.float()), torch.nan_to_num(before.float())
     return ((now - before).abs().amax(1) > least * before.abs().amax(1).clamp_min(1e-30)).cpu()
 

@@ -26,8 +26,9 @@ from attnscope.capture.standing.exchange import Exchanged, exchanged, runs
 from attnscope.capture.standing.muted import Handed, Seen, handed_over
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Standing
+from attnscope.vocabulary import Kind, Standing
 
+DISORDERED = "queries and keys are in different orders"
 APART = "keys and values are not those of the same tokens"
 _ELSEWHERE = {Standing.MIXED, Standing.OTHER}
 _IDS = "input_ids", "decoder_input_ids"
@@ -62,6 +63,11 @@ class Standings:
         return self.found.get((module, call), Found())
 
     @property
+    def disordered(self) -> set[tuple[str, int]]:
+        """The attentions whose queries are not those of the tokens in their place."""
+        return {name for name, one in self.found.items() if one.query is Standing.OTHER}
+
+    @property
     def placed(self) -> set[tuple[str, int]]:
         """The attentions whose queries are those of the tokens in their place."""
         return {name for name, one in self.found.items() if one.query is Standing.OWN}
@@ -73,6 +79,9 @@ class Standings:
             call = replace(call, query_tokens=numbered(len(call.query_tokens)))
         if Standing.OTHER in (one.key, one.value):
             call = replace(call, key_tokens=numbered(len(call.key_tokens)))
+        mixed_up = {one.query, one.key} == {Standing.OWN, Standing.OTHER}
+        if mixed_up and call.kind is not Kind.CROSS:
+            call = replace(call, reservation=call.reservation or DISORDERED)
         if one.apart:
             call = replace(call, reservation=call.reservation or APART)
         return replace(call, standing=one.worst, tried="" if one.worst is Standing.UNKNOWN else self.tried)
