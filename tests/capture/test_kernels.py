@@ -11,6 +11,7 @@ from transformers import AttentionInterface
 
 from attnscope.capture import Selection, record
 from attnscope.capture.long.run import record_long
+from attnscope.capture.standing.judge import APART
 from attnscope.errors import InputError
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
@@ -171,6 +172,13 @@ def test_code_of_the_older_style_is_read_under_a_name_of_our_own(old_style) -> N
     assert old_style.config._attn_implementation == "eager"
     with torch.no_grad():
         assert torch.equal(old_style(**padded("right")).last_hidden_state, plain)
+
+
+def test_values_of_other_tokens_than_the_keys_are_seen_under_a_name_of_our_own(old_style) -> None:
+    old_style.layers[1].self_attn.v_proj.register_forward_hook(lambda _, given, made: made.roll(1, 1))
+    calls = record(old_style, ids()).calls
+    assert {call.route for call in calls} == {Route.CUSTOM}
+    assert [call.reservation == APART for call in calls] == [layer == 1 for layer in range(len(calls))]
 
 
 def test_a_run_under_our_own_name_that_breaks_off_leaves_everything_as_it_was(old_style, registries) -> None:

@@ -16,7 +16,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
 from attnscope.capture.describe import provenance_of, tokens_by_id
 from attnscope.capture.standing.judge import APART
-from attnscope.results import Kind, Route, Verdict
+from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing
 
@@ -130,20 +130,6 @@ def test_values_of_other_tokens_are_seen_where_operations_are_followed(
     assert APART in certify(moved, 0).reason
 
 
-@pytest.mark.parametrize("move", ["rolled", "averaged"])
-def test_values_of_other_tokens_are_seen_in_code_that_asks_for_a_kernel_of_another_name(move: str) -> None:
-    torch.manual_seed(3)
-    config = hf.GPT2Config(
-        vocab_size=97, n_embd=24, n_head=4, n_layer=2, n_positions=40, reorder_and_upcast_attn=True
-    )
-    model = hf.GPT2Model._from_config(config, attn_implementation="eager").eval()
-    before = recorded(model).calls
-    assert {(call.route, call.reservation, call.standing) for call in before} == {(Route.CUSTOM, "", OWN)}
-    change = MOVES[move][0]
-    changes(lambda made: torch.cat([made[..., :48], change(made[..., 48:])], -1), model.h[1].attn.c_attn)
-    assert [call.reservation for call in recorded(model).calls] == ["", APART]
-
-
 def test_what_was_said_against_a_call_already_is_what_goes_on_being_said() -> None:
     model = bert()
     layer = model.encoder.layer[1].attention.self
@@ -189,7 +175,7 @@ def test_of_cross_attention_keys_and_values_are_those_of_the_encoder() -> None:
     assert told == [(Verdict.PARTIAL, OTHER), (Verdict.CERTIFIED, OWN)]
 
 
-@pytest.mark.parametrize("length", [70, 1300])
+@pytest.mark.parametrize("length", [70, 700])
 @pytest.mark.parametrize("move", ["rolled", "averaged"])
 def test_a_long_text_has_its_values_tried_as_well(length: int, move: str) -> None:
     torch.manual_seed(2)

@@ -14,9 +14,10 @@ from families import CONFIGS, sharp
 from torch import Tensor, nn
 
 from attnscope.capture import record
+from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.standing import sketched, unasked
 from attnscope.capture.standing.sketched import Sketches
-from attnscope.capture.standing.unasked import Unasked
+from attnscope.capture.standing.unasked import Kernels, Unasked
 from attnscope.vocabulary import Standing
 
 OWN, MIXED, UNKNOWN, OTHER = Standing.OWN, Standing.MIXED, Standing.UNKNOWN, Standing.OTHER
@@ -175,6 +176,48 @@ def test_weights_that_a_model_looks_at_are_those_of_its_kernel() -> None:
         assert type(made) is Tensor
         assert torch.equal(made, expected)
     assert lazy.shape == real.shape
+
+
+def asked_of(answered: Callable[[Tensor], Tensor]) -> tuple[Tensor, list[int]]:
+    """The zeros for an attention of 3 texts of 5 tokens, and of how many texts its kernel was asked."""
+    asked: list[int] = []
+
+    def kernel(_module: nn.Module, query: Tensor, *_given: Any, **_named: Any) -> tuple[Tensor, None]:
+        asked.append(len(query))
+        return answered(query.transpose(1, 2)), None
+
+    query, key, value = torch.randn(3, 2, 5, 4), torch.randn(3, 2, 7, 4), torch.randn(3, 2, 7, 4)
+    made, weights = Kernels().answer(KernelInputs(nn.Identity(), kernel, query, key, value, None, {}))
+    assert weights is None
+    return made, asked
+
+
+@pytest.mark.parametrize(
+    ("answered", "asked"),
+    [
+        (Tensor.contiguous, [2]),
+        (lambda rows: rows, [2, 3]),  # laid out otherwise
+        (lambda rows: rows.transpose(0, 1).contiguous().transpose(0, 1), [2, 3]),
+        (lambda rows: rows.mean(0).expand(3, -1, -1, -1).contiguous(), [2, 3]),  # of all three texts
+    ],
+)
+def test_zeros_are_laid_out_as_the_kernel_lays_its_output_out(
+    answered: Callable[[Tensor], Tensor], asked: list[int]
+) -> None:
+    made, texts = asked_of(answered)
+    real = answered(torch.randn(3, 2, 5, 4).transpose(1, 2))
+    assert (made.shape, made.stride(), texts) == (real.shape, real.stride(), asked)
+    assert not made.any()
+
+
+def test_a_kernel_that_fails_of_some_texts_alone_is_asked_of_all() -> None:
+    def of_three(rows: Tensor) -> Tensor:
+        if len(rows) < 3:
+            raise RuntimeError("three texts at a time")
+        return rows.contiguous()
+
+    made, texts = asked_of(of_three)
+    assert (made.shape, texts) == ((3, 5, 2, 4), [2, 3])
 
 
 def test_a_model_that_sorts_its_tokens_by_its_weights_is_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:

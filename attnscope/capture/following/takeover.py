@@ -49,13 +49,16 @@ class KernelInputs:
 
     def row(self, row: int) -> "KernelInputs":
         """The same for one entry of the batch, batch axis of length 1."""
-        one = slice(row, row + 1)
-        mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[one]
+        return self.some(slice(row, row + 1))
+
+    def some(self, entries: slice) -> "KernelInputs":
+        """The same for some entries of the batch."""
+        mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[entries]
         options = dict(self.options)
         for name in ("position_bias", "sinks"):
             if (batched := options.get(name)) is not None and batched.shape[0] > 1:
-                options[name] = batched[one]
-        query, key, value = self.query[one], self.key[one], self.value[one]
+                options[name] = batched[entries]
+        query, key, value = self.query[entries], self.key[entries], self.value[entries]
         return replace(self, query=query, key=key, value=value, mask=mask, options=options)
 
 

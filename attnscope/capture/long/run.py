@@ -29,6 +29,7 @@ from attnscope.results import Route
 from attnscope.stopwatch import timed
 
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
+_RUNS = 14  # that tell as many apart
 
 
 class _Enough(Exception):
@@ -118,7 +119,8 @@ def _standings(
         for tokens in (sides.source, sides.target)
     )
     cut = {name: _beginning(value, lengths) for name, value in inputs.items()}
-    found = standings_of(model, cut, watched, wanted, replace(sides, source=source, target=target), row)
+    tried = replace(sides, source=source, target=target)
+    found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED)
     beginning = f"on the first {TRIED}" if max(lengths, default=0) > TRIED else ""
     return replace(found, tried=", ".join(filter(None, (beginning, found.tried))))
 

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from attnscope.tokens import Tokens
 
-_AT_ONCE = 512 * 14  # tokens of all runs together; of a longer text as many random halves as fit are tried
+AT_ONCE = 252 * 12  # tokens of all runs together: 252 are told apart by 10 sets; of more, halves are tried
 _ONE_BY_ONE = 512  # the same where these runs cannot be one batch
+_HALVES = 3  # random halves of a longer text, at the least; one where they cannot be one batch
 _ORDINARY = {"bos", "eos", "sep", "cls", "mask", "unk", "decoder_start", "forced_bos", "forced_eos"}
 _ENDS = ("_token_id", "_token_index")
 
@@ -37,9 +38,17 @@ class Exchanged:
 
 
 def exchanged(
-    inputs: Mapping[str, Any], texts: Mapping[str, Tokens | None], config: Any, row: int
+    inputs: Mapping[str, Any],
+    texts: Mapping[str, Tokens | None],
+    config: Any,
+    row: int,
+    most: int = AT_ONCE,
 ) -> dict[str, Exchanged]:
-    """The texts of one row of `inputs` by the name of their ids; every one with as many sets."""
+    """The texts of one row of `inputs` by the name of their ids; every one with as many sets.
+
+    Where the sets that tell each token from every other would be more than `most` tokens together, or than
+    some hundred where they cannot be one batch, they are random halves of the text.
+    """
     ids = {
         name: inputs[name][row]
         for name, tokens in texts.items()
@@ -50,9 +59,9 @@ def exchanged(
     if not ids:
         return {}
     longest, fixed = max(map(len, ids.values())), _fixed_ids(config)
-    most = _AT_ONCE if _are_one_batch(inputs, ids) else _ONE_BY_ONE
+    most, least = (most, _HALVES) if _are_one_batch(inputs, ids) else (_ONE_BY_ONE, 1)
     sets = sets_for(longest, most)
-    halves = 0 if sets is not None else max(1, most // longest - 2)
+    halves = 0 if sets is not None else max(least, most // longest - 2)
     if sets is None:
         sets = torch.rand(halves, longest, generator=torch.Generator().manual_seed(0)) < 0.5
     made = {}
@@ -63,7 +72,7 @@ def exchanged(
     return made
 
 
-def sets_for(count: int, most: int = _AT_ONCE) -> Bool[Tensor, "set token"] | None:
+def sets_for(count: int, most: int = AT_ONCE) -> Bool[Tensor, "set token"] | None:
     """Sets of `count` tokens: each token in half of them, and no two in the same.
 
     None where these, the text as it is and the same once more are more than `most` tokens.

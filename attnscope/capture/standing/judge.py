@@ -22,7 +22,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.describe import Sides, numbered
 from attnscope.capture.refusals import REFUSALS
 from attnscope.capture.standing.change import Change, apart
-from attnscope.capture.standing.exchange import Exchanged, exchanged, runs
+from attnscope.capture.standing.exchange import AT_ONCE, Exchanged, exchanged, runs
 from attnscope.capture.standing.muted import Handed, Seen, handed_over
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
@@ -94,17 +94,19 @@ def standings_of(
     layers: Iterable[int] | None,
     sides: Sides,
     row: int = 0,
+    most: int = AT_ONCE,
 ) -> Standings:
     """What can be told of the positions of the `watched` modules that serve one of `layers` (None: all).
 
     The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
-    cannot be repeated. Nothing is known where it does not run on a changed text, and of positions that
-    are not called by the tokens of one text.
+    cannot be repeated; `most` tokens in all, beyond which some halves of the text are exchanged and not each
+    token. Nothing is known where it does not run on a changed text, and of positions that are not called by
+    the tokens of one text.
     """
     serving = None if layers is None else set(layers)
     wanted = {site.module: site for site in watched if serving is None or serving & {*site.layers}}
     texts = dict(zip(_IDS, (sides.source, sides.target), strict=True))
-    changed = exchanged(inputs, texts, model.config, row)
+    changed = exchanged(inputs, texts, model.config, row, most)
     if not changed or not wanted:
         return Standings({})
     times = {module: _runs_of(site, serving) for module, site in wanted.items()}
@@ -118,7 +120,8 @@ def standings_of(
         tokens = sides.of(site.kind, handed.query.positions, handed.key.positions, site.tower)
         found[site.path, number] = _judged(handed, tokens, tuple(changed.values()))
     halves = max(each.halves for each in changed.values())
-    return Standings(found, f"by {halves} random halves of the text" if halves else "")
+    plural = "half" if halves == 1 else "halves"
+    return Standings(found, f"on {halves} random {plural} of the text" if halves else "")
 
 
 def _judged(handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]) -> Found:

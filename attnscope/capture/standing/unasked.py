@@ -5,6 +5,8 @@ until an operation touches them, and are computed then.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import NoneType
 from typing import Any
 
 import torch
@@ -44,11 +46,28 @@ class Kernels:
         vectors = (given.query, given.key, given.value)
         shape = type(given.module), given.kernel, *((each.shape, each.dtype) for each in vectors)
         if shape not in self.known:
-            output, weights = given.answer()
-            self.known[shape] = torch.zeros_like(output), weights is not None
-            return torch.zeros_like(output), weights
+            self.known[shape] = _by_two(given) or _by_all(given)
         zeros, weighs = self.known[shape]
         return zeros.clone(), Unasked.to_be_asked(lambda: _weights(given)) if weighs else None
+
+
+def _by_two(given: KernelInputs) -> tuple[Tensor, bool] | None:
+    """Zeros for the output of all entries of the batch, and whether there are weights, as the first two tell.
+
+    None where these cannot be asked for alone, or do not tell how all are laid out.
+    """
+    if type(given.mask) not in (NoneType, Tensor):  # other masks cannot be cut to some entries
+        return None
+    with suppress(RuntimeError, ValueError, TypeError, LookupError):
+        output, weights = given.some(slice(2)).answer()
+        if output.is_contiguous() and len(output) == 2:
+            return output.new_zeros(len(given.query), *output.shape[1:]), weights is not None
+    return None
+
+
+def _by_all(given: KernelInputs) -> tuple[Tensor, bool]:
+    output, weights = given.answer()
+    return torch.zeros_like(output), weights is not None
 
 
 def _weights(given: KernelInputs) -> Tensor:

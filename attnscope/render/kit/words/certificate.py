@@ -99,8 +99,8 @@ def _effect(certificate: Certificate) -> str:
 
 def _places(certificate: Certificate) -> str:
     """Whether rows and columns are the tokens in their place, and how that was tried if not on each."""
-    tried = f" ({certificate.positions_tried})" if certificate.positions_tried else ""
-    return f"{_PLACES[certificate.positions]}{tried}".lstrip()
+    tried = f" (tried {certificate.positions_tried})" if certificate.positions_tried else ""
+    return f"{place}{tried}" if (place := _PLACES[certificate.positions]) else ""
 
 
 def _reason(certificate: Certificate) -> str:
