@@ -171,6 +171,16 @@ def test_a_certificate_says_whose_rows_they_are(standing: Standing, told: str) -
     assert certificate_line(replace(certificate, positions=standing), full=True).plain == plain + told
 
 
+def test_a_certificate_says_on_what_its_rows_were_tried_where_that_is_not_every_token() -> None:
+    certificate = replace(
+        made.certificate(Verdict.CERTIFIED), positions_tried="on 3 random halves of the text"
+    )
+    words = certificate_line(replace(certificate, positions=Standing.OWN), full=True).plain
+    assert words.endswith(" · tokens in place (tried on 3 random halves of the text)")
+    unknown = certificate_line(replace(certificate, positions=Standing.UNKNOWN), full=True).plain
+    assert "tried on" not in unknown
+
+
 def test_what_is_certified_is_said_in_a_word_and_rows_that_are_not_the_tokens_beside_it() -> None:
     certificate = made.certificate(Verdict.CERTIFIED)
     assert certificate_line(certificate).plain == "✓ certified"

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from attnscope.render.present.written import written
 from attnscope.render.saving import NO_PICTURE
 from attnscope.results import Result, Verification, load
 from attnscope.results.stored.codec.registry import READERS
+from attnscope.vocabulary import Standing
 
 STORED = (".json", ".npz")
 # the picture of each kind once, and where a file holds something odd that is drawn
@@ -159,6 +161,15 @@ def test_a_document_that_lacks_a_key_is_refused_or_not_the_same(tmp_path: Path, 
         except InputError:
             continue
     assert unnoticed <= FOLLOWS | empty | repeated
+
+
+def test_a_certificate_of_before_it_said_on_what_positions_were_tried_is_read(tmp_path: Path) -> None:
+    head = original("head")
+    told = replace(head.certificate, positions=Standing.OWN, positions_tried="on 3 random halves of the text")
+    document = json.loads(files.as_json(replace(head, certificate=told)))
+    assert load(json_of(tmp_path, document)).certificate.positions_tried == told.positions_tried
+    assert document["certificate"].pop("positions_tried") == told.positions_tried
+    assert load(json_of(tmp_path, document)).certificate == replace(told, positions_tried="")
 
 
 @pytest.mark.parametrize("suffix", STORED)

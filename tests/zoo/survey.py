@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.describe import sides_of
 from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.run import chosen_row, run_watched
+from attnscope.capture.standing.judge import standings_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify_heads
@@ -77,8 +79,10 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
         for hook in hooks:
             hook.remove()
     result.same_output = _same(untouched, watched)
+    standings = standings_of(model, inputs, found, None, sides_of(model, inputs, None, row=row), row)
+    calls = [standings.settled(call) for call in calls]
     calls = [call for call in calls if blocks is None or call.block < blocks]
-    reaches = reaches_of(model, inputs, found, None, None)
+    reaches = reaches_of(model, inputs, found, None, None, standings.placed, standings.disordered)
     calls = [reaches.settled(call) for call in calls]
     reached = [reach for call in calls for reach in (call.reach.values() or [Reach()])]
     result.effects = dict(Counter(reach.effect.value for reach in reached))
