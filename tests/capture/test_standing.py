@@ -250,15 +250,39 @@ def test_one_head_whose_rows_are_those_of_others_is_seen_beside_one_in_place() -
         (IN_PLACE, [[0, 0, 0]] * 3, False),  # values that hang on no token
         ([[0, 0, 0]] * 3, IN_PLACE, False),
         (IN_PLACE, [[0, 0, 1], [0, 1, 1], [0, 1, 0]], False),
-        (ALL, [[1, 1, 1], [1, 1, 1], [0, 1, 1]], False),  # mixed both, but for the first value
+        (ALL, [[1, 1, 1], [0, 1, 1], [1, 1, 1]], False),  # mixed both, but for the first value
+        (ALL, [[1, 1, 1], [1, 1, 1], [0, 1, 1]], None),  # seen where it is known which token should be there
         (ALL, [[1, 0, 1], [1, 1, 1], [1, 1, 0]], True),
     ],
 )
 def test_a_key_and_its_value_are_told_apart_by_the_sets_that_they_change_with(
+    key: Any, value: Any, told: bool | None
+) -> None:
+    assert apart(moving(key), moving(value), None, SETS) is bool(told)
+    assert apart(moving(key), moving(value), SETS, SETS) is (told is not False)
+    assert not apart(moving(key), moving(value), None, torch.ones(4, 3, dtype=torch.bool))  # of other runs
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (IN_PLACE, IN_PLACE, False),
+        (ROLLED, ROLLED, False),
+        (ALL, ALL, False),
+        (IN_PLACE, ROLLED, True),
+        (FIRST_TWO, IN_PLACE, True),
+        (IN_PLACE, ALL, True),
+        (ALL, IN_PLACE, True),
+        (ALL, ROLLED, True),  # one of its own token among others, the other without it
+        (ALL, [[1, 1, 1], [0, 1, 1], [0, 1, 1]], False),  # the first answers to less than its own
+        (IN_PLACE, [[0, 0, 0]] * 3, False),
+    ],
+)
+def test_keys_and_values_are_told_apart_as_well_by_halves_that_tell_no_token_for_sure(
     key: Any, value: Any, told: bool
 ) -> None:
-    assert apart(moving(key), moving(value), SETS) is told
-    assert not apart(moving(key), moving(value), torch.ones(4, 3, dtype=torch.bool))  # of other runs
+    assert apart(moving(key), moving(value), SETS, None) is told
+    assert not apart(moving(key), moving(value), None, None)
 
 
 def test_of_a_real_model_every_layer_is_told() -> None:

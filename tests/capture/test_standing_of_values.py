@@ -42,11 +42,12 @@ def ids(length: int = 11, seed: int = 5) -> Tensor:
     return torch.randint(7, 90, (1, length), generator=torch.Generator().manual_seed(seed))
 
 
-def bert(kernel: str = "eager") -> hf.BertModel:
+def bert(kernel: str = "eager", most: int = 20) -> hf.BertModel:
     torch.manual_seed(2)
     config = hf.BertConfig(
-        vocab_size=97, hidden_size=24, num_attention_heads=4, num_hidden_layers=3, intermediate_size=30
-    )
+        vocab_size=97, hidden_size=24, num_attention_heads=4, num_hidden_layers=3, intermediate_size=30,
+        max_position_embeddings=most,
+    )  # fmt: skip
     return hf.BertModel._from_config(config, attn_implementation=kernel).eval()
 
 
@@ -99,6 +100,17 @@ def test_values_that_mix_more_tokens_than_their_keys_do_are_certified_and_called
     changes(lambda rows: rows + rows.roll(1, dims=1), layer.key)
     changes(lambda rows: rows + rows.roll(1, dims=1) + rows.roll(2, dims=1), layer.value)
     assert judged(recorded(model).calls[1]) == (Verdict.CERTIFIED, "", MIXED)
+
+
+@pytest.mark.parametrize("length", [11, 300])
+def test_values_of_other_tokens_are_seen_behind_what_mixes_all_before(length: int) -> None:
+    """As behind a state-space layer: a value is of its own token and all before, or of those before alone."""
+    model = bert(most=320)
+    changes(lambda rows: rows.cumsum(1), model.embeddings)
+    behind = [record(model, {"input_ids": ids(length)}, Selection(heads=[1])).calls[1]]
+    changes(MOVES["rolled"][0], model.encoder.layer[1].attention.self.value)
+    behind += [record(model, {"input_ids": ids(length)}, Selection(heads=[1])).calls[1]]
+    assert [(call.reservation, call.standing) for call in behind] == [("", MIXED), (APART, OTHER)]
 
 
 def test_one_head_whose_queries_are_those_of_other_tokens_is_numbered() -> None:

@@ -52,18 +52,26 @@ class Change:
         return Standing.OTHER if (lacking & further).any() else Standing.MIXED
 
 
-def apart(key: Change, value: Change, words: Words) -> bool:
-    """Whether some key is that of one token and its value that of another; or of several, or the reverse.
+def apart(key: Change, value: Change, expected: Sets | None, words: Words | None) -> bool:
+    """Whether some key and its value are not of the same tokens: one of its own, the other of others alone.
 
-    A word says which sets a token is in, and none of `words` contains another: what changed with the sets of
-    one word and no others is that token's. A side that answers to fewer sets than the other, and to no
-    others, is taken for one that is hard to see. Where both are made of several tokens, as by convolutions,
-    the first and the last may be of one all the same: that most are of one is asked for.
+    Or one of a single token, and the other of another or of several; where both are made of several tokens,
+    as by convolutions, the first and last may be of one all the same: that most are of one is asked for. A
+    word says which sets a token is in, and none of `words` contains another: what changed with the sets of
+    one word and no others is that token's. Without such words a key is known to be of one token only where
+    all keys are of those in their place. A side that answers to fewer sets than the other, and to no others,
+    is taken for one that is hard to see.
     """
-    keys, values = key.together.moved[:, 0], value.together.moved[:, 0]
-    if keys.shape != values.shape or len(keys) != len(words) or torch.equal(keys, values):
+    keys, values = key.moved.any(1), value.moved.any(1)
+    sets = words if words is not None else expected
+    if sets is None or keys.shape != values.shape or len(keys) != len(sets) or torch.equal(keys, values):
         return False
     answered = keys.any(0) & values.any(0)
+    if expected is not None and (answered & _of_others(keys, values, expected)).any():
+        return True
+    if words is None:
+        standings = {key.stands(expected), value.stands(expected)}
+        return standings == {Standing.OWN, Standing.MIXED}
     keys, values = keys[:, answered], values[:, answered]
     one_key, one_value = _of_one(keys, words), _of_one(values, words)
     other_value, other_key = (values & ~keys).any(0), (keys & ~values).any(0)
@@ -72,6 +80,13 @@ def apart(key: Change, value: Change, words: Words) -> bool:
     mixed_value = _most(one_key) and (one_key & other_value).any()
     mixed_key = _most(one_value) and (one_value & other_key).any()
     return bool(mixed_value or mixed_key)
+
+
+def _of_others(keys: Sets, values: Sets, expected: Sets) -> Bool[Tensor, " position"]:
+    """The positions where one side answers to the token in its place, and the other to others alone."""
+    own_key, own_value = ((~expected | moved).all(0) for moved in (keys, values))
+    other_key, other_value = ((moved & ~expected).any(0) for moved in (keys, values))
+    return (own_key & ~own_value & other_value) | (own_value & ~own_key & other_key)
 
 
 def _most(positions: Bool[Tensor, " position"]) -> bool:

@@ -30,7 +30,6 @@ from attnscope.vocabulary import Kind, Standing
 
 DISORDERED = "queries and keys are in different orders"
 APART = "keys and values are not those of the same tokens"
-_ELSEWHERE = {Standing.MIXED, Standing.OTHER}
 _IDS = "input_ids", "decoder_input_ids"
 
 
@@ -125,19 +124,15 @@ def standings_of(
 
 
 def _judged(handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]) -> Found:
-    """What it tells that these queries, keys and values changed, which should be those of `tokens`.
-
-    Of halves drawn at random one token may be in all sets that another is in: a key is known to be one
-    token's then only where all keys are those of the tokens in their place; and likewise a value.
-    """
+    """What it tells that these queries, keys and values changed, which should be those of `tokens`."""
     queries, keys = (_expected(side, changed) for side in tokens)
-    value = handed.value.together  # heads of one key may bring values of several tokens
-    found = Found(handed.query.stands(queries), handed.key.stands(keys), value.stands(keys))
-    if any(each.halves for each in changed):
-        both = {found.key, found.value}
-        return replace(found, apart=Standing.OWN in both and bool(both & _ELSEWHERE))
-    words = torch.cat([each.sets for each in changed], 1)
-    return replace(found, apart=apart(handed.key, handed.value, words))
+    words = None if any(each.halves for each in changed) else torch.cat([each.sets for each in changed], 1)
+    return Found(
+        handed.query.stands(queries),
+        handed.key.stands(keys),
+        handed.value.together.stands(keys),  # heads of one key may bring values of several tokens
+        apart(handed.key, handed.value, keys, words),
+    )
 
 
 def _changes(
