@@ -35,6 +35,7 @@ def every_matrix(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return honest(*given)
 
     monkeypatch.setattr(sketched, "LARGE", 0)
+    monkeypatch.setattr(sketched, "MANY", 0)
     monkeypatch.setattr(sketched, "_linear", counted)
     yield made
     assert made, "nothing was sketched"
@@ -148,6 +149,20 @@ def test_a_sketch_reads_each_position_by_itself_and_all_of_it(
     assert not torch.allclose(plain, real, atol=0.1)
     assert 0.5 < plain.std() / real.std() < 2
     assert torch.equal(product(given), real), "closed again"
+
+
+@pytest.mark.parametrize("function", [F.gelu, F.silu])
+def test_of_many_numbers_activations_are_left_out(
+    function: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sketched, "MANY", 7 * 5)
+    given = torch.randn(7, 5)
+    real = function(given)
+    with sketching():
+        assert torch.equal(function(given), given)
+        assert torch.allclose(function(given[1:]), real[1:])
+    assert not torch.equal(real, given)
+    assert torch.equal(function(given), real), "closed again"
 
 
 def test_matrices_of_another_kind_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,9 @@
 Whether position i of a layer stands for token i does not hang on what a matrix makes of a position, only on
 which positions it reads: and a product with a matrix reads each by itself, whatever its numbers are. So in a
 muted run over a long text, where nothing but what changes is looked at, a few of a matrix's features are
-computed, and the others are sums of these. Small products are computed as they are, and all that is no
-product with a matrix: what could bring positions to other places runs as the model has it.
+computed, and the others are sums of these; and of many numbers the costly functions of one number each are
+left out. Small products are computed as they are, and all else: what could bring positions to other places
+runs as the model has it.
 """
 
 from collections.abc import Mapping
@@ -18,11 +19,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 LARGE = 2**26  # products of a number and a number in one multiplication: of fewer there is nothing to save
+MANY = 2**20  # numbers that a function of one number is left out for
 _FEATURES = 16  # that are computed of each position
+_OF_ONE_NUMBER = F.gelu, F.silu
 
 
 class Sketches(TorchFunctionMode):
-    """While open, products of many positions with a large matrix of the model are sketches of themselves."""
+    """While open, products of many positions with a large matrix of the model are sketches of themselves.
+
+    Their activations are what they are made of.
+    """
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -32,6 +38,8 @@ class Sketches(TorchFunctionMode):
             return _linear(*args, **named)
         if function is torch.addmm and len(args) == 3 and not named and _is_large(args[1], args[2].T):
             return _linear(args[1], args[2].T, args[0])
+        if function in _OF_ONE_NUMBER and args and type(args[0]) is Tensor and args[0].numel() >= MANY:
+            return args[0]
         return function(*args, **named)
 
 
