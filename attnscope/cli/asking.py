@@ -127,6 +127,7 @@ class Question:
             return
         from attnscope.session.entering import open_chosen
 
+        memory.about_to_read()
         heard = Hearing(self.output)
         reading, chosen = open_chosen(self.request, inputs, self.wanted, heard, purpose)
         from attnscope.session.cache.keeping import kept

@@ -6,7 +6,8 @@ heads are many or the text long: then the heads that were asked for are kept, or
 """
 
 import random
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,16 @@ from attnscope.analysis.padding import without_padding
 from attnscope.analysis.terms import head_terms
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError
+from attnscope.model.source import known
+from attnscope.model.source.checkpoint import Checkpoint, digest
 from attnscope.results import Provenance, Result, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.folder import look_into
 from attnscope.session.cache.hearing import Hearing
-from attnscope.session.cache.memory import Memory, told
+from attnscope.session.cache.memory import WITNESSES, Memory, told
 from attnscope.session.cache.packed import packed
 from attnscope.session.cache.remembered import ABOUT, LAYER, RESULT, TOWER
+from attnscope.session.cache.witnesses import Witnesses, code_in_use
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.verify import certify_heads
@@ -40,7 +44,7 @@ class Keeper:
     def __init__(self, memory: Memory, reading: Reading, chosen: Chosen, notices: Sequence[str]) -> None:
         self._memory, self._reading, self._chosen = memory, reading, chosen
         self._notices, self._possible = list(notices), set(reading.inputs) <= _OWN_INPUTS
-        self._before = _generators()
+        self._before, self._now = _generators(), Witnesses(memory.home)
         self._captured: dict[int, Capture] = {}
         self._made: list[tuple[tuple[Any, ...], Result]] = []
 
@@ -71,54 +75,86 @@ class Keeper:
                 return
             provenance = next(iter(self._captured.values())).provenance
             same = provenance.token_ids == self._reading.encoded.tokens.ids
-            if same and provenance.adapter is None and self._same_files():
-                self._store(provenance)
+            made_with = self._made_with() if same and provenance.adapter is None else None
+            if made_with is not None:
+                self._store(provenance, made_with)
         except OSError as error:
             memory.complain(f"cannot be written: {error.strerror or error}")
         except (AttnscopeError, ValueError, MemoryError, RuntimeError) as error:
             memory.complain(f"does not hold this answer: {type(error).__name__}")
 
-    def _same_files(self) -> bool:
-        """Whether the model was read from the folder that was looked into, and nothing there has changed."""
-        checkpoint, memory = self._reading.model.checkpoint, self._memory
-        if checkpoint is None or not checkpoint.source.folder.samefile(memory.home):
-            return False
-        now = look_into(memory.home)
-        return now == memory.folder and now.settled
+    def _made_with(self) -> Part | None:
+        """What the answer was made with; None where that has changed meanwhile, or may have."""
+        model, memory = self._reading.model, self._memory
+        read, home = model.checkpoint, memory.home
+        if read is None or not read.source.folder.samefile(home) or look_into(home) != memory.folder:
+            return None
+        weights, code = _weights(read, memory), code_in_use(_packages(model.module), memory.since)
+        if weights is None or code is None:
+            return None
+        return self._witnessed((*weights, *code))
 
-    def _store(self, provenance: Provenance) -> None:
+    def _witnessed(self, names: Iterable[str]) -> Part:
+        listed = sorted(set(names))
+        return told({"names": listed, "together": self._now.together(listed)})
+
+    def _store(self, provenance: Provenance, made_with: Part) -> None:
         memory = self._memory
-        whole = provenance.digest is not None and provenance.part is None
-        digest = provenance.digest if whole and provenance.digest else memory.weights_key
         by_depth = bool(provenance.part or provenance.unread)
         depth = max(self._chosen.layers) + 1 if by_depth else None
-        about, block = told({"notices": self._notices}), self._chosen.block
+        common, block = {ABOUT: told({"notices": self._notices}), WITNESSES: made_with}, self._chosen.block
         for layer, found in self._captured.items():
-            self._add(
-                memory.key(digest, LAYER, layer, block, depth), dict(_parts(found, layer, block)), about
-            )
+            self._add(memory.key(LAYER, layer, block, depth), dict(_parts(found, layer, block)), common)
         for what, result in self._made:
             if _believed(result.verdict):
-                self._add(memory.key(digest, *what, depth), {RESULT: packed(result)}, about)
+                self._add(memory.key(*what, depth), {RESULT: packed(result)}, common)
         tower = self._chosen.tower
         shape = {"kind": str(tower.kind), "heads": {str(n): tower.heads[n] for n in tower.layers}}
-        memory.store.put(memory.key(digest, TOWER), {TOWER: told(shape | {"by_depth": by_depth})})
-        memory.store.put(memory.weights_key, {"weights": told({"digest": digest})})
+        parts = {TOWER: told(shape | {"by_depth": by_depth}), WITNESSES: made_with}
+        memory.store.put(memory.key(TOWER), parts)
 
-    def _add(self, key: str, parts: dict[str, Part], about: Part) -> None:
-        """Keep these parts beside those that are kept under the same key."""
+    def _add(self, key: str, parts: dict[str, Part], common: dict[str, Part]) -> None:
+        """Keep these parts beside those that are kept under the same key, where these still hold."""
         if not parts:
             return
         store = self._memory.store
         try:
             if (entry := store.get(key)) is not None:
                 with entry:
-                    if set(parts) <= set(entry):
-                        return
-                    parts = {name: entry.part(name) for name in entry} | parts
+                    if self._memory.holds(entry, self._now):
+                        if set(parts) <= set(entry):
+                            return
+                        both = self._witnessed(
+                            [
+                                name
+                                for each in (entry.part(WITNESSES), common[WITNESSES])
+                                for name in each.told["names"]
+                            ]
+                        )
+                        common = {ABOUT: entry.part(ABOUT), WITNESSES: both}
+                        parts = {name: entry.part(name) for name in entry} | parts
         except DamagedEntryError as error:
             self._memory.spoilt(key, error)
-        store.put(key, {ABOUT: about, **parts})
+        store.put(key, parts | common)
+
+
+def _weights(read: Checkpoint, memory: Memory) -> list[str] | None:
+    """The witnesses of the weight files that were read; None where it is not certain that they were these."""
+    lasting = [file for file in read.files if memory.before.get(file.name) is not None]
+    if any(known.unread(file) != memory.before[file.name] for file in lasting):
+        return None
+    others = [file for file in read.files if file not in lasting]
+    if others and (read.digest.result() is None or digest(read.files) != read.digest.result()):
+        return None
+    return [*(f"unread {file.name}" for file in lasting), *(f"weights {file.name}" for file in others)]
+
+
+def _packages(module: torch.nn.Module) -> set[str]:
+    """Which bring the code of this model: of its modules, and of the functions that attend."""
+    functions = sys.modules["transformers.modeling_utils"].ALL_ATTENTION_FUNCTIONS.values()
+    made = (*(type(each) for each in module.modules()), *functions)
+    names = [str(getattr(each, "__module__", None)).split(".") for each in made]
+    return {"torch.nn", *(".".join(each[: 1 + (each[0] == "torch")]) for each in names)}
 
 
 def _parts(found: Capture, layer: int, block: int) -> Iterator[tuple[str, Part]]:

@@ -6,23 +6,26 @@ Neither torch nor transformers is imported here. None and `NotKeptError` mean th
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from attnscope.model.source import known
 from attnscope.model.source.here import folder_here
-from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Part
+from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
 from attnscope.session.cache.folder import Folder, look_into
 from attnscope.session.cache.place import place
 from attnscope.session.cache.store import Store
 from attnscope.session.cache.surroundings import surroundings
+from attnscope.session.cache.witnesses import Witnesses
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 _NO_MODEL_ALONE = "adapter_config.json"
+WITNESSES = "witnesses"
 NO_ARRAYS: dict[str, Any] = {}
 
 
@@ -31,47 +34,51 @@ class NotKeptError(Exception):
 
 
 class Memory:
-    """The part of the cache that is about one model, one text and one kind of attention."""
+    """The part of the cache that is about one model, one text and one kind of attention.
+
+    `since` is when the question was put, `before` what stood for its weights before any was read.
+    """
 
     def __init__(
         self, store: Store, home: Path, folder: Folder, asked: dict[str, Any], told: Listener
     ) -> None:
         self.store, self.home, self.folder, self.listener = store, home, folder, told
         self._asked, self._complained = asked, False
+        self._witnesses = Witnesses(home)
+        self.since = time.time_ns()
+        self.before: dict[str, str | None] = {}
 
-    @cached_property
-    def digest(self) -> str | None:
-        """The SHA-256 of the weights, known from a time when these very files were read; None where not."""
-        found = self._part("weights", self.weights_key)
-        return None if found is None else str(found[0].told["digest"])
-
-    @property
-    def weights_key(self) -> str:
-        return _hashed(["weights", self.folder.large])
-
-    def key(self, digest: str, *what: Any) -> str:
+    def key(self, *what: Any) -> str:
         """What `what` of this model and text is kept under."""
-        return _hashed([self._asked, self.folder.small, self.folder.others, digest, *what])
+        folder = self.folder
+        return _hashed([self._asked, folder.read, folder.weights, folder.others, *what])
 
     def part(self, name: str, *what: Any) -> tuple[Part, str, float]:
         """One part of what is kept, its hash, and when it was made; every byte of it was checked."""
-        found = None if self.digest is None else self._part(name, self.key(self.digest, *what))
-        if found is None:
-            raise NotKeptError
-        return found
-
-    def _part(self, name: str, key: str) -> tuple[Part, str, float] | None:
+        key = self.key(*what)
         try:
             with suppress(KeyError):
                 entry = self.store.get(key)
                 if entry is not None:
                     with entry:
-                        return entry.part(name), entry.digest(name), entry.made
+                        if self.holds(entry):
+                            return entry.part(name), entry.digest(name), entry.made
         except DamagedEntryError as error:
             self.spoilt(key, error)
         except OSError as error:
             self.complain(f"cannot be read: {error.strerror or error}")
-        return None
+        raise NotKeptError
+
+    def holds(self, entry: Entry, witnesses: Witnesses | None = None) -> bool:
+        """Whether all that it was made with still is what it was, when these witnesses looked."""
+        told = entry.part(WITNESSES).told
+        return bool((witnesses or self._witnesses).together(told["names"]) == told["together"])
+
+    def about_to_read(self) -> None:
+        """Nothing is kept, and the model is read next: note what its weights can be known by."""
+        for name in self.folder.weights:
+            with suppress(OSError):
+                self.before[name] = known.unread(self.home / name, lasting=True)
 
     def spoilt(self, key: str, error: DamagedEntryError) -> None:
         """Say what is wrong with an entry, and forget it."""
@@ -99,7 +106,7 @@ def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Li
         return None
     home = folder_here(request.model, request.revision)
     folder = None if home is None else look_into(home)
-    if home is None or folder is None or _NO_MODEL_ALONE in dict(folder.small):
+    if home is None or folder is None or _NO_MODEL_ALONE in dict(folder.read):
         return None
     return Memory(Store(where), home, folder, _asked(request, inputs, wanted), listener)
 

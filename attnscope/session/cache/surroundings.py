@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from attnscope.model.source import known
 from attnscope.version import __version__
 
-_NO_NUMBERS = ("__pycache__", "render", "cli", "explore", "demo")  # rooms of this program
-_LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
-_MARKS = ("__init__.py", "version.py", "_version.py", "modeling_utils.py", "masking_utils.py")
+LIBRARIES = {"torch", "transformers", "tokenizers", "safetensors", "numpy"}
+_MARKS = ("__init__.py", "version.py", "_version.py")
 _SETTINGS = re.compile(
     "(OMP|MKL|KMP|GOMP|OPENBLAS|ATEN|ONEDNN|DNNL|PYTORCH|CUDA|CUBLAS|CUDNN|NVIDIA|NCCL|HIP|HSA|ROCR"
     "|TRANSFORMERS|TOKENIZERS|LD|DYLD|USE)_|TORCH"
@@ -29,10 +29,10 @@ _CHANGING = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "bog
 
 
 def surroundings() -> dict[str, Any]:
-    """Versions, files, machine and settings, as plain values."""
+    """Versions, machine and settings, as plain values."""
     return {
-        "attnscope": [__version__, _own_files()],
-        "libraries": {name: _library(name) for name in _LIBRARIES},
+        "attnscope": __version__,
+        "libraries": {name: library(name) for name in sorted(LIBRARIES)},
         "python": [sys.version, platform.machine(), sys.platform],
         "processor": _processor(),
         "threads": [_cores(), _threads()],
@@ -46,32 +46,28 @@ def _settings() -> list[str]:
     return sorted(name for name in os.environ if _SETTINGS.match(name) and name not in _SET_BY_LIBRARIES)
 
 
-def _own_files() -> str:
-    """The files that compute here, by name, size and time of change: an edited program is another program."""
-    told: list[str] = []
-    for folder, folders, _ in os.walk(Path(__file__).parents[2]):
-        folders[:] = [each for each in folders if each not in _NO_NUMBERS]
-        with os.scandir(folder) as entries:
-            told += [_told(each.path, each.stat()) for each in entries if each.name.endswith(".py")]
-    return _hashed(*sorted(told))
+def library(name: str) -> list[str] | None:
+    """The version of a library by the folder that its installer leaves, and its own marks; not imported.
 
-
-def _library(name: str) -> list[str] | None:
-    """The version of a library by the folder that its installer leaves, and its own marks; not imported."""
+    What of it is Python's and takes part counts by its content besides (`witnesses`). What is compiled is
+    large, is edited by nobody and is changed by an installer, which leaves new dates.
+    """
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return None
     home = Path(spec.origin).parent
     try:
         installed = sorted(each for each in os.listdir(home.parent) if each.startswith(f"{name}-"))
-        marks = [*(home / each for each in _MARKS), *sorted((home / "lib").glob("libtorch*"))]
-        return [*installed, _hashed(*(_told(str(each), each.stat()) for each in marks if each.is_file()))]
+        marks = [home / each for each in _MARKS if (home / each).is_file()]
+        compiled = sorted((home / "lib").glob("libtorch*"))
+        told = [f"{each} {known.sha256(each)}" for each in marks]
+        return [*installed, _hashed(*told, *(_told(str(each), each.stat()) for each in compiled))]
     except OSError:
         return None
 
 
 def _told(path: str, status: os.stat_result) -> str:
-    return f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+    return f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def _processor() -> str:
