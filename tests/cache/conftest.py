@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from attnscope.cli.app import app
-from attnscope.session.cache import folder, keeping, surroundings
+from attnscope.session.cache import keeping, witnesses
 
 Run = Callable[..., Result]
 
@@ -20,8 +20,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     monkeypatch.setattr(keeping, "_pythons_own", lambda: "where it was")
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(surroundings, "_own_files", lambda: "as they are")
-    monkeypatch.setattr(folder, "SETTLED", 0.0)
+    monkeypatch.setattr(witnesses, "_OWN", "no package")
+    monkeypatch.setattr(witnesses, "_LATEST", -(10**18))
     return tmp_path / "kept" / "captures"
 
 

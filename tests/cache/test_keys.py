@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from attnscope.errors import AttnscopeError
 from attnscope.model.source import hub
 from attnscope.model.source.find import find
 from attnscope.model.source.here import folder_here
-from attnscope.session.cache import folder as folders
 from attnscope.session.cache import surroundings
 from attnscope.session.cache.folder import look_into
 from attnscope.session.cache.memory import Memory, remember
@@ -42,7 +40,7 @@ def memory(model: ModelRequest = MODEL, text: Inputs = TEXT, wanted: Wanted = Wa
 def key(*asked: Any) -> str:
     found = memory(*asked)
     assert found is not None
-    return found.key("sha256:0", "layer", 0)
+    return found.key("layer", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -91,43 +89,27 @@ def test_an_adapter_beside_the_weights_or_a_folder_that_is_no_model_is_not_kept(
     assert memory(ModelRequest(str(tmp_path / "nowhere"))) is None
 
 
-def test_any_change_of_a_models_folder_is_seen(tmp_path: Path) -> None:
+def test_any_change_of_a_models_folder_is_seen_but_for_the_content_of_weights(tmp_path: Path) -> None:
     folder = model_in(tmp_path)
     seen = [look_into(folder)]
     weights, config = folder / "model.safetensors", folder / "config.json"
-    status, small = weights.stat(), config.stat()
+    small = config.stat()
     changes = (
-        lambda: (weights.write_text("y" * 40), os.utime(weights, ns=(0, status.st_mtime_ns))),
         lambda: (config.write_text("[]"), os.utime(config, ns=(0, small.st_mtime_ns))),
         lambda: (folder / "vocab.txt").write_text("a"),
-        lambda: os.replace(_copied(weights), weights),
+        lambda: (folder / "modeling_own.py").write_text("a = 1"),
+        lambda: (folder / "modeling_own.py").write_text("a = 2"),
         lambda: (folder / "pytorch_model.bin").write_text("z"),
         lambda: (folder / "tokenizer.json").unlink(),
         lambda: (folder / "more").mkdir(),
     )
     for change in changes:
-        time.sleep(0.01)  # the clock of the file system ticks
         change()
         seen.append(look_into(folder))
         assert seen[-1] is not None
     assert len(set(seen)) == len(changes) + 1
+    weights.write_text("y" * 40)  # which of them are read is not known here: see test_edits
     assert look_into(folder) == seen[-1]
-
-
-def _copied(path: Path) -> Path:
-    """The same content in another file, with the same dates as far as they can be set."""
-    status, copy = path.stat(), path.with_suffix(".new")
-    copy.write_bytes(path.read_bytes())
-    os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
-    return copy
-
-
-def test_weights_that_were_just_written_are_not_believed(tmp_path: Path, monkeypatch) -> None:
-    found = look_into(model_in(tmp_path))
-    assert found is not None
-    assert found.settled
-    monkeypatch.setattr(folders, "SETTLED", 2.0)
-    assert not found.settled
 
 
 @pytest.mark.parametrize(
@@ -151,12 +133,11 @@ def test_settings_that_libraries_compute_by_are_part_of_the_key(variable, counts
 def test_libraries_processor_threads_and_devices_are_part_of_the_key(monkeypatch) -> None:
     keys = [key()]
     for name, other in (
-        ("_library", lambda name: ["torch-9.9"]),
+        ("library", lambda name: ["torch-9.9"]),
         ("_processor", lambda: "another"),
         ("_cores", lambda: 77),
         ("_threads", lambda: 78),
         ("_devices", lambda: "a card"),
-        ("_own_files", lambda: "edited"),
         ("__version__", "9.9"),
     ):
         with monkeypatch.context() as changed:
@@ -172,29 +153,21 @@ def test_a_library_that_was_installed_anew_is_another_one(tmp_path: Path, monkey
     (home / "__init__.py").write_text("")
     (tmp_path / "torchlike-1.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
-    first = surroundings._library("torchlike")
+    first = surroundings.library("torchlike")
     (tmp_path / "torchlike-1.0.dist-info").rename(tmp_path / "torchlike-1.1.dist-info")
-    second = surroundings._library("torchlike")
+    second = surroundings.library("torchlike")
     (home / "__init__.py").write_text("# patched")
-    third = surroundings._library("torchlike")
+    found = [first, second, surroundings.library("torchlike")]
+    (home / "lib").mkdir()
+    for content in (b"1", b"2"):  # as an installer does, which makes a new file
+        (home / "lib" / "new").write_bytes(content)
+        (home / "lib" / "new").replace(home / "lib" / "libtorch_cpu.so")
+        found.append(surroundings.library("torchlike"))
     assert first is not None
     assert "torchlike-1.0.dist-info" in first
-    assert len({str(each) for each in (first, second, third)}) == 3
-    assert surroundings._library("nosuchlibrary") is None
-
-
-def test_an_edit_of_this_program_is_another_program(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.undo()
-    room = tmp_path / "attnscope" / "session" / "cache"
-    for folder in (room, tmp_path / "attnscope" / "render"):
-        folder.mkdir(parents=True)
-        (folder / "a.py").write_text("1")
-    monkeypatch.setattr(surroundings, "__file__", str(room / "surroundings.py"))
-    before = surroundings._own_files()
-    (tmp_path / "attnscope" / "render" / "a.py").write_text("22")
-    assert surroundings._own_files() == before  # what only draws makes no number
-    (room / "a.py").write_text("22")
-    assert surroundings._own_files() != before
+    assert len({str(each) for each in found}) == len(found)
+    assert str(surroundings.library("torchlike")) == str(found[-1])
+    assert surroundings.library("nosuchlibrary") is None
 
 
 def snapshot(cache: Path, name: str, commit: str, ref: str | None = "main", weights: bool = True) -> Path:

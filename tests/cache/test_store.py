@@ -76,7 +76,7 @@ def test_an_entry_under_the_name_of_another_one_answers_nothing(store: Store) ->
 
 
 def test_an_entry_of_another_version_or_another_user_is_not_read(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr(entries, "FORMAT", "attnscope-capture/2")
+    monkeypatch.setattr(entries, "FORMAT", "attnscope-capture/1")
     store.put(KEY, {"H0": part()})
     monkeypatch.undo()
     with pytest.raises(DamagedEntryError, match="another version"):
@@ -254,11 +254,11 @@ def test_where_captures_are_kept_and_how_much_is_told_by_the_environment(monkeyp
 def test_the_command_tells_what_is_kept_and_forgets_it(attnscope, place: Path, monkeypatch) -> None:
     assert "0 entries · 0 bytes of 2 GB" in attnscope("cache").stdout
     attnscope(*ASKED)
-    assert "3 entries · " in attnscope("cache", "info").stdout
+    assert "2 entries · " in attnscope("cache", "info").stdout
     digest = place.parent / "digests" / "of-a-file.json"
     digest.parent.mkdir()
     digest.touch()
-    assert "3 entries of " in attnscope("cache", "clear").stdout
+    assert "2 entries of " in attnscope("cache", "clear").stdout
     assert not digest.exists()
     assert '"entries": 0' in attnscope("cache", "--json").stdout
     monkeypatch.setenv("ATTNSCOPE_CACHE", "off")

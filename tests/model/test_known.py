@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from attnscope.model.source import known
+from attnscope.model.source import known, telling
 
 CONTENT = bytes(range(7)) * 1000
 
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where hashes are remembered: of every file, as if it had been there for long."""
+    """Where hashes are remembered: of every file, as if it had been there for long, where that is told."""
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(known, "LARGE", 0)
-    monkeypatch.setattr(known, "SETTLED", 0.0)
+    monkeypatch.setattr(telling, "SETTLED", 0.0)
+    monkeypatch.setattr(telling, "_kind", lambda handle: "ext4")
     return tmp_path / "kept" / "digests"
 
 
@@ -82,18 +83,37 @@ def test_a_file_that_was_written_to_is_read_again_also_where_its_time_was_put_ba
     assert known.sha256(file) == of(other)
 
 
-def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_that_is_off(
+def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_are_not_told_or_that_is_off(
     notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("SETTLED", 60.0), ("LARGE", len(CONTENT) + 1)):
+    for module, name, value in (
+        (telling, "SETTLED", 60.0),
+        (telling, "_kind", lambda handle: "tmpfs"),
+        (known, "LARGE", len(CONTENT) + 1),
+    ):
         with monkeypatch.context() as patched:
-            patched.setattr(known, name, value)
-            known.sha256(file)
+            patched.setattr(module, name, value)
+            assert known.sha256(file) == of(CONTENT)
         assert not notes.exists(), name
     monkeypatch.setenv("ATTNSCOPE_CACHE", "off")
     assert known.sha256(file) == of(CONTENT)
     assert not notes.exists()
-    assert len(read) == 3
+    assert len(read) == 3  # one that is small is read as well, at one go
+
+
+def test_what_stands_for_a_file_that_is_not_read_is_another_one_after_a_change(
+    notes: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = known.unread(file, lasting=True)
+    assert before is not None
+    assert known.unread(file) == before
+    time.sleep(0.02)
+    _written_in_place(file, CONTENT[:-1] + b"!")
+    assert known.unread(file) != before
+    monkeypatch.setattr(telling, "_kind", lambda handle: "tmpfs")
+    assert known.unread(file, lasting=True) is None
+    monkeypatch.setattr(known, "LARGE", len(CONTENT) + 1)
+    assert known.unread(file) is None
 
 
 def test_nothing_is_remembered_of_a_file_that_changes_while_it_is_read(
