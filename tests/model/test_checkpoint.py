@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from attnscope.errors import ModelUnavailableError
+from attnscope.model.source import checkpoint, known, telling
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import Source
 
@@ -193,3 +195,25 @@ def test_the_precision_is_what_most_bytes_are_stored_in(tmp_path: Path) -> None:
     assert opened(tmp_path).precision == "float32"
     save_file({"c": weights["c"]}, tmp_path / "model.safetensors")
     assert opened(tmp_path).precision is None
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_files_are_hashed_before_they_are_read_where_a_change_meanwhile_is_not_told(
+    told: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else beside it: what is printed of the weights is of those that were read."""
+    monkeypatch.setattr(known, "LARGE", 0)
+    monkeypatch.setattr(telling, "SETTLED", 0.0)
+    monkeypatch.setattr(telling, "_kind", lambda handle: "ext4" if told else "tmpfs")
+    going_on, hashed = threading.Event(), checkpoint.digest
+
+    def later(files: tuple[Path, ...]) -> str | None:
+        going_on.wait(0.3)
+        return hashed(files)
+
+    monkeypatch.setattr(checkpoint, "digest", later)
+    found = opened(folder)
+    found.complete()
+    assert found.digest.done() is not told
+    going_on.set()
+    assert found.digest.result() == hashed(found.files)

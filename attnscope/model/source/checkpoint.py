@@ -86,7 +86,10 @@ class Checkpoint:
         return part
 
     def complete(self) -> None:
-        """Fetch the files that are not in the cache; `ModelUnavailableError` where that cannot be."""
+        """Fetch the files that are not in the cache; `ModelUnavailableError` where that cannot be.
+
+        They are hashed beside the reading, and before it where a change meanwhile would not be told of.
+        """
         if missing := [file for file in self.files if not file.is_file()]:
             whole = len(set(self.shards.values()))
             lacking = f"{self.source.name} lacks {len(missing)} of {whole} weight files: {missing[0].name}"
@@ -95,7 +98,9 @@ class Checkpoint:
             names = [file.name for file in missing]
             hub.fetch(self.source.repository, self.source.revision, names, lacking)
             self._check(missing)
-        _ = self.digest  # beside the reading
+        hashed = self.digest
+        if any(known.unread(file, lasting=True) is None for file in self.files):
+            hashed.result()
 
     @contextmanager
     def readable(self) -> Iterator[Path]:

@@ -1,19 +1,29 @@
 """The cache of captures: a second question about the same text and model is answered without either library.
 
     place -> store <- entry <- packed          where, which files, what is in one, results as bytes
-    surroundings, folder -> key                all that decides about a number
+    surroundings, folder -> key                machine, settings and small files: what decides about a number
+    witnesses                                  weights and code that it was made with, looked at again
     recall <- answers -> keeping               the questions by their names: from the cache, or kept for it
 
 Nothing in here but `keeping` imports torch or transformers, not even by way of others. What could make a
 kept answer wrong, and what is done about it:
 
-- The model's files change: small ones are read and hashed at every question, large ones are known by size,
-  time of change, inode and device, and by the SHA-256 of what was read; a file that has just been written,
-  which could change again within one tick of the clock, is not believed. Files that come or go count too.
+- The model's files change: all but the weights are read and hashed at every question, and all are named. Of
+  the weights those that were read are witnesses, by content. A file of 32 MiB or more is known unread where
+  its size, times and inode tell of every change (`model.source.telling`): it was flushed before the model
+  read it, so that a store through a memory map moves them too, its file system is one that does that, and it
+  had not just been written. Elsewhere (in memory, on other machines) it is read at every question, and before
+  and after an answer that is to be kept.
+- The code changes, under whatever date: of the model (of the library or another package), of the functions
+  that attend, of `torch.nn`, of this program's rooms that compute. Every module that was imported is a
+  witness by its text, its time and its byte code, which is what Python goes by; so are the names in its
+  folder, where one could come before it, and the place and version of its package. What was written less
+  than two seconds before the question, or since, may not be what was imported: then nothing is kept.
 - The question means another model (another folder, commit, adapter, a name that now is a folder): the name is
   looked up anew every time; adapters, remote code and what fell back to the demo are not kept.
-- The libraries, this program, Python, the processor, a graphics card, threads or settings in the environment
-  change: they are part of the key, the program by its own files.
+- The libraries, Python, the processor, a graphics card, threads or settings in the environment change: they
+  are part of the key. What is compiled, and what of torch is no layer, counts by version, by the dates of the
+  compiled files and by the content of two small ones.
 - The text, the pair, the target, `--split`, `--truncate`, kind, tower, block, route, precision, kernel or
   device change: every field of the request is part of the key.
 - The model draws by lot: where a random generator moved during the run, nothing is kept.
