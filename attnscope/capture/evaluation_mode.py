@@ -1,7 +1,11 @@
-"""A model in evaluation mode, or without gradients of its weights, for a run; afterwards as it was."""
+"""A model in evaluation mode, or without gradients of its weights, for a run; afterwards as it was.
 
+Where `torch.compile` was asked for, its own Python code runs: a compiled graph shows nobody what passes by.
+"""
+
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import nn
@@ -12,7 +16,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; afterwards every module has its own training flag back."""
     training = [module for module in model.modules() if module.training]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _uncompiled(model):
             if training:
                 model.eval()
             yield
@@ -32,3 +36,27 @@ def without_weights(model: nn.Module) -> Iterator[None]:
     finally:
         for each in learned:
             each.requires_grad_(True)
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Whether `torch.compile` was asked for the model, or for a part of it."""
+    # whoever asked has imported the compiler, which takes longer than it takes to look
+    return "torch._dynamo" in sys.modules and any(_is_compiled(module) for module in model.modules())
+
+
+def as_written(model: nn.Module) -> nn.Module:
+    """The model itself, where `torch.compile(model)` has put its own module around it."""
+    inner = getattr(model, "_orig_mod", None)
+    return inner if isinstance(inner, nn.Module) else model
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    """By each of the ways to ask for it: `module.compile()`, `torch.compile(module)`, or its `forward`."""
+    if module._compiled_call_impl is not None or as_written(module) is not module:
+        return True
+    forward = module.forward
+    return hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
+
+
+def _uncompiled(model: nn.Module) -> AbstractContextManager[object]:
+    return torch.compiler.set_stance("force_eager") if is_compiled(model) else nullcontext()

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_mask
 
 from attnscope.attention import Term
-from attnscope.capture.following.takeover import KernelInputs, kernel_name
+from attnscope.capture.following.takeover import KernelInputs, is_foreign, kernel_name, kernel_weights
 
 RELATIVE_POSITION = "relative position"
 IN_THE_MASK = "bias in the mask"
@@ -21,7 +21,9 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
     allowed = None
     if isinstance(mask, BlockMask):
         allowed = _of_block_mask(mask, given, row)
-    elif "flash" in name:
+    elif (mask is None or mask.ndim == 2) and is_foreign(name):
+        allowed = _of_foreign(given, row)
+    elif name.startswith("flash"):
         allowed = _of_flash(given, row)
     elif mask is not None:
         mask = _of_row(mask, row)[..., :keys].expand(-1, queries, -1)
@@ -62,21 +64,41 @@ def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
     return _of_row(asked, row)
 
 
-def _of_flash(given: KernelInputs, row: int) -> Tensor:
-    """What flash attention was told: padding as a row of 0 and 1, and by flags causality and a window.
+def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
+    """What a kernel of unknown conventions looks at, that was handed no mask for every pair.
 
-    Both are aligned to the last query and key; a window of w reaches w - 1 tokens back, and as far ahead
-    where the kernel is not causal.
+    It may heed or leave out whatever else it was told: it is read by those rules that the weights which it
+    prints itself keep to. Whether it then computes what we do is the certificate's business.
+    """
+    seen = (kernel_weights(given, row) != 0).any(0)
+    return _together([rule for rule in _told(given, row) if not (seen & ~rule).any()])
+
+
+def _of_flash(given: KernelInputs, row: int) -> Tensor | None:
+    """What flash attention was told, all of which it heeds."""
+    return _together(_told(given, row))
+
+
+def _together(rules: list[Tensor]) -> Tensor | None:
+    return torch.stack(rules).all(0)[None] if rules else None
+
+
+def _told(given: KernelInputs, row: int) -> list[Tensor]:
+    """What a kernel is told beside a mask for every pair: by flags causality and a window, and the padding.
+
+    Each is `query key`. They are aligned to the last query and key; a window of w reaches w - 1 tokens back,
+    and as far ahead where the kernel is not causal. Padding is a row of 0 and 1.
     """
     queries, keys = given.query.shape[2], given.key.shape[2]
     to, by = (torch.arange(length, device=given.query.device) for length in (keys, queries))
     ahead = to[None, :] - by[:, None] - (keys - queries)
-    allowed = torch.ones_like(ahead, dtype=torch.bool)
-    if queries > 1 and _is_causal(given):
-        allowed &= ahead <= 0
-    window = given.options.get("sliding_window")
+    window, mask = given.options.get("sliding_window"), given.mask
+    rules = []
+    if causal := queries > 1 and _is_causal(given):
+        rules.append(ahead <= 0)
     if window is not None and keys > window:
-        allowed &= ahead.abs() < window
-    if given.mask is not None:
-        allowed &= given.mask[row if len(given.mask) > 1 else 0].detach().bool()[None, -keys:]
-    return allowed[None]
+        rules.append((-ahead if causal else ahead.abs()) < window)
+    if mask is not None:
+        there = mask[row if len(mask) > 1 else 0].detach().bool()[None, -keys:]
+        rules.append(there.expand(queries, -1))
+    return rules

@@ -71,20 +71,37 @@ def kernel_name(module: nn.Module) -> str:
     return "eager" if name == _CUSTOM_NAME else name
 
 
+def is_foreign(name: str) -> bool:
+    """Whether it is none of the kernels whose conventions are known: one that a user registered, mostly."""
+    return name not in _READABLE_KERNELS
+
+
+def without_masks(modules: Iterable[nn.Module]) -> list[str]:
+    """The kernels of `modules` that transformers hands no mask, since none is registered under their name."""
+    names = {kernel_name(module) for module in modules}
+    return sorted(name for name in names if is_foreign(name) and name not in AttentionMaskInterface())
+
+
+def _can_be_read(name: str) -> bool:
+    """Whether it is known, or registered by a user; not so the kernels of paged caches, or those not there."""
+    there = name in ALL_ATTENTION_FUNCTIONS and not name.startswith("paged|")
+    return there or not is_foreign(name)
+
+
 @contextmanager
 def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
     """While open, every attention call of `modules` goes through `watch`, which returns the call's result.
 
     Other modules, also of other models in the process, go straight to their kernel. The library's
     registries are as they were when the block ends, however it ends. Raises `InputError` for a kernel
-    that cannot be read.
+    of the library that cannot be read.
     """
     watched = set(modules)
     names = {kernel_name(module) for module in watched}
-    if unreadable := names - _READABLE_KERNELS:
+    if unreadable := {name for name in names if not _can_be_read(name)}:
         raise InputError(
             f"cannot read attention kernel {', '.join(sorted(unreadable))}: "
-            f"those that can be are {', '.join(sorted(_READABLE_KERNELS))}"
+            f"those that can be are {', '.join(sorted(_READABLE_KERNELS))}, and what a user registers"
         )
     registries = (AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping)
     before = [dict(registry) for registry in registries]

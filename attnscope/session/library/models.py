@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attnscope.capture.evaluation_mode import as_written
+from attnscope.capture.handed_over import remarks
 from attnscope.errors import InputError
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
@@ -63,17 +65,19 @@ def load(
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> "Model":
     """A model of transformers that is in memory already, with its tokenizer or processor.
 
-    It runs as it is, under its own kernel and on its own device, and is left exactly as it was.
+    It runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of training
+    mode, compiled code and kernels without masks a notice says what was read.
     """
     if not hasattr(module, "config") or not hasattr(module, "forward"):
         raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
     tokenizer = getattr(
         processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
     )
+    written = as_written(module)
     model = LoadedModel(
-        None, module, tokenizer, None, processor=None if processor is tokenizer else processor
+        None, written, tokenizer, None, processor=None if processor is tokenizer else processor
     )
-    return Model(Opened(model, task_of(module)), listener or Log())
+    return Model(Opened(model, task_of(written)), listener or Log(), module)
 
 
 def outline(
@@ -97,8 +101,10 @@ def outline(
 class Model:
     """A model in memory. `read` gives it something to read."""
 
-    def __init__(self, opened: Opened, listener: Listener) -> None:
+    def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
         self._opened, self._listener = opened, listener
+        self._handed_over = opened.model.module if handed_over is None else handed_over
+        self._remarked: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -114,6 +120,13 @@ class Model:
         """The tokenizer of transformers itself; None where the model reads no text."""
         tokenizer = self._opened.model.tokenizer
         return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
+
+    def _remark(self) -> None:
+        """Say what stands out about the model as it is now, each thing once."""
+        for remark in remarks(self._handed_over, self.name):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self._listener.notice(remark)
 
     @property
     def towers(self) -> dict[str, dict[int, int]]:
@@ -148,6 +161,7 @@ class Model:
             raise InputError("give a text to read, its words or ids, or a file with image or audio")
         if words is not None and (text is not None or isinstance(words, str) or not words):
             raise InputError("words are a list of strings, at least one, in place of a text")
+        self._remark()
         picture, sound, spelled = (None if file is None else Path(file) for file in (image, audio, vocab))
         inputs = Inputs(
             text if words is None else " ".join(words),
@@ -184,6 +198,7 @@ class Model:
         With a `relation` all heads are shown for that one. The first `limit` sentences are read, by default
         all, at most `batch` of one length at once.
         """
+        self._remark()
         asked = Asked(Path(path), relation, limit, batch)
         wanted = Wanted(layers, heads, kind, tower, block, route)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
@@ -209,6 +224,7 @@ class Model:
         query, key or value, by default each. `draws` random circuits of the same singular values are drawn.
         A model of pictures or sounds reads `image` or `audio` once, so that its matrices can be read back.
         """
+        self._remark()
         asked = Composed(layer, head, through, draws, seed)
         wanted = Wanted(kind=kind, tower=tower, route=route)
         picture, sound = (None if file is None else Path(file) for file in (image, audio))
