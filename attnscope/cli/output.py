@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options, typed
+from attnscope.cli.streams import ours_alone
 from attnscope.cli.timings import want
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import CertificateError, InputError, one_line
@@ -158,12 +159,13 @@ class Output:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A spinner while something slow goes on, where somebody can see it."""
-        if self.quiet or not sys.stderr.isatty():
-            yield
-        else:
-            with undone_by_a_signal(_clear_line), self._narration.status(what):
+        """A spinner while something slow goes on, where somebody can see it; no library prints meanwhile."""
+        with ours_alone():
+            if self.quiet or not sys.stderr.isatty():
                 yield
+            else:
+                with undone_by_a_signal(_clear_line), self._narration.status(what):
+                    yield
 
 
 def _check_folder() -> None:

@@ -8,6 +8,8 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from attnscope.errors import InputError, NobodyReadsError
@@ -74,6 +76,26 @@ def guard() -> None:
     _occupy()
     sys.stdout = _guarded(sys.stdout, 1, Results)
     sys.stderr = _guarded(sys.stderr, 2, Narration)
+
+
+@contextmanager
+def ours_alone() -> Iterator[None]:
+    """While open, what a library prints past Python on standard output goes nowhere: it is no result."""
+    sys.stdout.flush()
+    try:
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # no more files may be open
+        yield
+        return
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _occupy() -> None:

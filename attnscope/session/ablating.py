@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
+from attnscope.session.selection import check_seed
 from attnscope.tokens import printable
 
 ARROWS = ("->", "→")
@@ -36,6 +37,7 @@ class Ablating:
     by: str | None = None
 
     def __post_init__(self) -> None:
+        check_seed(self.seed)
         if self.by is not None:
             self._check_estimate(self.by)
         if self.to is not None and self.replacement is not None:

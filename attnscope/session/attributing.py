@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
+from attnscope.session.selection import check_seed
 
 OTHERS = 10
 _MOST = 1000
@@ -19,5 +20,4 @@ class Attributing:
     def __post_init__(self) -> None:
         if not 0 <= self.others <= _MOST:
             raise InputError(f"others is {self.others}: other answers to hold it against are 0 to {_MOST}")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}: it takes 0 or more")
+        check_seed(self.seed, "seed")

@@ -81,6 +81,7 @@ class Writing:
             raise InputError("--sample, --temperature and --top-p go with --generate: say how many tokens")
         if drawn and self.sample is None:
             raise InputError("--temperature and --top-p go with --sample: give a seed")
+        selection.check_seed(self.sample, "--sample")
         if self.generate is not None and self.generate < 1:
             raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
         if self.temperature is not None and not 0 < self.temperature < float("inf"):

@@ -1,4 +1,4 @@
-"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant. `101,2023`: which tokens."""
+"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant. `101,2023`: which tokens. Seeds."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -32,6 +32,12 @@ def _ranges(text: str, what: str) -> Ranges | None:
     if not all(parts):
         raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all")
     return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
+
+
+def check_seed(seed: int | None, option: str = "--seed") -> None:
+    """Raises `InputError` for a seed that a generator does not take; None is none."""
+    if seed is not None and not 0 <= seed < 2**64:
+        raise InputError(f"{option} is {seed}: it must be from 0 to {2**64 - 1}")
 
 
 def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:

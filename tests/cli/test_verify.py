@@ -52,3 +52,22 @@ def test_the_numbers_can_be_written(attnscope, tmp_path: Path, bert: Path) -> No
     assert {(row["layer"], row["head"]) for row in rows} == {
         (str(i), str(j)) for i in range(5) for j in range(4)
     }
+
+
+def test_without_a_text_one_of_its_own_is_read(attnscope) -> None:
+    masked, whole = (attnscope("verify", "-m", name, "--json") for name in ("demo", "demo-causal"))
+    assert '"I was watching the door when [MASK] opened."' in masked.stdout
+    assert '"I was watching the door when it opened."' in whole.stdout
+    assert (masked.exit_code, whole.exit_code) == (0, 0)
+    assert (masked.stderr, whole.stderr) == ("", "")
+    typed = attnscope("verify", "I was watching the door when [MASK] opened.", "-m", "demo", "--json")
+    assert typed.stdout == masked.stdout
+
+
+def test_without_a_text_a_model_that_reads_none_is_refused_in_one_line(attnscope, tmp_path: Path) -> None:
+    from media_models import save
+
+    result = attnscope("verify", "-m", str(save("vit", tmp_path / "vit")))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert "--image" in result.stderr

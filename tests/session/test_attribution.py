@@ -126,7 +126,7 @@ def test_each_side_of_an_encoder_decoder_is_measured_by_the_text_that_is_written
             {"name": "importance", "others": -1},
             "others is -1: other answers to hold it against are 0 to 1000",
         ),
-        ({"name": "importance", "seed": -1}, "seed is -1: it takes 0 or more"),
+        ({"name": "importance", "seed": -1}, "seed is -1: it must be from 0 to 18446744073709551615"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(causal: at.Reading, options: dict, told: str) -> None:  # type: ignore[type-arg]

@@ -94,9 +94,7 @@ Texts = Annotated[
     int | None,
     typer.Option("--controls", metavar="N", help="Control texts that a mean is over. Default: 30."),
 ]
-DrawSeed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed of control texts and random heads.", min=0)
-]
+DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of control texts and random heads.")]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ Draws = Annotated[
     int,
     typer.Option("--draws", metavar="N", help="How many random circuits each pair is held against."),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random circuits.", min=0)]
+DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random circuits.")]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ Count = Annotated[
         "one kind exchanged for one another; patches of a picture or frames of a sound.",
     ),
 ]
-ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the controls.", min=0)]
+ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the controls.")]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import Delivery, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.output import Output, check_delivery
+from attnscope.session.selection import check_seed
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -20,7 +21,7 @@ From = Annotated[
         help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s).",
     ),
 ]
-ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.", min=0)]
+ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.")]
 
 
 def flow(
@@ -42,6 +43,7 @@ def flow(
     there are many.
     """
     check_delivery(delivery, "Flow")
+    check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.flow import flow as followed

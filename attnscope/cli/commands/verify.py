@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import Delivery, Read, Request
+from attnscope.cli.groups import ArticleRead, Delivery, Request
 from attnscope.cli.output import Output, check_delivery
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from attnscope.session.reading import Reading
 
 
-def verify(read: Read, delivery: Delivery, *, request: Request, output: Output) -> None:
+def verify(read: ArticleRead, delivery: Delivery, *, request: Request, output: Output) -> None:
     """Certify every layer and head of a model, and its results.
 
     The final hidden states and logits are held against a run that was not touched. Exit code 5 when

@@ -18,6 +18,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.comparison import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.selection import check_seed
 
 CONTROLS, SEED = 1000, 0
 
@@ -41,6 +42,7 @@ class Shuffling:
     def __post_init__(self) -> None:
         if not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+        check_seed(self.seed)
 
 
 def compare_senses(

@@ -51,6 +51,7 @@ class Asked:
             raise InputError(f"no '{printable(self.through)}' to compose through: {', '.join(Through)}")
         if not 1 <= self.draws <= MOST_DRAWS:
             raise InputError(f"--draws {self.draws}: give 1 to {MOST_DRAWS}")
+        ranges.check_seed(self.seed)
 
 
 def compose(

@@ -21,6 +21,7 @@ from attnscope.session.questions.claims.exchanging import Asked, Exchange, alone
 from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
+from attnscope.session.selection import check_seed
 from attnscope.tokens import Tokens, printable
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind
@@ -54,6 +55,7 @@ class Wish:
             raise InputError(f"no pattern '{printable(self.pattern)}': {', '.join(Pattern)}")
         if not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+        check_seed(self.seed)
 
 
 def head_named(name: str) -> tuple[int, int]:

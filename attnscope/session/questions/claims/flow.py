@@ -23,6 +23,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
+from attnscope.session.selection import check_seed
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind, Route
 
@@ -37,6 +38,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position. `InputError` for cross-attention,
     for layers that read in windows, and for layers that leave some out before them.
     """
+    check_seed(seed)
     _check(reading, chosen)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=True)
