@@ -83,7 +83,7 @@ def without_masks(modules: Iterable[nn.Module]) -> list[str]:
 
 
 def _can_be_read(name: str) -> bool:
-    """Whether it is known, or registered by a user; not so the kernels of paged caches, or those not there."""
+    """Whether it is known, or registered by a user: not kernels of paged caches, or those not there."""
     there = name in ALL_ATTENTION_FUNCTIONS and not name.startswith("paged|")
     return there or not is_foreign(name)
 

@@ -20,6 +20,7 @@ from tests.capture.constructed.model import LAYERS, TOKENS, VOCABULARY, Model, P
 Parts = Mapping[Place, Part | Sequence[Part]]
 Head = tuple[int, int, int]  # layer, head, call of the kernel in this layer
 LAST = (LAYERS - 1,)
+READ = 5  # tokens of the text that is looked at by another
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,9 @@ class Construction:
         often = self.tokens // VOCABULARY + 1
         ids = [torch.randperm(VOCABULARY, generator=generator).repeat(often) for _ in range(self.texts)]
         inputs = {"input_ids": torch.stack(ids)[:, : self.tokens].contiguous()}
+        if self.shape.get("crossing"):
+            inputs["decoder_input_ids"] = inputs["input_ids"].flip(1)
+            inputs["input_ids"] = inputs["input_ids"][:, :READ].contiguous()
         if self.padded:
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
             inputs["attention_mask"][:, -self.padded :] = 0

@@ -57,6 +57,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "an output object returned": {"returned": lambda result: BaseModelOutput(last_hidden_state=result)},
     "a differential attention": {"twice": kept.minus_another},
     "two attentions in the same rows": {"twice": kept.plus_another},
+    "crossing": {"crossing": True},
 }
 _OPTIONS: dict[str, dict[str, Any]] = {
     "sinks": {"options": {"s_aux": (HEADS,)}},
@@ -81,7 +82,7 @@ def _pairs(routes: Iterable[str]) -> Iterator[Construction]:
 
 
 def _in_other_models() -> Iterator[Construction]:
-    for what in ("causal", "key heads shared", "norms behind"):
+    for what in ("causal", "key heads shared", "norms behind", "crossing"):
         for name in (
             "a gate of its own row",
             "a layer scale of 1e-5",
@@ -95,6 +96,16 @@ def _in_other_models() -> Iterator[Construction]:
             parts = {Place.ANSWER: kept.ANYWHERE[name]}
             told, change = f"{what}, {name} {Place.ANSWER}", _CHANGES[what]
             yield from on_routes(told, parts, SPREAD, change=change, weak="float16" in what)
+
+
+def _crossing() -> Iterator[Construction]:
+    """What is looked at may stand in any order, if keys and values stand in the same."""
+    both = {place: rows("rolled", "by an index") for place in (Place.KEY, Place.VALUE)}
+    for what, parts in {
+        "keys and values rolled": both,
+        "rows flipped and put back": {Place.GIVEN: rows("flipped"), Place.RESULT: undone("flipped")},
+    }.items():
+        yield from on_routes(f"crossing, {what}", parts, SPREAD, shape={"crossing": True})
 
 
 def _made() -> Iterator[Construction]:
@@ -132,6 +143,7 @@ def _made() -> Iterator[Construction]:
         }
         yield from _parts(made, place, SPREAD)
     yield from _in_other_models()
+    yield from _crossing()
     yield from _written(SOME)
     yield from _pairs(SPREAD)
 

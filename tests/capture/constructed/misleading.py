@@ -90,9 +90,10 @@ def _in_other_models(deeds: Iterable[str]) -> Iterator[Construction]:
         "causal": {"causal": True},
         "key heads shared": {"key_heads": 1},
         "norms behind": {"norm_behind": True},
+        "crossing": {"crossing": True},
     }.items():
         for deed in deeds:
-            for place in (Place.ANSWER, Place.VALUE):
+            for place in (Place.ANSWER, Place.VALUE, Place.RESULT, Place.PASSED):
                 parts = {place: rows(deed)}
                 yield from on_routes(f"{what}, rows {deed} {place}", parts, SPREAD, shape=shape)
     for what, change in {
@@ -126,6 +127,17 @@ def _windows() -> Iterator[Construction]:
     ):
         parts = {Place.GIVEN: cut, Place.RESULT: joined}
         yield from on_routes(f"windows {what}", parts, SPREAD, tokens=8)
+
+
+def _crossing() -> Iterator[Construction]:
+    shape = {"crossing": True}
+    for place in (Place.KEY, Place.QUERY):
+        yield from on_routes(f"crossing, rows rolled {place}", {place: rows("rolled")}, SPREAD, shape=shape)
+    for name in ("the values of one token in its place", "a gate of zero"):
+        part = others.REPLACED_ANSWERS[name]
+        yield from on_routes(f"crossing, {name}", {Place.ANSWER: part}, SPREAD, shape=shape)
+    swapped = {Place.ANSWER: others.HEADS_MOVED["first two heads swapped"]}
+    yield from on_routes("crossing, first two heads swapped", swapped, SPREAD, shape=shape)
 
 
 def _texts() -> Iterator[Construction]:
@@ -167,6 +179,8 @@ def _made() -> Iterator[Construction]:
     # it is not used, or another head's is
     yield from _parts(others.REPLACED_ANSWERS, [Place.ANSWER], SPREAD)
     yield from _parts(others.REPLACED, [Place.RESULT, Place.PASSED], SPREAD)
+    given = {"what was given in its place": others.REPLACED["what was given in its place"]}
+    yield from _parts(given, [Place.STREAM], SPREAD)
     yield from _parts(others.REPLACED, [Place.HOOK], SOME)
     yield from _parts(others.HEADS_MOVED, [Place.ANSWER], SPREAD)
     rolled: Part = lambda own, x, place: x.roll(VALUE_DIM, -1)  # noqa: E731
@@ -177,6 +191,7 @@ def _made() -> Iterator[Construction]:
     yield from _beside_what_is_right()
     yield from _windows()
     yield from _texts()
+    yield from _crossing()
     yield from _calls()
 
 

@@ -64,7 +64,7 @@ class Attention(nn.Module):
     and shapes of what is learned.
     """
 
-    is_causal = False
+    is_causal = is_cross_attention = False
 
     def __init__(
         self, config: PreTrainedConfig, parts: Mapping[Place, Sequence[Part]], key_heads: int
@@ -98,12 +98,17 @@ class Attention(nn.Module):
             self.register_parameter(name, nn.Parameter(made))
         return self._parameters[name]
 
-    def made(self, x: Tensor, mask: Any, attend: Callable[..., Any]) -> Any:
-        """The module's result by way of all places."""
+    def made(self, x: Tensor, mask: Any, memory: Tensor | None, attend: Callable[..., Any]) -> Any:
+        """The module's result by way of all places; keys and values are of the `memory` where it is."""
         x = self.at(Place.GIVEN, x)
+        read = x if memory is None else memory
         query, key, value = (
-            each(x).unflatten(-1, (-1, dim)).transpose(1, 2)
-            for each, dim in ((self.q_proj, DIM), (self.k_proj, DIM), (self.v_proj, VALUE_DIM))
+            each(given).unflatten(-1, (-1, dim)).transpose(1, 2)
+            for each, given, dim in (
+                (self.q_proj, x, DIM),
+                (self.k_proj, read, DIM),
+                (self.v_proj, read, VALUE_DIM),
+            )
         )
         self.now |= {"given": x, "value": value, "mask": mask}
         query, key, value = (
@@ -150,28 +155,28 @@ def eager_attention_forward(module, query, key, value, attention_mask, scaling, 
 class Asking(Attention):
     """It asks transformers' interface for its kernel."""
 
-    def forward(self, x: Tensor, mask: Any = None) -> Any:
+    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(
             self.config._attn_implementation, eager_attention_forward
         )
-        return self.made(x, mask, attend)
+        return self.made(x, mask, memory, attend)
 
 
 class ByName(Attention):
     """It looks a kernel up by its name where that is not eager, as older remote code does."""
 
-    def forward(self, x: Tensor, mask: Any = None) -> Any:
+    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
         attend = eager_attention_forward
         if self.config._attn_implementation != "eager":
             attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
-        return self.made(x, mask, attend)
+        return self.made(x, mask, memory, attend)
 
 
 class ByHand(Attention):
     """Its own code multiplies, takes a softmax and multiplies again."""
 
-    def forward(self, x: Tensor, mask: Any = None) -> Any:
-        return self.made(x, mask, eager_attention_forward)
+    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
+        return self.made(x, mask, memory, eager_attention_forward)
 
 
 ROUTES = {"eager": Asking, "fused": Asking, "tiled": Asking, "named": ByName, "traced": ByHand}
@@ -186,11 +191,11 @@ class Block(nn.Module):
         self.first, self.second = nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
         self.up, self.down = nn.Linear(HIDDEN, 23), nn.Linear(23, HIDDEN)
 
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Tensor:
         at, entered = self.attention.at, x
         self.attention.now = {"entered": entered}
         given = at(Place.BEFORE, x if self.norm_behind else self.first(x))
-        result = self.attention(given, mask)
+        result = self.attention(given, mask, memory)
         result = result if isinstance(result, Tensor) else result[0]
         x = at(Place.STREAM, entered + at(Place.PASSED, result))
         x = self.first(x) if self.norm_behind else x
@@ -199,7 +204,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """An embedding and two blocks."""
+    """An embedding and two blocks, which look at another text where one is given."""
 
     _supports_sdpa = True
 
@@ -209,8 +214,15 @@ class Model(nn.Module):
         self.embedding = nn.Embedding(VOCABULARY, HIDDEN)
         self.layers = nn.ModuleList(blocks)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutput:
-        x, mask = self.embedding(input_ids), None
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+    ) -> BaseModelOutput:
+        x, mask, memory = self.embedding(input_ids), None, None
+        if decoder_input_ids is not None:
+            x, memory = self.embedding(decoder_input_ids), x
         if not self.causal and attention_mask is not None:
             hidden = attention_mask[:, None, None] == 0
             mask = torch.zeros(len(x), 1, *2 * x.shape[1:2]).masked_fill(
@@ -221,7 +233,7 @@ class Model(nn.Module):
                 config=self.config, inputs_embeds=x, attention_mask=attention_mask, past_key_values=None
             )
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, memory)
         return BaseModelOutput(last_hidden_state=x)
 
 
@@ -234,15 +246,17 @@ def model_of(
     twice: Callable[..., Tensor] | None = None,
     options: Mapping[str, float | tuple[int, ...]] = {},
     returned: Callable[[Tensor], Any] = lambda result: (result, None),
+    crossing: bool = False,
 ) -> Model:
     """The model with these parts in its layers, its attention peaked."""
     torch.manual_seed(3)
     config = PreTrainedConfig(num_attention_heads=HEADS, hidden_size=HIDDEN, num_hidden_layers=LAYERS)
-    config.model_type = "constructed"
+    config.model_type, config.is_encoder_decoder = "constructed", crossing
     config._attn_implementation = "sdpa" if route == "fused" else "eager"
     attentions = [ROUTES[route](config, parts.get(layer, {}), key_heads) for layer in range(LAYERS)]
     for each in attentions:
-        each.is_causal, each.returned, each.options = causal, returned, dict(options)
+        each.is_causal, each.is_cross_attention = causal, crossing
+        each.returned, each.options = returned, dict(options)
     attentions[-1].twice = twice
     model = Model(config, [Block(each, norm_behind) for each in attentions], causal).eval()
     with torch.no_grad():

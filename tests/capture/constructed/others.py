@@ -45,6 +45,7 @@ def _written_over_unseen(own: Attention, answer: Tensor, _place: Place) -> Tenso
 REPLACED_ANSWERS: dict[str, Part] = {
     "the values in its place": lambda own, answer, place: _values(own),
     "equal attention in its place": _uniform,
+    "the values of one token in its place": lambda own, answer, place: _values(own)[:, :1].expand_as(answer),
     "another attention in its place": _another,
     "the values written over it": _written_over,
     "the values written over it unseen": _written_over_unseen,

@@ -105,7 +105,8 @@ class Probed:
     """How much depends on what in one block: `head, row that changes, row that was perturbed`.
 
     `columns` are `head, slice of the output projection's input`. Rows are those of all texts, `mine` those of
-    the one that is asked about, `padding` those among them that stand for nothing.
+    the one that is asked about, `padding` how many of them stand for nothing. Those of keys and values are of
+    another text where attention is `crossing`.
     """
 
     queries: Tensor
@@ -116,6 +117,7 @@ class Probed:
     columns: Tensor
     mine: slice
     padding: int
+    crossing: bool
 
     @property
     def in_place(self) -> bool:
@@ -149,7 +151,8 @@ class Probed:
         if not torch.equal(keys, values):
             return "keys and values of different rows"
         single = bool((keys.sum(1) == 1).all())
-        return "keys of other rows" if single and not torch.equal(keys.long().argmax(1), own) else ""
+        elsewhere = not self.crossing and not torch.equal(keys.long().argmax(1), own)
+        return "keys of other rows" if single and elsewhere else ""
 
     def _of_columns(self, head: int) -> str:
         mass = self.columns[head]
@@ -158,12 +161,14 @@ class Probed:
 
 def probe(block: Block, given: tuple[Any, ...], call: int, construction: Construction) -> Probed:
     """What one call of the kernel depends on, and what depends on it."""
-    clean, entered = _seen(block, given), given[0]
+    clean = _seen(block, given)
     sides: list[list[Tensor]] = [[], [], []]
-    for place in product(range(entered.shape[0]), range(entered.shape[1])):
-        now = _seen(block, (_noisy(entered, place), *given[1:]))
-        for side, here, before in zip(sides, now.sides, clean.sides, strict=True):
-            side.append(_change(here, before).mT)
+    for number, of in [(0, sides)] if given[2] is None else [(0, sides[:1]), (2, sides[1:])]:
+        for place in product(*map(range, given[number].shape[:2])):
+            noisy = *given[:number], _noisy(given[number], place), *given[number + 1 :]
+            pairs = zip(_seen(block, noisy).sides, clean.sides, strict=True)
+            for side, (now, before) in zip(of, [*pairs][-len(of) :] if number else pairs, strict=False):
+                side.append(_change(now, before).mT)
     in_module, in_block, columns = [], [], []
     batch, rows = clean.answers[call].shape[:2]
     for head in range(HEADS):
@@ -178,6 +183,7 @@ def probe(block: Block, given: tuple[Any, ...], call: int, construction: Constru
         *(torch.stack(by_head) for by_head in (in_module, in_block, columns)),
         slice(each * (construction.texts - 1), each * construction.texts),
         construction.padded,
+        given[2] is not None,
     )
 
 
