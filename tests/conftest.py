@@ -93,3 +93,12 @@ def emulated() -> Any:
             pytest.fail(f"{error}, and ATTNSCOPE_ACCELERATOR=required")
         pytest.skip(f"{error}: no accelerator is emulated")
     return backend
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record runs the model to read it, and once to try whose rows these are; not to try what answers do."""
+    from attnscope.capture import run
+    from attnscope.capture.reaching.judge import Reaches
+
+    monkeypatch.setattr(run, "reaches_of", lambda *_: Reaches())

@@ -9,10 +9,22 @@ import pytest
 import attnscope.capture
 
 BY_VALUE = {  # numbers, names and tokens
-    *("Selection", "Sides", "Layout", "DryCall", "Shapes", "Zero", "Cut", "Rounded", "_Shape"),
+    *(
+        "Selection",
+        "Sides",
+        "Layout",
+        "DryCall",
+        "Shapes",
+        "Zero",
+        "Cut",
+        "Rounded",
+        "_Shape",
+        "Shape",
+        "Found",
+    ),
 }
 KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: noted as it happens
-    *("Trail", "_Seen", "Tally", "Experiments", "_Expected", "ReadBack", "Walked", "ValueZeroing"),
+    *("_Seen", "Tally", "Experiments", "_Expected", "ReadBack", "Walked", "ValueZeroing", "Trial", "Clean"),
 }
 
 

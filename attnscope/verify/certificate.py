@@ -118,7 +118,7 @@ def _not_rebuilt(call: AttentionCall, reach: Reach) -> str:
         return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
     if call.reweighted is not None:
         return "the model changes the weights of its softmax before they meet the values"
-    return call.reservation or (reach.reason if reach.effect in _NOT_SO else "")
+    return reach.reason if reach.effect in _NOT_SO else call.reservation
 
 
 def conclusion(

@@ -67,7 +67,7 @@ def test_two_attentions_over_halves_of_the_values_are_two_blocks() -> None:
     assert {certify(call, 3).verdict for call in captured.calls} == {Verdict.CERTIFIED}
 
 
-def test_a_module_of_several_layers_gives_each_layer_its_own_call() -> None:
+def test_a_module_of_several_layers_gives_each_layer_its_own_call(read_once: None) -> None:
     model = sharp("llama")
     model.layers[2].self_attn = model.layers[0].self_attn
     own: list[torch.Tensor] = []

@@ -97,7 +97,7 @@ def test_it_is_looked_for_only_where_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
-def test_nothing_runs_that_comes_after_it(family: str) -> None:
+def test_nothing_runs_that_comes_after_it(family: str, read_once: None) -> None:
     model, ran = sharp(family), list[str]()
     later = (
         model.encoder.layer[LAYER].output if family == "bert" else model.layers[LAYER].mlp,

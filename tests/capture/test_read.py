@@ -89,7 +89,7 @@ def test_the_fused_kernel_is_read_in_blocks_whatever_the_number_of_keys(length):
     assert_is_the_models(record(twin(model, "sdpa"), inputs), eager_weights(model, inputs))
 
 
-def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask():
+def test_a_decoder_under_the_fused_kernel_is_causal_without_being_handed_a_mask(read_once):
     seen = []
     model = twin(sharp("llama"), "sdpa")
     hook = model.layers[0].self_attn.register_forward_pre_hook(
@@ -280,7 +280,7 @@ def test_a_model_without_attention_and_a_kernel_that_cannot_be_read_are_refused(
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "albert"])
 @pytest.mark.parametrize("layer", [0, 1])
-def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(family, layer):
+def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(family, layer, read_once):
     model, ran = sharp(family), []
     stack = next(each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) == LAYERS)
     for number, block in enumerate(stack):
@@ -296,7 +296,7 @@ def test_the_forward_pass_stops_early_and_what_was_read_is_that_of_a_full_run(fa
     assert torch.equal(full_run(model, ids()), before)
 
 
-def test_a_shared_layer_runs_as_often_as_needed_and_no_more():
+def test_a_shared_layer_runs_as_often_as_needed_and_no_more(read_once):
     model, ran = sharp("albert"), []
     model.encoder.albert_layer_groups[0].register_forward_pre_hook(lambda *_: ran.append(1))
     record(model, ids(), Selection(layers=[1]))

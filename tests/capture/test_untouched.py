@@ -170,7 +170,7 @@ def test_modes_come_back_one_by_one():
 
 
 @pytest.mark.parametrize("place", ["global", "local"])
-def test_a_users_own_function_is_called_through_and_not_replaced(place, registries):
+def test_a_users_own_function_is_called_through_and_not_replaced(place, registries, read_once):
     own_kernel.asked = 0
     model = twin(sharp("bert"), "eager" if place == "global" else "sdpa")
     if place == "global":

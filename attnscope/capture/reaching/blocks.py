@@ -17,6 +17,7 @@ from attnscope.capture.reaching import rows
 from attnscope.capture.reaching.outputs import Trial, one_each, perturbed, row_changes
 from attnscope.capture.reaching.rerun import Clean, Enter, Forward, Place, Rerun, restored
 
+_LARGE = 32.0  # times an answer, so that a layer scale of 1e-5 is seen in the hidden state
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
 Unit = tuple[Place, int]
@@ -110,8 +111,8 @@ def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
 
     If these do not, it is the answers that were mixed on their way.
     """
-    if not mixed:
-        return
+    if not mixed or clean.epsilon:
+        return  # one scale for all rows carries them to one another, a little
     given: Halves = {}
     blocks = {clean.within[trial.forward][0] for trial in mixed}
 
@@ -175,7 +176,8 @@ def _one_run(
             return None if unfrozen else before
         if before is None or place not in trial.shapes or before.shape != answered.shape:
             return before
-        return perturbed(clean, trial, place, amounts(trial, place), shuffle=False)
+        amount = _LARGE * amounts(trial, place)
+        return perturbed(clean, trial, place, amount, shuffle=clean.epsilon > 0)
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor] | None:
         trial = active.get(forward)
@@ -231,7 +233,8 @@ def _judge(
         found = ("other" if alone and missing.any() else "mixed") if more else "own"
         if len(trial.padded) == len(missing):
             missing, half = missing & ~trial.padded, half & ~trial.padded
-        trial.block_quiet = int(missing.sum()), int(half.sum())
+        if not clean.epsilon:  # else small changes are lost
+            trial.block_quiet = int(missing.sum()), int(half.sum())
     if trial.block not in ("other", "mixed") or found == "other":
         trial.block = found
 
@@ -268,7 +271,10 @@ def _try_heads(
         before, trial = clean.answers.get(place), active.get(place[:2])
         if before is None or trial is None or place not in trial.shapes or before.shape != answered.shape:
             return before
-        return perturbed(clean, trial, place, amounts(trial, place), shuffle=False)
+        amount = _LARGE * amounts(trial, place)
+        if again and not amount.any():
+            return None  # what acts through another attention of its module alone
+        return perturbed(clean, trial, place, amount, shuffle=clean.epsilon > 0)
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in active:

@@ -28,7 +28,7 @@ Leave = Callable[
 Enter = Callable[[Forward, Tensor], Tensor | None]  # the hidden state that a block is given -> another one
 Feed = Callable[[Forward, nn.Module, Tensor], None]  # what a matrix within a module is given after an answer
 
-_WHOLE = 1 / 255  # a step of eight bits
+_WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
 _LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 

@@ -78,11 +78,11 @@ class Standings:
             call = replace(call, query_tokens=numbered(len(call.query_tokens)))
         if Standing.OTHER in (one.key, one.value):
             call = replace(call, key_tokens=numbered(len(call.key_tokens)))
+        if one.apart:
+            call = replace(call, reservation=call.reservation or APART)
         mixed_up = {one.query, one.key} == {Standing.OWN, Standing.OTHER}
         if mixed_up and call.kind is not Kind.CROSS:
             call = replace(call, reservation=call.reservation or DISORDERED)
-        if one.apart:
-            call = replace(call, reservation=call.reservation or APART)
         return replace(call, standing=one.worst, tried="" if one.worst is Standing.UNKNOWN else self.tried)
 
 

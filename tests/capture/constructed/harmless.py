@@ -135,7 +135,7 @@ def _made() -> Iterator[Construction]:
         yield from on_routes(what, parts, EVERY, padded=2)
     for deed in ("flipped", "shuffled"):
         yield from _put_back(deed, SPREAD)
-    for place in (Place.PASSED, Place.STREAM):  # as a convolution behind the attention does (Conformer)
+    for place in (Place.STREAM,):  # as a convolution behind the attention does (Conformer)
         yield from on_routes(f"rows leaking {place}", {place: rows("leaking")}, SPREAD)
     for place in (Place.COLUMNS, Place.PROJECTED):
         made = {
