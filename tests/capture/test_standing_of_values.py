@@ -1,8 +1,7 @@
 """That the value which a weight brings is of the token whose key got the weight is found out, and said."""
 
-import types
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
 from attnscope.capture.describe import provenance_of, tokens_by_id
-from attnscope.capture.standing.judge import APART, DISORDERED
+from attnscope.capture.standing.judge import APART, DISORDERED, Found, Standings
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing
@@ -83,17 +82,18 @@ def test_keys_and_values_of_different_tokens_are_not_certified(move: str, side: 
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_keys_and_values_of_the_same_other_tokens_are_numbered_and_partial_or_called_mixed(move: str) -> None:
+def test_keys_and_values_of_the_same_other_tokens_are_not_apart(move: str) -> None:
+    """Where they are in another order than the queries, that is said; mixed both, they are certified."""
     model, (change, standing) = bert(), MOVES[move]
     layer = model.encoder.layer[1].attention.self
     changes(change, layer.key, layer.value)
     verdict, reason, told = judged(recorded(model).calls[1])
     assert told is (OTHER if move == "of some features rolled" else standing)
+    assert reason != APART
     if told is OTHER:
         assert (verdict, reason) == (Verdict.PARTIAL, DISORDERED)
-    else:
-        uniform = move == "averaged"  # all keys are one: no fault can be seen
-        assert verdict is (Verdict.INCONCLUSIVE if uniform else Verdict.CERTIFIED)
+    else:  # all keys are one where they are averaged: no fault can be seen
+        assert verdict is (Verdict.INCONCLUSIVE if move == "averaged" else Verdict.CERTIFIED)
 
 
 def test_values_that_mix_more_tokens_than_their_keys_do_are_certified_and_called_mixed() -> None:
@@ -146,19 +146,11 @@ def test_values_of_other_tokens_are_seen_where_operations_are_followed(
 
 
 def test_what_was_said_against_a_call_already_is_what_goes_on_being_said() -> None:
-    model = bert()
-    layer = model.encoder.layer[1].attention.self
-    changes(MOVES["rolled"][0], layer.value)
-    forward = layer.forward
-
-    def thrown_away(self: nn.Module, hidden: Tensor, *others: Any, **named: Any) -> Any:
-        output, *rest = forward(hidden, *others, **named)
-        return (torch.zeros_like(output), *rest)
-
-    layer.forward = types.MethodType(thrown_away, layer)
-    certificate = certify(recorded(model).calls[1], 1)
-    assert certificate.verdict is Verdict.PARTIAL
-    assert certificate.reason not in ("", APART)
+    call = recorded(bert()).calls[1]
+    found = Standings({(call.module, call.call): Found(OWN, OWN, OTHER, apart=True)})
+    assert found.settled(call).reservation == APART
+    assert found.settled(replace(call, reservation="said before")).reservation == "said before"
+    assert found.settled(replace(call, call=7)).reservation == ""
 
 
 @pytest.mark.parametrize("family", [name for name in CONFIGS if name != "t5"])
