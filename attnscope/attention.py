@@ -39,7 +39,8 @@ class AttentionCall:
     own: weights by head, for the heads that were asked for. `unrotated_k` is the key before its rotary
     position, where it is known; it only serves to prove that the rotation would be missed. `standing` says
     whether positions were seen to be the tokens that they are called by, and `tried` how that was seen where
-    not every token was told from every other; `reach` by head what becomes of its answer.
+    not every token was told from every other; `reach` by head what becomes of its
+    answer, None where no model is asked.
     `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
     matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
     to an offset, likewise. Tensors are detached and all on one device.
@@ -75,7 +76,7 @@ class AttentionCall:
     block: int = 0
     standing: Standing = Standing.UNKNOWN
     tried: str = ""
-    reach: Mapping[int, Reach] = field(default_factory=dict)
+    reach: Mapping[int, Reach] | None = None
     projection: Float[Tensor, "head value_dim hidden"] | None = None
     value_projection: Float[Tensor, "kv_head read value_dim"] | None = None
 

@@ -97,7 +97,7 @@ def emulated() -> Any:
 
 @pytest.fixture
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record runs the model to read it, and once to try whose rows these are; not to try what answers do."""
+    """A record runs the model to read it, and once to try whose rows these are."""
     from attnscope.capture import run
     from attnscope.capture.reaching.judge import Reaches
 

@@ -58,6 +58,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
         precision=precision,
         sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
+        reach={},
         **place,
     )
 
@@ -88,6 +89,7 @@ def of_trace(
         remainder=remainder,
         reweighted=None if seen.reweighted is None else of_heads(seen.reweighted[entry], heads),
         reservation=_BLENDED if seen.blended else "",
+        reach={},
         **place | {"route": Route.TRACED},
     )
 

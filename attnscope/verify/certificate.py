@@ -92,7 +92,7 @@ def _judged(
     faults.sort(key=lambda fault: fault.power)
     agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN
     verdict, reason = conclusion(agrees, honest.weights, honest.output, tuple(faults))
-    reach = call.reach.get(head, Reach())
+    reach = None if call.reach is None else call.reach.get(head, Reach())
     if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and (open_part := _not_rebuilt(call, reach)):
         verdict, reason = Verdict.PARTIAL, open_part
     return Certificate(
@@ -110,7 +110,7 @@ def _judged(
     )
 
 
-def _not_rebuilt(call: AttentionCall, reach: Reach) -> str:
+def _not_rebuilt(call: AttentionCall, reach: Reach | None) -> str:
     """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
     if call.remainder is not None:
         return "part of the score is known only as a remainder"
@@ -118,7 +118,7 @@ def _not_rebuilt(call: AttentionCall, reach: Reach) -> str:
         return f"{call.unread} more softmax{'es' if call.unread > 1 else ''} of this layer could not be read"
     if call.reweighted is not None:
         return "the model changes the weights of its softmax before they meet the values"
-    return reach.reason if reach.effect in _NOT_SO else call.reservation
+    return reach.reason if reach is not None and reach.effect in _NOT_SO else call.reservation
 
 
 def conclusion(

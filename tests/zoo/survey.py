@@ -84,7 +84,7 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
     calls = [call for call in calls if blocks is None or call.block < blocks]
     reaches = reaches_of(model, inputs, found, None, None, standings.placed, standings.disordered)
     calls = [reaches.settled(call) for call in calls]
-    reached = [reach for call in calls for reach in (call.reach.values() or [Reach()])]
+    reached = [reach for call in calls for reach in ((call.reach or {0: Reach()}).values())]
     result.effects = dict(Counter(reach.effect.value for reach in reached))
     result.doubts = tuple(dict.fromkeys(reach.reason for reach in reached if reach.effect is not Effect.OWN))
     result.runs = max((reach.runs for reach in reached), default=0)

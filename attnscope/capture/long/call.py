@@ -50,6 +50,7 @@ def long_call(
         sums=sums_of(given.query, seen.output),
         unrotated_k=_unrotated(seen, entry),
         rule=rule,
+        reach={},
         sample=Sample(rows, _own_weights(one, rows.to(given.query.device), chosen, by_fused)),
         **place,
     )
