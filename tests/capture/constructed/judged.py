@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Verdict
-from attnscope.vocabulary import Standing
+from attnscope.vocabulary import Effect, Standing
 from tests.capture.constructed.construction import Construction, Head
 from tests.capture.constructed.truth import Truth, truth
 
@@ -59,6 +59,8 @@ def _faults(
                 faults.append(f"{where} is {told.verdict} for no reason")
         elif told.verdict not in may and (not misleads or layer not in construction.layers):
             faults.append(f"{where} is {told.verdict}, and is right: {told.reason}")
+        elif not misleads and (told.reach is None or told.reach.effect is not Effect.OWN):
+            faults.append(f"{where} is {told.verdict}, and was not seen to act: {told.reach}")
         if told.positions is Standing.OWN and layer not in true.in_place:
             faults.append(f"{where}: positions are said to be in place, and are not")
     return faults
