@@ -1,5 +1,6 @@
 """What models rightly do around their attention: the row that asked is the row that receives."""
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -190,7 +191,8 @@ def plus_another(own: Attention, answer_to: Callable[..., Tensor], answer: Tenso
 
 def quantised(model: Model) -> None:
     """Linear layers in dynamic int8: scales are those of the whole tensor."""
-    torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8, inplace=True)
+    with warnings.catch_warnings(action="ignore"):  # it is to move to another package
+        torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8, inplace=True)
 
 
 def compiled(model: Model) -> None:
