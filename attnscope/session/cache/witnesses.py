@@ -72,7 +72,7 @@ def _code(path: str) -> str:
 
 
 def _read(path: str) -> tuple[str, int]:
-    """The SHA-256 of a small file and the second of its last change; a thousand are read at every question."""
+    """The SHA-256 of a small file and the second of its last change; each question reads a thousand."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.sha256(file.readall()).hexdigest(), int(os.fstat(file.fileno()).st_mtime)
 
