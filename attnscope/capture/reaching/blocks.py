@@ -168,7 +168,10 @@ def _one_run(
         return trial.rows_of(place, half[trial.forward])
 
     def amounts(trial: Trial, place: Place) -> Tensor:
-        return one_each(trial, place, trial.units, 0) * chosen(trial, place)[:, None]
+        here = [
+            unit for unit in trial.units if unit[0] == place
+        ]  # of every attention in the same rows one head
+        return one_each(trial, place, here, 0) * chosen(trial, place)[:, None]
 
     def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
         before, trial = clean.answers.get(place), active.get(place[:2])
@@ -181,7 +184,7 @@ def _one_run(
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor] | None:
         trial = active.get(forward)
-        if trial is not None:
+        if trial is not None and not trial.shared:
             _note_heads(trial, clean, now, _touched(trial, amounts))
         is_alone = forward not in clean.within
         return restored(clean.results[forward], now) if is_alone else None
@@ -194,7 +197,8 @@ def _one_run(
 
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
         before = clean.fed.get((forward, part))
-        if forward in active and before is not None and before.shape == now.shape:
+        is_tried = forward in active and not active[forward].shared
+        if is_tried and before is not None and before.shape == now.shape:
             _note_columns(active[forward], clean, now, before, _touched(active[forward], amounts))
 
     rerun.run(answer, leave, leave_block, feed=feed)

@@ -56,6 +56,11 @@ class Trial:
         self.quiet = int((~live & ~self.padded).sum())
 
     @property
+    def shared(self) -> bool:
+        """Whether several attentions stand in the same rows."""
+        return len(self.places) > len({*self.starts.values()})
+
+    @property
     def shape(self) -> Shape:
         return self.shapes[self.places[0]]
 

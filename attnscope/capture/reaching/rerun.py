@@ -103,10 +103,11 @@ class Rerun:
 
         self.run(answer, leave, leave_block, feed=feed, gone=gone, within=seen.within)
         counts: Counter[nn.Module] = Counter()
+        for place in gone:  # what they answer is none, and goes on as the model has it
+            del seen.answers[place]
         for place in seen.answers:
-            if place not in gone:
-                seen.numbers[place] = counts[place[0]]
-                counts[place[0]] += 1
+            seen.numbers[place] = counts[place[0]]
+            counts[place[0]] += 1
         return seen
 
     def run(
