@@ -1,9 +1,11 @@
 """The errors a user can cause, each with its exit code.
 
 An `AttnscopeError` holds one line that says what, where and what is possible. It is raised close to the
-fact and caught once, in `attnscope.cli.app`. Anything else that escapes is a bug and keeps its traceback.
+fact and caught once, in `attnscope.cli.app`. What the machine runs out of, memory or open files, is no bug
+wherever it shows. Anything else that escapes is one, and keeps its traceback.
 """
 
+import errno
 from collections.abc import Sequence
 
 
@@ -45,8 +47,22 @@ class NobodyReadsError(AttnscopeError):
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` is how Python, torch or a device says that memory is full."""
-    full = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in full)
+    full = ["out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"]
+    if isinstance(error, ImportError):
+        full.append("failed to map segment")  # of a library that is opened
+    if isinstance(error, MemoryError) or any(words in str(error).lower() for words in full):
+        return True
+    return error.__cause__ is not None and is_out_of_memory(error.__cause__)
+
+
+def lacking(error: BaseException) -> AttnscopeError | None:
+    """The line for what the machine has run out of, memory or open files; None for any other error."""
+    if is_out_of_memory(error):
+        return DoesNotFitError(f"this does not fit in memory: {one_line(error)}")
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.EMFILE, errno.ENFILE) or "too many open files" in str(error).lower():
+        return InputError(f"no more files may be open at once, ulimit -n allows more: {one_line(error)}")
+    return None
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -11,14 +11,7 @@ from typer.core import TyperGroup
 from attnscope.cli import streams, timings, typed
 from attnscope.cli.panels import Panelled
 from attnscope.ending import INTERRUPTED
-from attnscope.errors import (
-    AttnscopeError,
-    DoesNotFitError,
-    InputError,
-    NobodyReadsError,
-    is_out_of_memory,
-    one_line,
-)
+from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.tokens import printable
 from attnscope.version import __version__
 
@@ -70,10 +63,10 @@ def _one_line_each() -> Iterator[None]:
         _end(str(error), error.exit_code)
     except UsageError as error:
         _end(_misused(error), InputError.exit_code)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, typer.Exit) or not is_out_of_memory(error):
+    except (MemoryError, RuntimeError, ImportError, OSError) as error:
+        if isinstance(error, typer.Exit) or (told := lacking(error)) is None:
             raise
-        _end(f"this does not fit in memory: {one_line(error)}", DoesNotFitError.exit_code)
+        _end(str(told), told.exit_code)
     except KeyboardInterrupt:
         _end("interrupted", INTERRUPTED)
 

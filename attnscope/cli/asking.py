@@ -14,14 +14,7 @@ import typer
 
 from attnscope.cli.lines import Line, NumberedText, called
 from attnscope.cli.naming import is_of_each_head, numbered, of_head
-from attnscope.errors import (
-    AttnscopeError,
-    DoesNotFitError,
-    InputError,
-    NobodyReadsError,
-    is_out_of_memory,
-    one_line,
-)
+from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
@@ -163,11 +156,10 @@ class Question:
             raise
         except AttnscopeError as error:
             return _refused(name, str(error), error.exit_code)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
+        except (MemoryError, RuntimeError, ImportError, OSError) as error:
+            if (told := lacking(error)) is None:
                 raise
-            why = f"this does not fit in memory: {one_line(error)}"
-            return _refused(name, why, DoesNotFitError.exit_code)
+            return _refused(name, str(told), told.exit_code)
         return 0
 
     def _deliver(self, answer: Answer, targets: Sequence[Path], line: NumberedText | None = None) -> None:

@@ -1,5 +1,6 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
+import logging
 import os
 import sys
 import warnings
@@ -119,6 +120,8 @@ class Output:
     ) -> None:
         """One file of a result; a page of it holds what is `beside`, and the command that was typed."""
         os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
+        # of a home that it cannot write to; it then keeps its lists of fonts in a folder that goes with us
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         from attnscope.render.saving import save
         from attnscope.render.web.beside import NOTHING
 

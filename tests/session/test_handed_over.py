@@ -242,7 +242,5 @@ def test_that_a_kernel_is_handed_no_masks_is_said(kernels, notices) -> None:
 
 @pytest.mark.parametrize("name", ["never_registered", "paged|eager"])
 def test_a_kernel_that_cannot_be_read_is_refused_in_one_line(name) -> None:
-    with pytest.raises(
-        at.AttnscopeError, match=r"^cannot read attention kernel .*: those that can be are .*"
-    ):
+    with pytest.raises(at.AttnscopeError, match=r"^cannot read attention kernel .*: those that"):
         record(running(sharp("bert"), name), ids())

@@ -25,6 +25,7 @@ from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
 _TRIES = 2
+_PATIENCE = 1.0  # seconds
 _MODULE = "attnscope.session.corpus.engine.worker"
 
 
@@ -94,7 +95,7 @@ def _feed(
 
 
 class _DiedError(Exception):
-    """The worker has ended without an answer."""
+    """The worker has ended without an answer; how."""
 
 
 class WorkerBugError(Exception):
@@ -133,13 +134,17 @@ class Worker:
         return True
 
     def _asked(self, chunk: Chunk) -> bytes:
+        died: object = None
         for _ in range(_TRIES):
-            if self.process is not None:
-                return bytes(self._answer(chunk))
-            with suppress(_DiedError):
-                self.process = _started()
-                self._answer(self.recipe)
-        raise InputError("workers end before the model is open: what is wrong stands above")
+            if self.process is None:
+                try:
+                    self.process = _started()
+                    self._answer(self.recipe)
+                except _DiedError as error:
+                    died = error
+                    continue
+            return bytes(self._answer(chunk))
+        raise InputError(f"workers end before the model is open, by {died}")
 
     def _answer(self, asked: Any) -> Any:
         process = self.process
@@ -152,8 +157,7 @@ class Worker:
             process.stdin.flush()
             answer = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            self._end()
-            raise _DiedError from error
+            raise _DiedError(self._end()) from error
         if isinstance(answer, Refused):
             raise answer.error
         if isinstance(answer, Broken):
@@ -167,15 +171,22 @@ class Worker:
                 process.stdin.close()
             process.wait()
 
-    def _end(self) -> None:
+    def _end(self) -> str:
+        """Clears away what is left of the process; how it ended."""
         process, self.process = self.process, None
+        how = "stopped"
         if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)  # its output is closed: it is about to be through
             process.kill()
-            process.wait()
+            code = process.wait()
+            above = f"exit code {code}, what is wrong stands above"
+            how = f"signal {-code}: fewer --workers need less memory" if code < 0 else above
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     with suppress(OSError):
                         stream.close()
+        return how
 
     def stop(self) -> None:
         """Ends the process now, and for good."""

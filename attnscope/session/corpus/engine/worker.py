@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 import traceback
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from attnscope.errors import AttnscopeError, DoesNotFitError, is_out_of_memory, one_line
+from attnscope.errors import AttnscopeError, lacking
 from attnscope.session.corpus.engine.answers import Broken, Refused
 from attnscope.session.corpus.engine.interface import Measurer
 from attnscope.startup import hasten
@@ -29,12 +29,11 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer every chunk with the bytes of its file, or with why not."""
     measurer: Measurer | None = None
     while True:
+        answer: bytes | Refused | Broken = b""
         try:
-            asked = pickle.load(source)
-            answer: bytes | Refused | Broken = b""
-        except EOFError:
-            return
-        try:
+            asked = _read(source)
+            if asked is None:
+                return
             if measurer is None:
                 measurer = asked.open()
             else:
@@ -42,12 +41,18 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         except AttnscopeError as error:
             answer = Refused(error)
         except Exception as error:
-            if is_out_of_memory(error):
-                answer = Refused(DoesNotFitError(f"this does not fit in memory: {one_line(error)}"))
-            else:
-                answer = Broken(traceback.format_exc())
+            told = lacking(error)
+            answer = Broken(traceback.format_exc()) if told is None else Refused(told)
         pickle.dump(answer, sink)
         sink.flush()
+
+
+def _read(source: BinaryIO) -> Any:
+    """What comes next; None at the end, and where whoever writes it was killed. It may import much."""
+    try:
+        return pickle.load(source)
+    except (EOFError, pickle.UnpicklingError):
+        return None
 
 
 def _follow(parent: int) -> None:

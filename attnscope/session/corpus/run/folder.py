@@ -6,13 +6,14 @@
 
 A file is written beside its place, flushed to the disk and moved there in one step; the folder is flushed
 too. So whatever is found under its own name is whole, and a chunk that is not found is measured again. Only
-one process may work on a run: the lock is the system's, and ends with its holder however that ends.
+one process may work on a run: the lock is the system's, and ends with its holder however that ends. A run
+that is refused before anything was measured leaves nothing.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,14 +86,28 @@ class Folder:
         """While open no other process works on this run; `InputError` where one does."""
         place = self.path / LOCK
         with _writing(place):
+            ours = (place, self.path / MANIFEST, self.path / CHUNKS, self.path, *self.path.parents)
+            new = [each for each in ours if not each.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            if not _alone(handle):
+            if not _alone(handle, place):
                 raise InputError(f"another process works on '{printable(str(self.path))}': wait for it")
-            yield
+            try:
+                yield
+            except Exception:
+                self._take_back(new)
+                raise
         finally:
             os.close(handle)
+
+    def _take_back(self, new: Sequence[Path]) -> None:
+        """Removes what is `new` since the lock was asked for, where no chunk came of it."""
+        if any((self.path / CHUNKS).glob(f"*{_SUFFIX}")):
+            return
+        for each in new:
+            with suppress(OSError):
+                each.unlink() if each.name in (LOCK, MANIFEST) else each.rmdir()
 
     def chunk(self, number: int) -> Path:
         """Where a chunk stands."""
@@ -123,8 +138,8 @@ class Folder:
                 left.unlink()
 
 
-def _alone(handle: int) -> bool:
-    """Whether the lock could be had; on Windows, which has no such locks, and elsewhere without them: yes."""
+def _alone(handle: int, place: Path) -> bool:
+    """Whether the lock could be had, and was not just taken back; yes on Windows, which has no such locks."""
     if sys.platform == "win32":
         return True
     import fcntl
@@ -135,7 +150,7 @@ def _alone(handle: int) -> bool:
         return False
     except OSError:
         return True  # a file system without locks
-    return True
+    return place.exists() and os.path.samestat(os.fstat(handle), place.stat())
 
 
 @contextmanager
