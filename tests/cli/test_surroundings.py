@@ -1,4 +1,4 @@
-"""What the machine lacks, or a library says by itself: one line, a documented exit code, nothing left behind."""
+"""What the machine lacks or a library says by itself: one line, a documented exit code, nothing left."""
 
 import json
 import os
