@@ -34,13 +34,18 @@ Name = tuple[str, int]  # a module's path, and how many attentions it had made b
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """What was found, by the module's path and its call, and there by head."""
+    """What was found, by the module's path and its call, and there by head; `tried` says of which sample."""
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
+    tried: str = ""
 
     def settled(self, call: AttentionCall) -> AttentionCall:
         """The call with what is known of its effect."""
-        return replace(call, reach=self.found.get((call.module, call.call), {}))
+        found = self.found.get((call.module, call.call), {})
+        return replace(call, reach={head: self._of_the_sample(reach) for head, reach in found.items()})
+
+    def _of_the_sample(self, reach: Reach) -> Reach:
+        return replace(reach, reason=self.tried) if reach.effect is Effect.OWN else reach
 
 
 @timed("proof by cause")

@@ -1,0 +1,113 @@
+"""What running the model again tells of an answer, what that costs, and that nothing of it stays behind."""
+
+from itertools import permutations
+
+import pytest
+import torch
+from families import TOKENS, ids, sharp, twin
+from torch import Tensor, nn
+
+from attnscope.capture import Selection, record
+from attnscope.capture.reaching import rows
+from attnscope.capture.reaching.judge import reaches_of
+from attnscope.capture.reaching.rerun import Rerun
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.results import Reach, Verdict
+from attnscope.verify import certify
+from attnscope.vocabulary import Effect
+
+FAMILIES = ("bert", "gpt2", "llama", "gemma2", "modernbert")
+
+
+def reached(
+    model: nn.Module, *layers: int, heads: tuple[int, ...] | None = None
+) -> dict[str, dict[int, Reach]]:
+    found = reaches_of(model, ids(), find_sites(model), layers or None, heads).found
+    return {path: dict(each) for (path, _), each in found.items()}
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 20, 21, 70, 253])
+def test_no_word_contains_another_so_that_a_row_answers_to_one_alone(count: int) -> None:
+    code = rows.words(count)
+    assert code.shape[0] == count
+    words = [frozenset(word.nonzero()[:, 0].tolist()) for word in code]
+    assert not any(one <= other for one, other in permutations(words[:40], 2))
+    assert len({*words}) == count
+    assert torch.equal(rows.decoded(code, code), torch.arange(count))
+    both = code[:1] | code[-1:]
+    assert count < 2 or rows.decoded(both, code) is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_head_of_a_sound_model_acts_on_its_own_rows(family: str) -> None:
+    found = reached(sharp(family))
+    assert len(found) == 3
+    for each in found.values():
+        assert {reach.effect for reach in each.values()} == {Effect.OWN}
+
+
+@pytest.mark.parametrize("kernel", ["eager", "sdpa"])
+def test_a_head_whose_columns_of_the_output_projection_are_zero_has_no_effect(kernel: str) -> None:
+    model = twin(sharp("llama"), kernel)
+    projection = model.layers[1].self_attn.o_proj
+    heads = len(reached(model, 1)["layers.1.self_attn"])
+    with torch.no_grad():
+        projection.weight.unflatten(1, (heads, -1))[:, 2] = 0
+    effects = {head: reach.effect for head, reach in reached(model, 1)["layers.1.self_attn"].items()}
+    assert effects == {head: Effect.NONE if head == 2 else Effect.OWN for head in range(heads)}
+    verdicts = [certify(record(model, ids(), Selection([1])).calls[0], head).verdict for head in (2, 3)]
+    assert verdicts == [Verdict.PARTIAL, Verdict.CERTIFIED]
+
+
+@pytest.mark.parametrize("row", range(TOKENS - 1))
+def test_any_two_rows_that_are_exchanged_are_seen(row: int) -> None:
+    model = twin(sharp("bert"), "eager")
+
+    def exchanged(_module: nn.Module, _inputs: object, result: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        order = [*range(row), row + 1, row, *range(row + 2, TOKENS)]
+        return result[0][:, order], *result[1:]
+
+    with_hook = model.encoder.layer[1].attention.self
+    handle = with_hook.register_forward_hook(exchanged)
+    (told,) = reached(model, 1, heads=(3,)).values()
+    handle.remove()
+    assert told[3].effect is Effect.OTHER
+    assert reached(model, 1, heads=(3,))["encoder.layer.1.attention.self"][3].effect is Effect.OWN
+
+
+def test_one_head_takes_four_runs_that_end_with_its_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ran = sharp("llama"), list[int]()
+    handles = [
+        layer.register_forward_hook(lambda *_, number=number: ran.append(number))
+        for number, layer in enumerate(model.layers)
+    ]
+    found = reaches_of(model, ids(), find_sites(model), {1}, (3,), {("layers.1.self_attn", 0)}).found
+    for handle in handles:
+        handle.remove()
+    assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 4)
+    assert ran == 4 * [0, 1]
+
+
+def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:
+    model = sharp("gpt2").train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    hooks = [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules()]
+    state = torch.get_rng_state()
+    reached(model)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules()] == hooks
+    assert all(part.training for part in model.modules())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    model.eval()
+
+
+def test_a_model_that_does_not_run_again_is_certified_and_said_not_to_have_been_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("not on other answers")
+
+    monkeypatch.setattr(Rerun, "run", refused)
+    certificate = certify(record(sharp("bert"), ids(), Selection([1])).calls[0], 4)
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.reach == Reach()
