@@ -83,9 +83,9 @@ def record_long(
         chunks.silent = True
         standing = _standings(model, called, rung.watched, wanted, sides, row)
         begun = {name: _beginning(value, _lengths(sides)) for name, value in called.items()}
-        reaches = reaches_of(
-            model, begun, rung.watched, wanted, selection.heads, standing.placed, standing.disordered
-        )
+        known = standing.placed, standing.disordered
+        reaches = reaches_of(model, begun, rung.watched, wanted, selection.heads, *known)
+        reaches = replace(reaches, tried=_sampled(_lengths(sides)))
         chunks.silent = False
         seek = selection.projections or selection.circuits
         found = projections_of(model, rung.watched, wanted, selection.circuits) if seek else None
@@ -121,12 +121,15 @@ def _standings(
     cut = {name: _beginning(value, lengths) for name, value in inputs.items()}
     tried = replace(sides, source=source, target=target)
     found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED)
-    beginning = f"on the first {TRIED}" if max(lengths, default=0) > TRIED else ""
-    return replace(found, tried=", ".join(filter(None, (beginning, found.tried))))
+    return replace(found, tried=", ".join(filter(None, (_sampled(lengths), found.tried))))
 
 
 def _lengths(sides: Sides) -> set[int]:
     return {len(tokens) for tokens in (sides.source, sides.target) if tokens is not None}
+
+
+def _sampled(lengths: set[int]) -> str:
+    return f"on the first {TRIED}" if max(lengths, default=0) > TRIED else ""
 
 
 def _beginning(value: Any, lengths: set[int]) -> Any:

@@ -94,7 +94,8 @@ def _effect(certificate: Certificate) -> str:
         return f"its effect could not be told: {reach.reason}"
     if certificate.verdict in (Verdict.UNCERTIFIED, Verdict.FAILED):
         return ""
-    return _EFFECTS[reach.effect]
+    sample = f" (tried {reach.reason})" if reach.effect is Effect.OWN and reach.reason else ""
+    return _EFFECTS[reach.effect] + sample
 
 
 def _places(certificate: Certificate) -> str:
