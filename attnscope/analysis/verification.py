@@ -53,7 +53,7 @@ def verify_model(
 
     every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
     standings = standings_of(model, inputs, every, None, sides_of(model, inputs, tokens, target))
-    reaches = reaches_of(model, inputs, every, None, None, standings.placed, standings.disordered)
+    reaches = reaches_of(model, inputs, every, None, standings.placed, standings.disordered)
 
     def keep(call: AttentionCall) -> None:
         call = reaches.settled(standings.settled(call))

@@ -70,7 +70,7 @@ def record_written(
     sides = sides_of(model, inputs, tokens, read)
     whole = _at_once(model, inputs, written)
     found = standings_of(model, whole, rung.watched, wanted, sides)
-    reaches = reaches_of(model, whole, rung.watched, wanted, selection.heads, found.placed, found.disordered)
+    reaches = reaches_of(model, whole, rung.watched, wanted, found.placed, found.disordered)
     for i, call in enumerate(calls):
         queries, keys = sides.of(call.kind, call.q.shape[1], call.k.shape[1], call.tower)
         calls[i] = reaches.settled(found.settled(replace(call, query_tokens=queries, key_tokens=keys)))

@@ -59,7 +59,7 @@ def record(
     else:
         raise nothing_seen(model, rung.tower, missing)
     found = standings_of(model, inputs, rung.watched, wanted, sides, row)
-    reaches = reaches_of(model, inputs, rung.watched, wanted, selection.heads, found.placed, found.disordered)
+    reaches = reaches_of(model, inputs, rung.watched, wanted, found.placed, found.disordered)
     calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)

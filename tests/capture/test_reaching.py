@@ -19,10 +19,8 @@ from attnscope.vocabulary import Effect
 FAMILIES = ("bert", "gpt2", "llama", "gemma2", "modernbert")
 
 
-def reached(
-    model: nn.Module, *layers: int, heads: tuple[int, ...] | None = None
-) -> dict[str, dict[int, Reach]]:
-    found = reaches_of(model, ids(), find_sites(model), layers or None, heads).found
+def reached(model: nn.Module, *layers: int) -> dict[str, dict[int, Reach]]:
+    found = reaches_of(model, ids(), find_sites(model), layers or None).found
     return {path: dict(each) for (path, _), each in found.items()}
 
 
@@ -69,23 +67,23 @@ def test_any_two_rows_that_are_exchanged_are_seen(row: int) -> None:
 
     with_hook = model.encoder.layer[1].attention.self
     handle = with_hook.register_forward_hook(exchanged)
-    (told,) = reached(model, 1, heads=(3,)).values()
+    (told,) = reached(model, 1).values()
     handle.remove()
     assert told[3].effect is Effect.OTHER
-    assert reached(model, 1, heads=(3,))["encoder.layer.1.attention.self"][3].effect is Effect.OWN
+    assert reached(model, 1)["encoder.layer.1.attention.self"][3].effect is Effect.OWN
 
 
-def test_one_head_takes_four_runs_that_end_with_its_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_takes_four_runs_that_end_with_it_and_one_for_heads_that_had_no_row() -> None:
     model, ran = sharp("llama"), list[int]()
     handles = [
         layer.register_forward_hook(lambda *_, number=number: ran.append(number))
         for number, layer in enumerate(model.layers)
     ]
-    found = reaches_of(model, ids(), find_sites(model), {1}, (3,), {("layers.1.self_attn", 0)}).found
+    found = reaches_of(model, ids(), find_sites(model), {1}, {("layers.1.self_attn", 0)}).found
     for handle in handles:
         handle.remove()
-    assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 4)
-    assert ran == 4 * [0, 1]
+    assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 5)
+    assert ran == 5 * [0, 1]
 
 
 def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:

@@ -82,7 +82,7 @@ def survey(specimen: Specimen, blocks: int | None = None) -> Survey:
     standings = standings_of(model, inputs, found, None, sides_of(model, inputs, None, row=row), row)
     calls = [standings.settled(call) for call in calls]
     calls = [call for call in calls if blocks is None or call.block < blocks]
-    reaches = reaches_of(model, inputs, found, None, None, standings.placed, standings.disordered)
+    reaches = reaches_of(model, inputs, found, None, standings.placed, standings.disordered)
     calls = [reaches.settled(call) for call in calls]
     reached = [reach for call in calls for reach in ((call.reach or {0: Reach()}).values())]
     result.effects = dict(Counter(reach.effect.value for reach in reached))

@@ -84,7 +84,7 @@ def record_long(
         standing = _standings(model, called, rung.watched, wanted, sides, row)
         begun = {name: _beginning(value, _lengths(sides)) for name, value in called.items()}
         known = standing.placed, standing.disordered
-        reaches = reaches_of(model, begun, rung.watched, wanted, selection.heads, *known)
+        reaches = reaches_of(model, begun, rung.watched, wanted, *known)
         reaches = replace(reaches, tried=_sampled(_lengths(sides)))
         chunks.silent = False
         seek = selection.projections or selection.circuits

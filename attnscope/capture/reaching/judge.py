@@ -1,6 +1,6 @@
 """What running the model again says of every head of every attention.
 
-    reaches = reaches_of(model, inputs, sites, layers, heads, placed)
+    reaches = reaches_of(model, inputs, watched, layers, placed, disordered)
     call = reaches.settled(call)
 
 Refuted is only what is known: that the result does not change, or changes in rows that did not ask, or in
@@ -54,12 +54,12 @@ def reaches_of(
     inputs: Mapping[str, Any],
     watched: Sequence[Site],
     layers: Iterable[int] | None,
-    heads: Sequence[int] | None,
     placed: Collection[Name] = (),
     disordered: Collection[Name] = (),
 ) -> Reaches:
-    """Whether the heads (None: all) of the `watched` modules that serve one of `layers` (None: all) act.
+    """Whether the heads of the `watched` modules that serve one of `layers` (None: all) act.
 
+    All heads of a layer are tried, so that what is told of one does not hang on which were asked for.
     `placed` are the calls whose queries are known to be of the tokens in their place, `disordered` those
     where they are known to be of others. Nothing is known where the model does not run again.
     """
@@ -75,7 +75,7 @@ def reaches_of(
     try:
         clean = rerun.clean()
         forwards = [each for each in clean.results if each[0] in tried and not _no_numbers(clean, each)]
-        mine = trials(clean, heads, forwards, _padding(inputs))
+        mine = trials(clean, forwards, _padding(inputs))
         names = {trial.forward: {(path_of[p[0]], clean.numbers[p]) for p in trial.places} for trial in mine}
         known = {forward for forward, each in names.items() if each <= {*placed}}
         strange = {forward for forward, each in names.items() if each & {*disordered}}

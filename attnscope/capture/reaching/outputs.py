@@ -70,9 +70,7 @@ class Trial:
         return of_all[start : start + self.shapes[place].rows]
 
 
-def trials(
-    clean: Clean, heads: Sequence[int] | None, forwards: Iterable[Forward], padding: Sequence[Tensor]
-) -> list[Trial]:
+def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor]) -> list[Trial]:
     """One for each forward of a module in which attentions were seen; `padding` are masks of the inputs."""
     made = []
     for forward in forwards:
@@ -80,10 +78,7 @@ def trials(
         if not places:
             continue
         shapes = {place: Shape(*_four(clean.answers[place])) for place in places}
-        chosen = {
-            p: range(s.heads) if heads is None else [h % s.heads for h in heads] for p, s in shapes.items()
-        }
-        units = tuple((place, head) for place in places for head in dict.fromkeys(chosen[place]))
+        units = tuple((place, head) for place in places for head in range(shapes[place].heads))
         counts = [shape.rows for shape in shapes.values()]
         here = {each[..., 0].numel() for each in clean.results.get(forward, ()) if each.numel()}
         joined = len(places) > 1 and not ({*counts} & here) and sum(counts) in here
@@ -102,22 +97,16 @@ def _four(answer: Tensor) -> tuple[int, int, int, int]:
 
 
 def perturbed(
-    clean: Clean, trial: Trial, place: Place, amount: Float[Tensor, "row head"], *, shuffle: bool
+    clean: Clean, trial: Trial, place: Place, amount: Float[Tensor, "row heads"], *, shuffle: bool
 ) -> Tensor:
-    """The answer with so much of another one, for each row and head of it: 0 leaves it as it is."""
+    """The answer with so much of another one, for each row, and head or all of them: 0 leaves it as it is."""
     before, shape = clean.answers[place], trial.shapes[place]
-    weight = amount.view(shape.batch, shape.queries, shape.heads).transpose(1, 2)[..., None]
+    weight = amount.expand(-1, shape.heads).reshape(shape.batch, shape.queries, shape.heads)
+    weight = weight.transpose(1, 2)[..., None]
     weight = weight.to(before.device)
     if shuffle:
         return torch.where(weight > 0, rows.shuffled(before, 31), before)
     return before + (rows.noise(before, 3) * weight).to(before.dtype)
-
-
-def mask_of(trial: Trial, place: Place) -> Float[Tensor, " head"]:
-    """1 for the heads of an attention that are asked about."""
-    mask = torch.zeros(trial.shapes[place].heads)
-    mask[[head for each, head in trial.units if each == place]] = 1
-    return mask
 
 
 def one_each(trial: Trial, place: Place, units: Sequence[tuple[Place, int]], turn: int) -> Tensor:
@@ -146,7 +135,7 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
             if trial is None or place not in trial.shapes or answered.shape != clean.answers[place].shape:
                 return clean.answers.get(place)
             each = trial.rows_of(place, factors[trial.forward] if scaled else torch.ones(trial.row_count))
-            return perturbed(clean, trial, place, each[:, None] * mask_of(trial, place), shuffle=False)
+            return perturbed(clean, trial, place, each[:, None], shuffle=False)
 
         return made
 
@@ -228,7 +217,7 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
         if turn >= code[forward].shape[1] or answered.shape != before.shape:
             return before
         bits = trial.rows_of(place, code[forward][:, turn].float())
-        return perturbed(clean, trial, place, bits[:, None] * mask_of(trial, place), shuffle=True)
+        return perturbed(clean, trial, place, bits[:, None], shuffle=True)
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in code and turn < code[forward].shape[1]:
