@@ -83,7 +83,7 @@ MIXED: dict[str, tuple[Meet, Callable[[OwnAttention, Tensor], Tensor]]] = {
 
 @LENGTHS
 @pytest.mark.parametrize("name", MIXED)
-def test_the_output_is_the_product_with_the_values_and_the_verdict_partial(name, tokens):
+def test_the_output_is_the_product_with_the_values_and_the_verdict_partial(name, tokens, read_once):
     meet, mixing = MIXED[name]
     calls, made = read(meet, tokens)
     assert len(calls) == 3

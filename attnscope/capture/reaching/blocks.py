@@ -17,7 +17,6 @@ from attnscope.capture.reaching import rows
 from attnscope.capture.reaching.outputs import Trial, one_each, perturbed, row_changes
 from attnscope.capture.reaching.rerun import Clean, Enter, Forward, Place, Rerun, restored
 
-_LARGE = 32.0  # times an answer, so that a layer scale of 1e-5 is seen in the hidden state
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
 Unit = tuple[Place, int]
@@ -179,7 +178,7 @@ def _one_run(
             return None if unfrozen else before
         if before is None or place not in trial.shapes or before.shape != answered.shape:
             return before
-        amount = _LARGE * amounts(trial, place)
+        amount = amounts(trial, place)
         return perturbed(clean, trial, place, amount, shuffle=clean.epsilon > 0)
 
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor] | None:
@@ -192,7 +191,7 @@ def _one_run(
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         for trial in active.values():
             if clean.within.get(trial.forward) == forward:
-                _judge(trial, clean, now, _expected(trial, clean, chosen, given), rerun)
+                _judge(trial, clean, now, _expected(trial, clean, chosen, given), rerun, given, chosen)
         return restored(clean.blocks[forward], now)
 
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
@@ -222,6 +221,8 @@ def _judge(
     now: Sequence[Tensor],
     expected: tuple[Tensor, torch.Size] | None,
     rerun: Rerun,
+    given: Halves,
+    chosen: Callable[[Trial, Place], Tensor],
 ) -> None:
     """What the block's result tells; the worst of several runs."""
     forward = clean.within[trial.forward]
@@ -235,9 +236,11 @@ def _judge(
         missing, more = half & ~there, bool((there & ~half).any())
         alone = len(rerun.sharing(trial.forward[0])) == 1
         found = ("other" if alone and missing.any() else "mixed") if more else "own"
+        if found == "mixed" and forward in given and torch.equal(there, chosen(trial, trial.places[0])):
+            found = "effect"  # it is the queries that were mixed with others, before
         if len(trial.padded) == len(missing):
             missing, half = missing & ~trial.padded, half & ~trial.padded
-        if not clean.epsilon:  # else small changes are lost
+        if not clean.epsilon and forward not in given:  # else small changes are lost, or rows ask nothing
             trial.block_quiet = int(missing.sum()), int(half.sum())
     if trial.block not in ("other", "mixed") or found == "other":
         trial.block = found
@@ -275,7 +278,7 @@ def _try_heads(
         before, trial = clean.answers.get(place), active.get(place[:2])
         if before is None or trial is None or place not in trial.shapes or before.shape != answered.shape:
             return before
-        amount = _LARGE * amounts(trial, place)
+        amount = amounts(trial, place)
         if again and not amount.any():
             return None  # what acts through another attention of its module alone
         return perturbed(clean, trial, place, amount, shuffle=clean.epsilon > 0)

@@ -44,6 +44,7 @@ class Clean:
     queries: dict[Place, Tensor] = field(default_factory=dict)
     results: dict[Forward, list[Tensor]] = field(default_factory=dict)
     blocks: dict[Forward, list[Tensor]] = field(default_factory=dict)
+    given: dict[Forward, Tensor] = field(default_factory=dict)  # the hidden state that a block reads
     fed: dict[tuple[Forward, nn.Module], Tensor] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
     within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
@@ -76,6 +77,7 @@ class Rerun:
         self.sites = [site for site in sites if site.module in tried or site.module in inside]
         self.site_of = {site.module: site for site in self.sites}
         self.runs = 0
+        self.before: dict[Forward, Tensor] = {}  # what blocks read in every later run
         self.random = torch.get_rng_state()
 
     def sharing(self, module: nn.Module) -> list[nn.Module]:
@@ -98,10 +100,14 @@ class Rerun:
         def leave_block(forward: Forward, returned: list[Tensor]) -> None:
             seen.blocks[forward] = [_copy(each) if _small(each) else each[:0] for each in returned]
 
+        def enter_block(forward: Forward, hidden: Tensor) -> None:
+            seen.given[forward] = _copy(hidden)
+
         def feed(forward: Forward, part: nn.Module, given: Tensor) -> None:
             seen.fed.setdefault((forward, part), _copy(given))
 
-        self.run(answer, leave, leave_block, feed=feed, gone=gone, within=seen.within)
+        self.run(answer, leave, leave_block, enter_block, feed=feed, gone=gone, within=seen.within)
+        self.before = seen.given
         counts: Counter[nn.Module] = Counter()
         for place in gone:  # what they answer is none, and goes on as the model has it
             del seen.answers[place]
@@ -217,15 +223,19 @@ class _Passage:
     def entered(self, enter: Enter | None) -> Callable[..., Any]:
         def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             self.running[block] += block in self.rerun.block_of.values()
-            if enter is None:
+            forward = block, self.forwards[block]
+            before = self.rerun.before.get(forward)
+            if enter is None and before is None:
                 return None
             names = [*range(len(args)), *(name for name in _HIDDEN if name in kwargs)]
             for name in names:
                 given = args[name] if isinstance(name, int) else kwargs[name]
                 if isinstance(given, Tensor) and given.is_floating_point() and given.ndim > 1:
-                    new = enter((block, self.forwards[block]), given)
-                    if new is None:
-                        return None
+                    # a model may hand on what was noted of a block before its result was put back
+                    is_known = before is not None and before.shape == given.shape
+                    clean = before.clone() if before is not None and is_known else given
+                    new = clean if enter is None else enter(forward, clean)
+                    new = clean if new is None else new
                     if isinstance(name, int):
                         return (*args[:name], new, *args[name + 1 :]), kwargs
                     return args, {**kwargs, name: new}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, islice
 from math import comb
 
@@ -10,7 +11,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 MOST = 3432  # rows that words of fourteen bits tell apart
+_LARGE = 32.0  # times a tensor: noise that a layer scale of 1e-5 leaves to be seen in the hidden state
 _ROUNDING = 4  # machine epsilons of a row's largest number; two runs of the same shapes differ by less
+_GROUPED = 64  # where rows are multiplied in other groups, as experts do, but no more than 1e-5
 _LITTLE = 1e-2  # of a row's largest number: another order that changes less is no other row
 
 Rows = Float[Tensor, "row feature"]
@@ -36,9 +39,13 @@ def halves(count: int, seed: int) -> Bool[Tensor, " row"]:
 
 
 def noise(like: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"]:
-    """Numbers drawn at random, as large as those of `like` are in the mean of their squares."""
-    drawn = torch.randn(like.shape, generator=torch.Generator().manual_seed(seed))
-    return drawn.to(like) * size_of(like)
+    """Numbers drawn at random, of 32 times the size of those of `like`."""
+    return _drawn(like.shape, seed).to(like) * (_LARGE * size_of(like))
+
+
+@lru_cache(maxsize=8)
+def _drawn(shape: torch.Size, seed: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def size_of(values: Tensor) -> float:
@@ -68,7 +75,8 @@ def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row
 
     `epsilon` is that of whole numbers on the way, where there are some.
     """
-    least = _ROUNDING * max(epsilon, torch.finfo(before.dtype).eps)
+    own = torch.finfo(before.dtype).eps
+    least = max(_ROUNDING * max(epsilon, own), min(_GROUPED * own, 1e-5))
     now, before = torch.nan_to_num(now.float()), torch.nan_to_num(before.float())
     return ((now - before).abs().amax(1) > least * before.abs().amax(1).clamp_min(1e-30)).cpu()
 
