@@ -162,7 +162,8 @@ def _one_run(
         within = clean.within.get(trial.forward)
         if within in given:
             seen = asked.get(place)
-            known = seen is not None and bool(seen.any()) and not bool(seen.all())
+            fits = seen is not None and len(seen) == trial.shapes[place].rows
+            known = seen is not None and fits and bool(seen.any()) and not bool(seen.all())
             return seen if known else torch.ones(trial.shapes[place].rows, dtype=torch.bool)  # type: ignore[return-value]
         return trial.rows_of(place, half[trial.forward])
 

@@ -102,6 +102,10 @@ def as_rows(answer: Float[Tensor, "batch head query dim"]) -> Float[Tensor, "row
 
 def layouts(result: Tensor, shape: Shape, rows: int) -> Iterator[Tensor]:
     """`result` as `row feature`, in each way in which it may hold so many rows, the likeliest first."""
+    return (each for each in _ways(result, shape, rows) if len(each) == rows)
+
+
+def _ways(result: Tensor, shape: Shape, rows: int) -> Iterator[Tensor]:
     if result.ndim > 1 and result[..., 0].numel() == rows:
         yield result.flatten(0, -2)
     if result.ndim == 4 and result.shape[:3] == (shape.batch, shape.heads, shape.queries):
