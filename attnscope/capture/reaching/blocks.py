@@ -1,10 +1,9 @@
-"""Whether a module's result acts on its block's, in the rows that asked; and every head on the module's.
+"""Whether a module's result acts on its block's, in the rows that asked.
 
     half of the rows of the block's input another  ->  the queries that change
     the answers of these queries another           ->  the rows of the block's result that change: that half
 
-Where queries are known to be those of the tokens in their place, the first of the two runs is not needed. In
-the second each row's change is in one head alone, so that heads are told apart.
+Where queries are known to be those of the tokens in their place, the first of the two runs is not needed.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,12 +13,11 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.outputs import Trial, one_each, perturbed, row_changes
+from attnscope.capture.reaching.heads import note_columns, note_heads, touched
+from attnscope.capture.reaching.outputs import Trial, one_each, perturbed
 from attnscope.capture.reaching.rerun import Clean, Enter, Forward, Place, Rerun, restored
 
-_NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
-
-Unit = tuple[Place, int]
+Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
 Halves = dict[Forward, tuple[Bool[Tensor, " row"], torch.Size]]
 
 
@@ -168,9 +166,8 @@ def _one_run(
         return trial.rows_of(place, half[trial.forward])
 
     def amounts(trial: Trial, place: Place) -> Tensor:
-        here = [
-            unit for unit in trial.units if unit[0] == place
-        ]  # of every attention in the same rows one head
+        # of every attention that stands in a row one head
+        here = [unit for unit in trial.units if unit[0] == place]
         return one_each(trial, place, here, 0) * chosen(trial, place)[:, None]
 
     def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
@@ -185,7 +182,7 @@ def _one_run(
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor] | None:
         trial = active.get(forward)
         if trial is not None and not trial.shared:
-            _note_heads(trial, clean, now, _touched(trial, amounts))
+            note_heads(trial, clean, now, touched(trial, amounts))
         is_alone = forward not in clean.within
         return restored(clean.results[forward], now) if is_alone else None
 
@@ -199,12 +196,12 @@ def _one_run(
         before = clean.fed.get((forward, part))
         is_tried = forward in active and not active[forward].shared
         if is_tried and before is not None and before.shape == now.shape:
-            _note_columns(active[forward], clean, now, before, _touched(active[forward], amounts))
+            note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
     rerun.run(answer, leave, leave_block, feed=feed)
 
 
-def _expected(trial: Trial, clean: Clean, chosen, given: Halves) -> tuple[Tensor, torch.Size] | None:  # type: ignore[no-untyped-def]
+def _expected(trial: Trial, clean: Clean, chosen: Choose, given: Halves) -> tuple[Tensor, torch.Size] | None:
     """The rows of the block's result that should change, and their shape; None where that cannot be told."""
     within, shape = clean.within[trial.forward], trial.shape
     if within in given:
@@ -223,7 +220,7 @@ def _judge(
     expected: tuple[Tensor, torch.Size] | None,
     rerun: Rerun,
     given: Halves,
-    chosen: Callable[[Trial, Place], Tensor],
+    chosen: Choose,
 ) -> None:
     """What the block's result tells; the worst of several runs."""
     forward = clean.within[trial.forward]
@@ -245,99 +242,3 @@ def _judge(
             trial.block_quiet = int(missing.sum()), int(half.sum())
     if trial.block not in ("other", "mixed") or found == "other":
         trial.block = found
-
-
-def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Tries the heads that were not seen to act yet, one in each row, twice at most."""
-    for again in range(2):
-        left = {
-            trial.forward: [unit for unit in trial.units if unit not in trial.alive]
-            for trial in tried
-            if trial.layouts
-        }
-        rounds = [-(-len(units) // max(1, _rows(tried, f))) for f, units in left.items()]
-        for turn in range(max(rounds, default=0)):
-            _try_heads(rerun, clean, {t.forward: t for t in tried if left.get(t.forward)}, left, turn, again)
-
-
-def _rows(tried: Sequence[Trial], forward: Forward) -> int:
-    return next(trial.row_count for trial in tried if trial.forward == forward)
-
-
-def _try_heads(
-    rerun: Rerun,
-    clean: Clean,
-    active: dict[Forward, Trial],
-    left: dict[Forward, list[Unit]],
-    turn: int,
-    again: int,
-) -> None:
-    def amounts(trial: Trial, place: Place) -> Tensor:
-        return one_each(trial, place, left[trial.forward], turn * trial.row_count + again)
-
-    def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
-        before, trial = clean.answers.get(place), active.get(place[:2])
-        if before is None or trial is None or place not in trial.shapes or before.shape != answered.shape:
-            return before
-        amount = amounts(trial, place)
-        if again and not amount.any():
-            return None  # what acts through another attention of its module alone
-        return perturbed(clean, trial, place, amount, shuffle=clean.epsilon > 0)
-
-    def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        if forward in active:
-            _note_heads(active[forward], clean, now, _touched(active[forward], amounts))
-        return restored(clean.results[forward], now)
-
-    def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
-        before = clean.fed.get((forward, part))
-        if forward in active and before is not None and before.shape == now.shape:
-            _note_columns(active[forward], clean, now, before, _touched(active[forward], amounts))
-
-    rerun.run(answer, leave, feed=feed)
-
-
-def _touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tuple[int, Unit]]:
-    """The rows of a module's result whose answers were made others, each with the head that this was in."""
-    return [
-        (trial.starts[place] + row, (place, head))
-        for place in trial.places
-        for row, head in amounts(trial, place).nonzero().tolist()
-    ]
-
-
-def _note_heads(
-    trial: Trial, clean: Clean, now: Sequence[Tensor], touched: Sequence[tuple[int, Unit]]
-) -> None:
-    """Notes whose change changed the result."""
-    before = clean.results[trial.forward]
-    if not trial.layouts or len(now) != len(before):
-        return
-    there = row_changes(trial, before, now, clean.epsilon)
-    for row, unit in touched:
-        if there[row] if trial.omap is None else bool((there & (trial.omap == row)).any()):
-            trial.alive.add(unit)
-    if not any(each[0] == trial.forward for each in clean.fed):
-        number = next(iter(trial.layouts))
-        _note_columns(trial, clean, now[number], before[number], touched)
-
-
-def _note_columns(
-    trial: Trial, clean: Clean, now: Tensor, before: Tensor, touched: Sequence[tuple[int, Unit]]
-) -> None:
-    """Notes in which head's columns the change of each row stands."""
-    heads, dim = trial.shape.heads, trial.shape.dim
-    mine = {row: head for row, (_place, head) in touched}
-    ways = [list(rows.layouts(each, trial.shape, trial.row_count)) for each in (now, before)]
-    way = next(iter(trial.layouts.values()), 0)
-    if trial.omap is not None:
-        return  # its rows stand in two orders: which of them this is cannot be told
-    if way >= len(ways[0]) or heads == 1 or ways[0][way].shape[1] != heads * dim:
-        return
-    is_, was = ways[0][way], ways[1][way]
-    share = rows.slices(is_.float() - was.float(), heads)
-    for row in rows.changed(is_, was, clean.epsilon).nonzero()[:, 0].tolist():
-        if row in mine:
-            largest = int(share[row].argmax())
-            is_clear = bool(share[row, largest] > _NEARLY_ALL)
-            trial.columns.setdefault(mine[row], []).append(largest if is_clear else -1)

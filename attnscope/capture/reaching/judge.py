@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.reaching.blocks import heads_left, through_blocks
+from attnscope.capture.reaching.blocks import through_blocks
+from attnscope.capture.reaching.heads import heads_left
 from attnscope.capture.reaching.inputs import asking_rows
 from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun

@@ -24,6 +24,9 @@ _STRAIGHT = (
 _NO_LONGER = 1e-3  # a half precision's epsilon is too large for the rule of two runs
 
 
+Unit = tuple[Place, int]  # an attention, and one head of it
+
+
 @dataclass(eq=False)
 class Trial:
     """One forward of a module: its attentions, which of their heads are asked about, and what was found.
@@ -37,7 +40,7 @@ class Trial:
     forward: Forward
     places: tuple[Place, ...]
     shapes: dict[Place, Shape]
-    units: tuple[tuple[Place, int], ...]
+    units: tuple[Unit, ...]
     row_count: int
     starts: dict[Place, int]
     row_of: str = ""  # own, silent, other, mixed, unknown; nothing while that is open
@@ -47,7 +50,7 @@ class Trial:
     padded: Bool[Tensor, " row"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     quiet: int = 0
     block_quiet: tuple[int, int] = (0, 0)  # rows that change nothing of the block, of those that were tried
-    alive: set[tuple[Place, int]] = field(default_factory=set)
+    alive: set[Unit] = field(default_factory=set)
     columns: dict[int, list[int]] = field(default_factory=dict)
     block: str = ""  # own, silent, other, mixed, unknown, none
 
@@ -109,7 +112,7 @@ def perturbed(
     return before + (rows.noise(before, 3) * weight).to(before.dtype)
 
 
-def one_each(trial: Trial, place: Place, units: Sequence[tuple[Place, int]], turn: int) -> Tensor:
+def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Tensor:
     """For each row of an attention one of the units in turns: 1 where that is a head of it, `row head`."""
     amount = torch.zeros(trial.shapes[place].rows, trial.shapes[place].heads)
     mine = [unit for unit in units if trial.starts[unit[0]] == trial.starts[place]]
