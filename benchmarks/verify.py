@@ -5,11 +5,11 @@
 The model has the shape of bert-base-uncased and random weights, made on the spot. One pass is a plain one
 with eager attentions (`output_attentions=True`). Everything is measured in turns as time of the processor
 on one thread, the model being loaded, so that other work on the machine does not count: medians of these.
-`verify` runs the model untouched and watched, tries where the tokens stand, and certifies every head with
-every fault that applies; the overview reads once and adds measures and strongest links. Two lines below say
-how much of it is the certificates, and how much the trial of positions. The peak of memory is that of a
-process of its own, above that of the loaded model, at 12 layers and at 24: what `verify` takes must not
-grow with the layers by more than a part of one; the overview holds what was read of all of them.
+`verify` runs the model untouched and watched, tries where the tokens stand and whether answers act, and
+certifies every head with every fault that applies; the overview tries the same, and adds measures and
+strongest links. Two lines below say how much of it is the certificates, and how much the trial of positions.
+The peak of memory is that of a process of its own, above that of the loaded model, at 12 layers and at 24:
+nothing queries by keys may be kept of all layers by `verify`, but what each of them answers and returns is.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from pathlib import Path
 LIMIT = 8.0
 ROUNDS = 9
 LAYERS = 12, 24
-GROWTH = 40  # MiB that twice the layers may take more: what each answers and returns is kept, nothing n by n
+GROWTH = 60  # MiB that twice the layers may take more: what each answers and returns, nothing n by n
 Work = Callable[[], object]
 
 
