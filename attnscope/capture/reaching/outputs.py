@@ -109,7 +109,7 @@ def perturbed(
     weight = weight.to(before.device)
     if shuffle:
         return torch.where(weight > 0, rows.shuffled(before, 31), before)
-    return before + (rows.noise(before, 3) * weight).to(before.dtype)
+    return before + (rows.noise(before, 3, clean.size(place)) * weight).to(before.dtype)
 
 
 def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Tensor:

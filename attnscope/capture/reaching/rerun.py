@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.reaching.rows import size_of
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
@@ -48,7 +49,14 @@ class Clean:
     fed: dict[tuple[Forward, nn.Module], Tensor] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
     within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
+    sizes: dict[Place, float] = field(default_factory=dict)
     epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
+
+    def size(self, place: Place) -> float:
+        """The size of an answer's numbers, found once."""
+        if place not in self.sizes:
+            self.sizes[place] = size_of(self.answers[place])
+        return self.sizes[place]
 
     def of(self, forward: Forward) -> list[Place]:
         """The attentions of one forward of a module, in their order."""

@@ -38,9 +38,9 @@ def halves(count: int, seed: int) -> Bool[Tensor, " row"]:
     return drawn if count > 1 else torch.ones(1, dtype=torch.bool)
 
 
-def noise(like: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"]:
-    """Numbers drawn at random, of 32 times the size of those of `like`."""
-    return _drawn(like.shape, seed).to(like) * (_LARGE * size_of(like))
+def noise(like: Float[Tensor, "*axis"], seed: int, size: float) -> Float[Tensor, "*axis"]:
+    """Numbers drawn at random, of 32 times this size, in the shape of `like`."""
+    return _drawn(like.shape, seed).to(like) * (_LARGE * size)
 
 
 @lru_cache(maxsize=8)
@@ -67,7 +67,7 @@ def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"
     )
     largest = values.float().abs().amax(-1, keepdim=True).clamp_min(1e-20)
     same = (new - values).float().abs().amax(-1, keepdim=True) < _LITTLE * largest
-    return torch.where(same, values + noise(values, seed), new)
+    return torch.where(same, values + noise(values, seed, size_of(values)), new)
 
 
 def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row"]:
