@@ -192,7 +192,7 @@ def test_a_kernel_of_a_user_is_certified_under_its_own_name(kernels, notices) ->
     head = wrapped(model).read(SENTENCE).head(3, 11)
     assert (head.verdict, head.provenance.kernel) == (Verdict.CERTIFIED, "mine")
     expected = wrapped(module()).read(SENTENCE).head(3, 11)
-    assert np.abs(head.weights - expected.weights).max() < 1e-6
+    assert np.abs(head.weights - expected.weights).max() < 1e-5  # another kernel, three layers below
     assert notices() == []
     assert AttentionInterface()["mine"].__name__ == "attend"
 
