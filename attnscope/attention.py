@@ -39,8 +39,8 @@ class AttentionCall:
     own: weights by head, for the heads that were asked for. `unrotated_k` is the key before its rotary
     position, where it is known; it only serves to prove that the rotation would be missed. `standing` says
     whether positions were seen to be the tokens that they are called by, and `tried` how that was seen where
-    not every token was told from every other; `reach` by head what becomes of its
-    answer, None where no model is asked.
+    not every token was told from every other; `reach` by head what becomes of its answer, None where no model
+    is asked.
     `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
     matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
     to an offset, likewise. Tensors are detached and all on one device.

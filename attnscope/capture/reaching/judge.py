@@ -21,7 +21,6 @@ from attnscope.capture.reaching.heads import heads_left
 from attnscope.capture.reaching.inputs import asking_rows
 from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun
-from attnscope.capture.reaching.rows import one_to_one
 from attnscope.capture.refusals import REFUSALS
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Reach
@@ -174,4 +173,4 @@ def _exchanged(trial: Trial) -> dict[int, int]:
         (column, count), *_ = Counter(seen).most_common(1)
         if column >= 0 and count >= _OFTEN * len(seen):
             found[head] = column
-    return found if one_to_one([*found.values()]) else {}
+    return found if len({*found.values()}) == len(found) else {}

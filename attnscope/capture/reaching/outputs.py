@@ -32,7 +32,6 @@ class Trial:
     """One forward of a module: its attentions, which of their heads are asked about, and what was found.
 
     `row_count` is that of the module's result, `starts` where the rows of each attention begin in it, `units`
-    are the attentions and heads. Found: `layout`, which tensor of the result has these rows; `omap`,
     are the attentions and heads. Found: `layouts`, which tensors of the result have these rows; `omap`, which
     row of the answer each of them changes with; `quiet`, how many change with none; `alive`, which units
     """

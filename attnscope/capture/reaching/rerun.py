@@ -23,9 +23,8 @@ from attnscope.results import Route
 Forward = tuple[nn.Module, int]
 Place = tuple[nn.Module, int, int]
 Answer = Callable[[Place, Tensor, Tensor], Tensor | None]  # place, answer and queries -> another answer
-Leave = Callable[
-    [Forward, list[Tensor]], list[Tensor] | None
-]  # what a module returns -> what it is to return
+# what a module returns -> what it is to return
+Leave = Callable[[Forward, list[Tensor]], list[Tensor] | None]
 Enter = Callable[[Forward, Tensor], Tensor | None]  # the hidden state that a block is given -> another one
 Feed = Callable[[Forward, nn.Module, Tensor], None]  # what a matrix within a module is given after an answer
 
@@ -66,9 +65,8 @@ class Clean:
 class Rerun:
     """One model on one input; `tried` are the modules that are asked about, with how often each has to run.
 
-    `runs` counts forward passes.
-    Attentions beside them in the same block answer what they answered in the clean run. A run ends with the
-    last block of a tried module.
+    `runs` counts forward passes. Attentions beside them in the same block answer what they answered in the
+    clean run. A run ends with the last block of a tried module.
     """
 
     def __init__(
@@ -79,7 +77,7 @@ class Rerun:
         tried: Mapping[nn.Module, int],
     ) -> None:
         self.model, self.inputs, self.tried = model, inputs, tried
-        self.block_of = {module: _block(model, path) for module, path in _paths(sites, tried).items()}
+        self.block_of = {each.module: _block(model, each.path) for each in sites if each.module in tried}
         around = {block for block in self.block_of.values() if block is not None}
         inside = {part for block in around for part in block.modules()}
         self.sites = [site for site in sites if site.module in tried or site.module in inside]
@@ -103,10 +101,12 @@ class Rerun:
 
         def leave(forward: Forward, returned: list[Tensor]) -> None:
             largest = _LARGER * sum(seen.answers[each].numel() for each in seen.of(forward))
-            seen.results[forward] = [_copy(each) if _small(each, largest) else each[:0] for each in returned]
+            seen.results[forward] = [
+                _copy(each) if each.numel() <= largest else each[:0] for each in returned
+            ]
 
         def leave_block(forward: Forward, returned: list[Tensor]) -> None:
-            seen.blocks[forward] = [_copy(each) if _small(each) else each[:0] for each in returned]
+            seen.blocks[forward] = [_copy(each) for each in returned]
 
         def enter_block(forward: Forward, hidden: Tensor) -> None:
             seen.given[forward] = _copy(hidden)
@@ -296,10 +296,6 @@ def _is_result(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 1
 
 
-def _small(value: Tensor, most: int | None = None) -> bool:
-    return most is None or value.numel() <= most
-
-
 def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone()
 
@@ -314,10 +310,6 @@ def _is_quantised(part: nn.Module) -> bool:
     """Whether a module computes in whole numbers: its weight is packed, or of whole numbers itself."""
     weight = getattr(part, "weight", None)
     return callable(weight) or (isinstance(weight, Tensor) and not weight.is_floating_point())
-
-
-def _paths(sites: Sequence[Site], tried: Mapping[nn.Module, int]) -> dict[nn.Module, str]:
-    return {site.module: site.path for site in sites if site.module in tried}
 
 
 def _block(model: nn.Module, path: str) -> nn.Module | None:

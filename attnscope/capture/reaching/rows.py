@@ -1,6 +1,6 @@
 """Rows of tensors: told apart by code words, put in another order, changed or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
@@ -134,7 +134,3 @@ def slices(difference: Float[Tensor, "row feature"], heads: int) -> Float[Tensor
     mass = difference.float().abs().reshape(len(difference), heads, -1).sum(2).cpu()
     share: Tensor = mass / mass.sum(1, keepdim=True).clamp_min(1e-30)
     return share
-
-
-def one_to_one(found: Sequence[int]) -> bool:
-    return len(set(found)) == len(found)
