@@ -151,8 +151,8 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
             _compare(by[forward], clean.results[forward], first.pop(forward), now, factors[forward])
         return restored(clean.results[forward], now)
 
-    rerun.run(answer(False), leave_first)
-    rerun.run(answer(True), leave_second)
+    rerun.run(answer(False), leave_first, sketched=True)
+    rerun.run(answer(True), leave_second, sketched=True)
 
 
 def _compare(

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.reaching.rows import size_of
+from attnscope.capture.standing.sketched import Sketches
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
@@ -84,6 +85,7 @@ class Rerun:
         self.site_of = {site.module: site for site in self.sites}
         self.runs = 0
         self.before: dict[Forward, Tensor] = {}  # what blocks read in every later run
+        self.last: set[Forward] = set()  # of each block the last module that is asked about
         self.random = torch.get_rng_state()
 
     def sharing(self, module: nn.Module) -> list[nn.Module]:
@@ -116,6 +118,9 @@ class Rerun:
 
         self.run(answer, leave, leave_block, enter_block, feed=feed, gone=gone, within=seen.within)
         self.before = seen.given
+        asked = {forward: around for forward, around in seen.within.items() if forward[0] in self.tried}
+        if all(forward in asked for forward in seen.results) and {*asked.values()} <= {*seen.given}:
+            self.last = {*{around: forward for forward, around in asked.items()}.values()}
         counts: Counter[nn.Module] = Counter()
         for place in gone:  # what they answer is none, and goes on as the model has it
             del seen.answers[place]
@@ -134,15 +139,21 @@ class Rerun:
         feed: Feed | None = None,
         gone: set[Place] | None = None,
         within: dict[Forward, Forward] | None = None,
+        sketched: bool = False,
     ) -> None:
-        """One forward pass; `gone` gets the places that were none, `within` which block a module ran in."""
+        """One forward pass; `gone` gets the places that were none, `within` which block a module ran in.
+
+        Where it may be `sketched`, large products are between what is asked about and the next block: there
+        nothing is looked at, and that block reads what it did.
+        """
         state = torch.get_rng_state()
         torch.set_rng_state(self.random)  # what draws by lot draws the same
         self.runs += 1
         try:
             with suppress(_Enough), evaluating(self.model), ExitStack() as stack:
+                sketches = stack.enter_context(Sketches()) if sketched and self.last else None
                 passage = _Passage(
-                    self, answer, set() if gone is None else gone, {} if within is None else within
+                    self, answer, set() if gone is None else gone, {} if within is None else within, sketches
                 )
                 passage.watch(stack, leave, leave_block, enter_block, enter_module, feed)
                 self.model(**self.inputs)
@@ -154,8 +165,14 @@ class _Passage:
     """One forward pass under way."""
 
     def __init__(
-        self, rerun: Rerun, answer: Answer, gone: set[Place], within: dict[Forward, Forward]
+        self,
+        rerun: Rerun,
+        answer: Answer,
+        gone: set[Place],
+        within: dict[Forward, Forward],
+        sketches: Sketches | None,
     ) -> None:
+        self.sketches = sketches
         self.rerun, self.answer, self.gone, self.within = rerun, answer, gone, within
         self.forwards: Counter[nn.Module] = Counter()  # of modules and of blocks, that are through
         self.made: defaultdict[Forward, int] = defaultdict(int)
@@ -233,6 +250,8 @@ class _Passage:
             self.running[block] += block in self.rerun.block_of.values()
             forward = block, self.forwards[block]
             before = self.rerun.before.get(forward)
+            if self.sketches:
+                self.sketches.active = False
             if enter is None and before is None:
                 return None
             names = [*range(len(args)), *(name for name in _HIDDEN if name in kwargs)]
@@ -260,6 +279,8 @@ class _Passage:
             if around is not None and self.running[around]:
                 self.within[forward] = around, self.forwards[around]
             instead = None if leave is None else _instead(leave, forward, result)
+            if self.sketches and forward in self.rerun.last:
+                self.sketches.active = True
             if not +self.running and self._all_through():
                 raise _Enough
             return instead

@@ -27,13 +27,19 @@ _OF_ONE_NUMBER = F.gelu, F.silu
 class Sketches(TorchFunctionMode):
     """While open, products of many positions with a large matrix of the model are sketches of themselves.
 
-    Their activations are what they are made of.
+    Their activations are what they are made of. Nothing is while it is not `active`.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = True
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         named = kwargs or {}
+        if not self.active:
+            return function(*args, **named)
         if function is F.linear and _is_large(*args[:2], **named):
             return _linear(*args, **named)
         if function is torch.addmm and len(args) == 3 and not named and _is_large(args[1], args[2].T):
