@@ -8,9 +8,9 @@ from families import TOKENS, ids, sharp, twin
 from torch import Tensor, nn
 
 from attnscope.capture import Selection, record
-from attnscope.capture.reaching import rows
+from attnscope.capture.reaching import outputs, rows
 from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.reaching.rerun import Rerun
+from attnscope.capture.standing.change import Change
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify
@@ -99,13 +99,31 @@ def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:
     model.eval()
 
 
-def test_a_model_that_does_not_run_again_is_certified_and_said_not_to_have_been_tried(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise RuntimeError("not on other answers")
+def test_a_model_that_does_not_run_again_is_certified_and_said_not_to_have_been_tried() -> None:
+    model, seen = sharp("bert"), []
 
-    monkeypatch.setattr(Rerun, "run", refused)
-    certificate = certify(record(sharp("bert"), ids(), Selection([1])).calls[0], 4)
+    def refuse(_part: nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+        seen.append(args[0].clone())
+        if not torch.equal(args[0], seen[0]):
+            raise RuntimeError("not with other answers")
+
+    handle = model.encoder.layer[1].attention.output.dense.register_forward_pre_hook(refuse)
+    certificate = certify(record(model, ids(), Selection([1])).calls[0], 4)
+    handle.remove()
     assert certificate.verdict is Verdict.CERTIFIED
     assert certificate.reach == Reach()
+
+
+def test_what_goes_wrong_in_the_proof_itself_is_not_taken_for_the_model_s_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(outputs, "perturbed", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        reached(sharp("bert"))
+    monkeypatch.undo()
+    monkeypatch.setattr(Change, "of", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        record(sharp("bert"), ids(), Selection([1]))

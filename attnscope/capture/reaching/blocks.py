@@ -12,10 +12,13 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
+from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.heads import note_columns, note_heads, touched
 from attnscope.capture.reaching.outputs import Trial, one_each, perturbed
-from attnscope.capture.reaching.rerun import Clean, Enter, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.passage import Enter, Hooks
+from attnscope.capture.reaching.rerun import Rerun
 
 Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
 Halves = dict[Forward, tuple[Bool[Tensor, " row"], torch.Size]]
@@ -83,7 +86,7 @@ def _asked(
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         return restored(clean.blocks[forward], now)
 
-    rerun.run(answer, leave_block=leave_block, enter_block=_another_half(blocks, given, bit))
+    rerun.run(Hooks(answer, leave_block=leave_block, enter_block=_another_half(blocks, given, bit)))
     return asked, given
 
 
@@ -128,7 +131,7 @@ def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
                     trial.block = "blended"
         return restored(clean.blocks[forward], now)
 
-    rerun.run(answer, leave, leave_block, enter_block=_another_half(blocks, given, None))
+    rerun.run(Hooks(answer, leave, leave_block, enter_block=_another_half(blocks, given, None)))
 
 
 def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch.Size) -> Tensor | None:
@@ -198,7 +201,7 @@ def _one_run(
         if is_tried and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    rerun.run(answer, leave, leave_block, feed=feed)
+    rerun.run(Hooks(answer, leave, leave_block, feed=feed))
 
 
 def _expected(trial: Trial, clean: Clean, chosen: Choose, given: Halves) -> tuple[Tensor, torch.Size] | None:

@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
+from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
+from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.outputs import Trial, Unit, one_each, perturbed, row_changes
-from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.passage import Hooks
+from attnscope.capture.reaching.rerun import Rerun
 
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
@@ -58,7 +61,7 @@ def _try_heads(
         if forward in active and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    rerun.run(answer, leave, feed=feed)
+    rerun.run(Hooks(answer, leave, feed=feed))
 
 
 def touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tuple[int, Unit]]:

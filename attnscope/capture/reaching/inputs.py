@@ -10,9 +10,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
+from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.outputs import Trial
-from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.passage import Hooks
+from attnscope.capture.reaching.rerun import Rerun
 
 QueryRows = Int[Tensor, " row"]
 
@@ -50,7 +53,7 @@ def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forw
         return restored(clean.results[forward], now)
 
     while mine and (not turn or turn < max((each.shape[1] for each in code.values()), default=0)):
-        rerun.run(answer, leave, enter_module=enter)
+        rerun.run(Hooks(answer, leave, enter_module=enter))
         turn += 1
     found: dict[Forward, QueryRows] = {}
     for forward, each in seen.items():

@@ -16,12 +16,14 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching.blocks import through_blocks
+from attnscope.capture.reaching.clean import Clean
 from attnscope.capture.reaching.heads import heads_left
 from attnscope.capture.reaching.inputs import asking_rows
 from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
-from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun
-from attnscope.capture.refusals import REFUSALS
+from attnscope.capture.reaching.rerun import Rerun
+from attnscope.capture.refusals import Refused
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Reach
 from attnscope.stopwatch import timed
@@ -81,7 +83,7 @@ def reaches_of(
         strange = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
             _try(rerun, clean, mine, known, strange)
-    except REFUSALS:
+    except Refused:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
     for trial in mine:

@@ -14,8 +14,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.rerun import Clean, Forward, Place, Rerun, restored
+from attnscope.capture.reaching.clean import Clean, restored
+from attnscope.capture.reaching.passage import Hooks
+from attnscope.capture.reaching.rerun import Rerun
 from attnscope.capture.reaching.rows import Shape
 
 _STRAIGHT = (
@@ -151,8 +154,8 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
             _compare(by[forward], clean.results[forward], first.pop(forward), now, factors[forward])
         return restored(clean.results[forward], now)
 
-    rerun.run(answer(False), leave_first, sketched=True)
-    rerun.run(answer(True), leave_second, sketched=True)
+    rerun.run(Hooks(answer(False), leave_first), sketched=True)
+    rerun.run(Hooks(answer(True), leave_second), sketched=True)
 
 
 def _compare(
@@ -229,7 +232,7 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
         return restored(clean.results[forward], now)
 
     while turn < max((each.shape[1] for each in code.values()), default=0):
-        rerun.run(answer, leave)
+        rerun.run(Hooks(answer, leave))
         turn += 1
     for forward, seen in patterns.items():
         _read(doubted[forward], torch.stack(seen, 1), code[forward])

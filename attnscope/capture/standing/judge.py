@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.describe import Sides, numbered
-from attnscope.capture.refusals import REFUSALS
+from attnscope.capture.refusals import Refused
 from attnscope.capture.standing.change import Change, apart
 from attnscope.capture.standing.exchange import AT_ONCE, Exchanged, exchanged, runs
 from attnscope.capture.standing.muted import Handed, Seen, handed_over
@@ -111,7 +111,7 @@ def standings_of(
     times = {module: _runs_of(site, serving) for module, site in wanted.items()}
     try:
         seen = _changes(model, runs(inputs, changed, row), watched, times)
-    except REFUSALS:
+    except Refused:
         return Standings({})
     found = {}
     for place, handed in seen.items():
@@ -156,13 +156,14 @@ def _runs_of(site: Site, layers: set[int] | None) -> int:
 
 
 def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
-    """What was seen in all of the runs, one behind the other."""
-    first, *others = pieces
-    return {
-        place: Handed(*(torch.cat(each) for each in zip(*(piece[place] for piece in pieces), strict=True)))
-        for place in first
-        if all(place in other for other in others)
-    }
+    """What was seen in all of the runs, one behind the other, where it was alike in all of them."""
+    joined = {}
+    for place in pieces[0]:
+        handed = [piece[place] for piece in pieces if place in piece]
+        shapes = {tuple(each.shape for each in one) for one in handed}
+        if len(handed) == len(pieces) and len(shapes) == 1:
+            joined[place] = Handed(*map(torch.cat, zip(*handed, strict=True)))
+    return joined
 
 
 def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set position"] | None:

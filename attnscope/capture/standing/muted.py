@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.refusals import ours, running_again
 from attnscope.capture.standing.sketched import Sketches
 from attnscope.capture.standing.unasked import Kernels
 from attnscope.capture.trace.operations import operation
@@ -49,9 +50,10 @@ def handed_over(
 
     `make` gets queries, keys and values as `batch head position dim` while they pass by, and nothing else is
     kept of them. The run ends when each of the `wanted` modules has been run as often as is wanted of it.
+    `Refused` where the model does not run like this.
     """
     seen: Seen[Made] = {}
-    with suppress(_Enough), evaluating(model), _muted(model, watched, wanted, seen, make):
+    with suppress(_Enough), evaluating(model), running_again(), _muted(model, watched, wanted, seen, make):
         model(**inputs)
     return seen
 
@@ -71,6 +73,7 @@ def _muted(
     handed: dict[nn.Module, list[tuple[object, Handed[Made]]]] = defaultdict(list)
     kernels = Kernels()
 
+    @ours
     def keep(one: KernelInputs | TracedAttention) -> None:
         if one.module in wanted:
             made = Handed(*(make(each.detach()) for each in (one.query, one.key, one.value)))
