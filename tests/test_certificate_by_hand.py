@@ -10,8 +10,9 @@ from made_calls import STEP, call_of
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.results import Fault, Kind, Verdict
+from attnscope.results import Fault, Kind, Reach, Verdict
 from attnscope.verify import FAULTS, certify, conclusion
+from attnscope.vocabulary import Effect
 
 
 def random_call(
@@ -63,6 +64,19 @@ def test_softmaxes_that_were_not_read_are_counted_in_the_reason(unread, said):
     certificate = certify(random_call(3, 4, unread=unread), 1)
     assert certificate.verdict is Verdict.PARTIAL
     assert certificate.reason == f"{said} this layer could not be read"
+
+
+@pytest.mark.parametrize("effect", Effect)
+def test_what_is_known_of_a_head_s_effect_decides_with_its_reason_and_of_that_head_alone(effect):
+    reached = {0: Reach(effect, "what was seen"), 1: Reach(Effect.OWN)}
+    call = random_call(4, 6, reach=reached)
+    is_wrong = effect in (Effect.SOME, Effect.NONE, Effect.OTHER)
+    first, second = certify(call, 0), certify(call, 1)
+    said = (Verdict.PARTIAL, "what was seen") if is_wrong else (Verdict.CERTIFIED, "")
+    assert (first.verdict, first.reason, first.reach) == (*said, reached[0])
+    assert (second.verdict, second.reason) == (Verdict.CERTIFIED, "")
+    reserved = certify(random_call(4, 6, reach=reached, reservation="a reservation"), 0)
+    assert reserved.reason == ("what was seen" if is_wrong else "a reservation")
 
 
 def test_a_call_that_fails_is_not_called_partial():

@@ -12,11 +12,7 @@ from attnscope.verify.rounding import adding
 from attnscope.verify.together import Distance, Together
 from attnscope.vocabulary import Effect
 
-_NOT_SO = {
-    Effect.SOME,
-    Effect.NONE,
-    Effect.OTHER,
-}  # what a head's answer was seen to do beside what it should
+_NOT_SO = {Effect.SOME, Effect.NONE, Effect.OTHER}  # an answer that does not act as its weights say
 _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are computed together
 
 
