@@ -16,6 +16,7 @@ from attnscope.capture.reaching.judge import reaches_of
 from attnscope.capture.routes import traced_instead
 from attnscope.capture.run import run_watched
 from attnscope.capture.selection import Labels
+from attnscope.capture.standing.exchange import AT_ONCE
 from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
@@ -35,10 +36,12 @@ def verify_model(
     tokens: Tokens,
     provenance: Provenance,
     target: Tokens | None = None,
+    every_token: bool = False,
 ) -> Verification:
     """The certificates of every layer and head of `model`, made while it runs, layer by layer.
 
-    `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder.
+    `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder. With
+    `every_token` the place of each is tried, however long the text.
 
     The model first runs untouched; what it then returns under the takeover must be the same to the bit, since
     it is the same kernels on the same tensors.
@@ -52,7 +55,9 @@ def verify_model(
     checks: list[LayerCheck] = []
 
     every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
-    standings = standings_of(model, inputs, every, None, sides_of(model, inputs, tokens, target))
+    most = None if every_token else AT_ONCE
+    sides = sides_of(model, inputs, tokens, target)
+    standings = standings_of(model, inputs, every, None, sides, most=most)
     reaches = reaches_of(model, inputs, every, None, standings.placed, standings.disordered)
 
     def keep(call: AttentionCall) -> None:
@@ -70,6 +75,8 @@ def verify_model(
     silent = [check for tower in found for check in _unread(tower, ran, checks)]
     idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
     notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
+    if standings.tried:
+        notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
     ordered = _in_order(found, [*checks, *silent])
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))

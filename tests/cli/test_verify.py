@@ -5,6 +5,8 @@ import io
 import json
 from pathlib import Path
 
+from checkpoints import tiny_bert
+
 TEXT = "I was watching the [MASK] when it opened."
 
 
@@ -19,6 +21,14 @@ def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> Non
         "L2",
         "L3",
     ]
+
+
+def test_every_token_of_a_long_text_is_tried_where_that_is_asked_for(attnscope, tmp_path: Path) -> None:
+    model, text = tiny_bert(tmp_path / "long", max_position_embeddings=1000), "the door opened " * 90
+    sampled, whole = (attnscope("verify", text, "-m", str(model), *more) for more in ((), ("--every-token",)))
+    assert (sampled.exit_code, whole.exit_code) == (0, 0)
+    assert "--every-token tries them all" in " ".join(sampled.stdout.split())
+    assert "halves" not in whole.stdout
 
 
 def test_the_document_names_final_hidden_states_and_logits(attnscope) -> None:

@@ -42,12 +42,12 @@ def exchanged(
     texts: Mapping[str, Tokens | None],
     config: Any,
     row: int,
-    most: int = AT_ONCE,
+    most: int | None = AT_ONCE,
 ) -> dict[str, Exchanged]:
     """The texts of one row of `inputs` by the name of their ids; every one with as many sets.
 
     Where the sets that tell each token from every other would be more than `most` tokens together, or than
-    some hundred where they cannot be one batch, they are random halves of the text.
+    some hundred where they cannot be one batch, they are random halves of the text. None: never.
     """
     ids = {
         name: inputs[name][row]
@@ -59,10 +59,10 @@ def exchanged(
     if not ids:
         return {}
     longest, fixed = max(map(len, ids.values())), _fixed_ids(config)
-    most, least = (most, _HALVES) if _are_one_batch(inputs, ids) else (_ONE_BY_ONE, 1)
-    sets = sets_for(longest, most)
-    halves = 0 if sets is not None else max(least, most // longest - 2)
+    most, least = (most, _HALVES) if most is None or _are_one_batch(inputs, ids) else (_ONE_BY_ONE, 1)
+    sets, halves = sets_for(longest, most), 0
     if sets is None:
+        halves = max(least, (most or 0) // longest - 2)
         sets = torch.rand(halves, longest, generator=torch.Generator().manual_seed(0)) < 0.5
     made = {}
     for name, mine in ids.items():
@@ -72,13 +72,13 @@ def exchanged(
     return made
 
 
-def sets_for(count: int, most: int = AT_ONCE) -> Bool[Tensor, "set token"] | None:
+def sets_for(count: int, most: int | None = AT_ONCE) -> Bool[Tensor, "set token"] | None:
     """Sets of `count` tokens: each token in half of them, and no two in the same.
 
     None where these, the text as it is and the same once more are more than `most` tokens.
     """
     sets = next(each for each in range(2, 64) if math.comb(each, each // 2) >= count)
-    if (sets + 2) * count > most:
+    if most is not None and (sets + 2) * count > most:
         return None
     codes = torch.zeros(count, sets, dtype=torch.bool)
     for token, members in enumerate(islice(combinations(range(sets), sets // 2), count)):

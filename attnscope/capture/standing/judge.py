@@ -93,14 +93,14 @@ def standings_of(
     layers: Iterable[int] | None,
     sides: Sides,
     row: int = 0,
-    most: int = AT_ONCE,
+    most: int | None = AT_ONCE,
 ) -> Standings:
     """What can be told of the positions of the `watched` modules that serve one of `layers` (None: all).
 
     The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
-    cannot be repeated; `most` tokens in all, beyond which some halves of the text are exchanged and not each
-    token. Nothing is known where it does not run on a changed text, and of positions that are not called by
-    the tokens of one text.
+    cannot be repeated. Of a text for which that is more than `most` tokens in all, some halves are exchanged
+    and not each token (None: each, however many). Nothing is known where it does not run on a changed text,
+    and of positions that are not called by the tokens of one text.
     """
     serving = None if layers is None else set(layers)
     wanted = {site.module: site for site in watched if serving is None or serving & {*site.layers}}

@@ -1,6 +1,8 @@
 """`attnscope verify`: every layer and head of a model at once, one exit code."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.groups import ArticleRead, Delivery, Request
@@ -11,7 +13,25 @@ if TYPE_CHECKING:
     from attnscope.session.reading import Reading
 
 
-def verify(read: ArticleRead, delivery: Delivery, *, request: Request, output: Output) -> None:
+EveryToken = Annotated[
+    bool,
+    typer.Option(
+        "--every-token",
+        help="Try the place of each token, however long the text. Otherwise the positions of a text of more "
+        "than 252 tokens are tried on samples of it.",
+        show_default=False,
+    ),
+]
+
+
+def verify(
+    read: ArticleRead,
+    delivery: Delivery,
+    every_token: EveryToken = False,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
     """Certify every layer and head of a model, and its results.
 
     The final hidden states and logits are held against a run that was not touched. Exit code 5 when
@@ -23,6 +43,6 @@ def verify(read: ArticleRead, delivery: Delivery, *, request: Request, output: O
     from attnscope.session.questions.verification import verify_reading
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
-        return Answer(verify_reading(reading))
+        return Answer(verify_reading(reading, every_token=every_token))
 
     Question(ask, request, read, None, delivery, output).put(inputs, Purpose.EVERYTHING)

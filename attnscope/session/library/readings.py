@@ -227,9 +227,12 @@ class Reading(Claimed):
         """What the model itself makes of what it read: masks filled, the next token, a text, a verdict."""
         return predict(self._whole(), top)
 
-    def verify(self) -> Verification:
-        """Every layer and head certified, and the model's results held against an untouched run."""
-        return verify_reading(self._whole())
+    def verify(self, *, every_token: bool = False) -> Verification:
+        """Every layer and head certified, and the model's results held against an untouched run.
+
+        With `every_token` the place of each token is tried, however long the text.
+        """
+        return verify_reading(self._whole(), every_token=every_token)
 
 
 def _measures(named: str | Sequence[str]) -> tuple[str, ...]:
