@@ -25,6 +25,8 @@ def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> Non
 
 def test_every_token_of_a_long_text_is_tried_where_that_is_asked_for(attnscope, tmp_path: Path) -> None:
     model, text = tiny_bert(tmp_path / "long", max_position_embeddings=1000), "the door opened " * 90
+    settings = model / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"model_max_length": 1000}))
     sampled, whole = (attnscope("verify", text, "-m", str(model), *more) for more in ((), ("--every-token",)))
     assert (sampled.exit_code, whole.exit_code) == (0, 0)
     assert "--every-token tries them all" in " ".join(sampled.stdout.split())
