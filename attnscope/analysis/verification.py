@@ -41,7 +41,7 @@ def verify_model(
     """The certificates of every layer and head of `model`, made while it runs, layer by layer.
 
     `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder. With
-    `every_token` the place of each is tried, however long the text.
+    `every_token` the place of each is tried, however long the text, and every row of a block by itself.
 
     The model first runs untouched; what it then returns under the takeover must be the same to the bit, since
     it is the same kernels on the same tensors.
@@ -58,7 +58,9 @@ def verify_model(
     most = None if every_token else AT_ONCE
     sides = sides_of(model, inputs, tokens, target)
     standings = standings_of(model, inputs, every, None, sides, most=most)
-    reaches = reaches_of(model, inputs, every, None, standings.placed, standings.disordered)
+    reaches = reaches_of(
+        model, inputs, every, None, standings.placed, standings.disordered, every_row=every_token
+    )
 
     def keep(call: AttentionCall) -> None:
         call = reaches.settled(standings.settled(call))

@@ -86,6 +86,24 @@ def test_a_layer_takes_four_runs_that_end_with_it_and_one_for_heads_that_had_no_
     assert ran == 5 * [0, 1]
 
 
+def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_where_every_row_is() -> None:
+    model, half = sharp("bert"), rows.halves(TOKENS, 13).nonzero()[:, 0].tolist()
+    order = list(range(TOKENS))
+    order[half[0]], order[half[1]] = half[1], half[0]
+    watched, placed = find_sites(model), [(site.path, 0) for site in find_sites(model)]
+    swap = lambda _part, _given, result: result[:, order]  # noqa: E731
+    handle = model.encoder.layer[1].attention.output.register_forward_hook(swap)
+
+    def effects(every_row: bool) -> list[set[Effect]]:
+        found = reaches_of(model, ids(), watched, None, placed, every_row=every_row).found
+        return [{reach.effect for reach in heads.values()} for heads in found.values()]
+
+    assert effects(False) == [{Effect.OWN}, {Effect.OWN}, {Effect.OWN}]
+    assert effects(True) == [{Effect.OWN}, {Effect.OTHER}, {Effect.OWN}]
+    handle.remove()
+    assert effects(True) == [{Effect.OWN}, {Effect.OWN}, {Effect.OWN}]
+
+
 def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:
     model = sharp("gpt2").train()
     before = {name: value.clone() for name, value in model.state_dict().items()}

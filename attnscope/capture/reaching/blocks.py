@@ -30,16 +30,17 @@ def through_blocks(
     tried: Sequence[Trial],
     placed: Collection[Forward],
     disordered: Collection[Forward],
+    every_row: bool,
 ) -> None:
     """Finds what becomes of the modules' results.
 
     `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
-    there code words take the place of one half.
+    there code words take the place of one half. With `every_row` they come after it everywhere.
     """
     for trial in tried:
         trial.block = "" if trial.forward in clean.within else "none"
     _all_turns(rerun, clean, [trial for trial in tried if trial.forward not in disordered], placed, None)
-    if strange := [trial for trial in tried if trial.forward in disordered]:
+    if strange := [trial for trial in tried if every_row or trial.forward in disordered]:
         bits = rows.words(min(rows.MOST, max(trial.row_count for trial in strange))).shape[1]
         for bit in range(bits):
             _all_turns(rerun, clean, strange, (), bit)

@@ -58,12 +58,15 @@ def reaches_of(
     layers: Iterable[int] | None,
     placed: Collection[Name] = (),
     disordered: Collection[Name] = (),
+    *,
+    every_row: bool = False,
 ) -> Reaches:
     """Whether the heads of the `watched` modules that serve one of `layers` (None: all) act.
 
     All heads of a layer are tried, so that what is told of one does not hang on which were asked for.
     `placed` are the calls whose queries are known to be of the tokens in their place, `disordered` those
-    where they are known to be of others. Nothing is known where the model does not run again.
+    where they are known to be of others. With `every_row` each is told from every other in the block too.
+    Nothing is known where the model does not run again.
     """
     serving = None if layers is None else set(layers)
     path_of = {site.module: site.path for site in watched}
@@ -82,7 +85,7 @@ def reaches_of(
         known = {forward for forward, each in names.items() if each <= {*placed}}
         strange = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
-            _try(rerun, clean, mine, known, strange)
+            _try(rerun, clean, mine, known, strange, every_row)
     except Refused:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
@@ -109,6 +112,7 @@ def _try(
     mine: Sequence[Trial],
     placed: Collection[Forward],
     disordered: Collection[Forward],
+    every_row: bool,
 ) -> None:
     two_runs(rerun, clean, mine)
     by_words(rerun, clean, mine)
@@ -116,7 +120,7 @@ def _try(
         asking = asking_rows(rerun, clean, doubted)
         for trial in doubted:
             _compose(trial, asking.get(trial.forward))
-    through_blocks(rerun, clean, mine, placed, disordered)
+    through_blocks(rerun, clean, mine, placed, disordered, every_row)
     heads_left(rerun, clean, mine)
 
 
