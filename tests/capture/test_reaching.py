@@ -104,6 +104,15 @@ def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_
     assert effects(True) == [{Effect.OWN}, {Effect.OWN}, {Effect.OWN}]
 
 
+def test_code_that_writes_over_an_answer_in_place_writes_over_nothing_that_is_kept_of_it() -> None:
+    model = twin(sharp("llama"), "sdpa")
+    for layer in model.layers:
+        layer.self_attn.o_proj.register_forward_pre_hook(lambda _part, given: (given[0].mul_(1.5),))
+    found = reaches_of(model, ids(), find_sites(model), None, every_row=True).found
+    assert len(found) == 3
+    assert {reach.effect for heads in found.values() for reach in heads.values()} == {Effect.OWN}
+
+
 def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:
     model = sharp("gpt2").train()
     before = {name: value.clone() for name, value in model.state_dict().items()}

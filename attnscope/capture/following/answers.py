@@ -83,7 +83,9 @@ class Answers:
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         output, weights = given.answer()
         new = self.handle(Answered(self._next(given.module), output.transpose(1, 2), given, weights))
-        return (output if new is None else new.transpose(1, 2).contiguous()), weights
+        if new is not None:  # code may write over what it is given: it gets a tensor of its own
+            output = new.transpose(1, 2).clone(memory_format=torch.contiguous_format)
+        return output, weights
 
     def number(self, one: TracedAttention) -> None:
         self.numbered.append((one, self._next(one.module)))
