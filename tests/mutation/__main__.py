@@ -1,9 +1,9 @@
 """`python -m tests.mutation --module PATH ...`: the mutants of some modules, and which of them survive.
 
 Run from the checkout, which is copied and not touched; the tests of the arithmetic and of the capture are
-asked unless `--tests` names others. `--log FILE` keeps what became of each mutant; `--again` tries only those
-that FILE does not know or calls survivors, which is quick after a new test. `--write docs/mutation.md` puts
-the counts into the table of that page. Ends with 1 where a survivor is not explained. All of a module in some
+asked unless `--tests` names others, and slow ones too with `--slow`. `--log FILE` keeps what became of each
+mutant; `--again` tries only those that FILE does not know or calls survivors, which is quick after a new
+test. `--write docs/mutation.md` puts the counts into the table of that page. Ends with 1 where a survivor is not explained. All of a module in some
 minutes:
 
     python -m tests.mutation --module attnscope/sdpa.py --tests tests/test_records.py tests/test_sdpa.py
@@ -93,7 +93,8 @@ def main() -> None:
 
         with os.fdopen(os.dup(1), "w") as screen:
             if (child := os.fork()) == 0:
-                with_tests(root, options.tests or TESTS, spliced)
+                marked = "" if options.slow else "not slow"
+                with_tests(root, ["-m", marked, *(options.tests or TESTS)], spliced)
                 screen.flush()
                 os._exit(0)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
@@ -155,6 +156,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--module", nargs="+", required=True, help="such as attnscope/sdpa.py")
     parser.add_argument("--tests", nargs="+", help="files and folders of tests to ask instead of the usual")
+    parser.add_argument("--slow", action="store_true", help="ask the slow tests among them too")
     parser.add_argument("--sample", type=int, help="so many mutants of each module instead of all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--write", type=Path, help="a page that has a place for the table")

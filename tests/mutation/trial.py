@@ -242,7 +242,7 @@ class Imported(_Trial):
             signal.setitimer(signal.ITIMER_PROF, 60)
             files = dict.fromkeys(test.partition("::")[0] for test in tests)
             plugins = [_Chosen(tests, self.reach.seconds), _Told(self.told)]
-            return int(pytest.main([*_QUIET, "-x", *files], plugins=plugins))
+            return int(pytest.main([*_QUIET, "-m", "", "-x", *files], plugins=plugins))
 
         return self._asked(ask) or Outcome("survived")
 
