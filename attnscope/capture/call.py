@@ -1,10 +1,11 @@
 """From what an attention was handed and answered to an `AttentionCall`: one batch entry, on its device."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.arithmetic import precision_of, sums_of
@@ -12,7 +13,7 @@ from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
-from attnscope.results import Route
+from attnscope.results import Kind, Route
 
 _BLENDED = "the values of several tokens are mixed before the weights meet them"
 
@@ -149,3 +150,23 @@ def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
     lengths = rotated.norm(dim=-1)
     candidates.sort(key=lambda each: float((each.norm(dim=-1) - lengths).abs().max()))
     return candidates[0].clone() if candidates else None
+
+
+def of_kind_seen(call: AttentionCall, module: nn.Module) -> AttentionCall:
+    """The call of `module` as a decoder's where it is called an encoder's only for want of knowledge.
+
+    Modules of transformers state their kind; CLIP's text encoder is one though its mask is causal. Of code
+    that a model brings along nothing is known: there one in which no query ever looks ahead is a decoder's.
+    """
+    stated = type(module).__module__.startswith("transformers.") or hasattr(module, "is_causal")
+    guessed = call.kind is Kind.ENCODER and not stated
+    return replace(call, kind=Kind.DECODER) if guessed and looks_back_only(call) else call
+
+
+def looks_back_only(call: AttentionCall) -> bool:
+    """Whether no query of any head may look at a later position, and some may look at an earlier one."""
+    if call.allowed is None or call.allowed.shape[-1] != call.allowed.shape[-2]:
+        return False
+    behind = torch.ones_like(call.allowed).tril(-1)
+    ahead = behind.transpose(-1, -2)
+    return bool((call.allowed & behind).any()) and not bool((call.allowed & ahead).any())

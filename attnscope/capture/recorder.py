@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.call import KernelCall, of_kernel, of_trace
+from attnscope.capture.call import KernelCall, of_kernel, of_kind_seen, of_trace
 from attnscope.capture.describe import Sides
 from attnscope.capture.following.projected import OutputProjections
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
-from attnscope.capture.kinds import of_kind_seen
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError

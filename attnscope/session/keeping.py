@@ -16,7 +16,8 @@ from attnscope.attention import Capture
 from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.heads import look_at, read_overview, read_terms, read_weights
+from attnscope.session.questions.heads import read_overview, read_terms, read_weights
+from attnscope.session.questions.looking import look_at
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking

@@ -3,8 +3,8 @@
 Run from the checkout, which is copied and not touched; the tests of the arithmetic and of the capture are
 asked unless `--tests` names others, and slow ones too with `--slow`. `--log FILE` keeps what became of each
 mutant; `--again` tries only those that FILE does not know or calls survivors, which is quick after a new
-test. `--write docs/mutation.md` puts the counts into the table of that page. Ends with 1 where a survivor is not explained. All of a module in some
-minutes:
+test. `--write docs/mutation.md` puts the counts into the table of that page. Ends with 1 where a survivor is
+not explained. All of a module in some minutes:
 
     python -m tests.mutation --module attnscope/sdpa.py --tests tests/test_records.py tests/test_sdpa.py
 """

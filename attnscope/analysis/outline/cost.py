@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from attnscope.analysis.outline.observed import Observed
-from attnscope.capture.dry_run.count import Count
+from attnscope.capture.dry_run.products import Count
 from attnscope.capture.dry_run.watch import DryCall
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.towers import Tower

@@ -1,4 +1,4 @@
-"""The shapes of an attention that a model writes out itself: product, softmax, product.
+"""Products of a run without weights: how many, and the shapes of an attention that a model writes out itself.
 
 Only lengths of axes are looked at. They are told whatever the layout, since the softmax runs over keys and
 rows of it are queries; the heads are the axis before these, as the models hold them.
@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 _PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"}
 
@@ -98,3 +101,29 @@ def tensors_of(args: Any, kwargs: Mapping[str, Any]) -> list[Tensor]:
     given = [*args, *kwargs.values()]
     flat = [inner for each in given for inner in (each if isinstance(each, tuple | list) else (each,))]
     return [each for each in flat if isinstance(each, Tensor)]
+
+
+class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the floating-point operations of products, two for each multiplication with its addition.
+
+    A question whose answer is yes or no is answered yes: of a text without padding that is mostly so.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function is torch.ops.aten._local_scalar_dense.default and _is_question(args[0]):
+            return True
+        result = function(*args, **kwargs)
+        reckon = flop_registry.get(function._overloadpacket)
+        if reckon is not None:
+            self.flops += reckon(*args, **kwargs, out_val=result)
+        return result
+
+
+def _is_question(tensor: Tensor) -> bool:
+    """Whether it stands for yes or no and nothing tells which."""
+    return tensor.is_meta and tensor.dtype == torch.bool

@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnscope.capture.dry_run.count import Count
-from attnscope.capture.dry_run.products import Products, Shapes, tensors_of
+from attnscope.capture.dry_run.products import Count, Products, Shapes, tensors_of
 from attnscope.capture.dry_run.window import windows_of_masks
 from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.rotation import is_rotary

@@ -6,10 +6,9 @@ from torch import Tensor, nn
 
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.outputs import Trial, Unit, one_each, perturbed, row_changes
 from attnscope.capture.reaching.passage import Hooks
-from attnscope.capture.reaching.rerun import Rerun
+from attnscope.capture.reaching.rerun import Clean, Rerun, restored
 
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 

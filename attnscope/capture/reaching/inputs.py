@@ -12,10 +12,9 @@ from torch import Tensor
 
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.outputs import Trial
 from attnscope.capture.reaching.passage import Hooks
-from attnscope.capture.reaching.rerun import Rerun
+from attnscope.capture.reaching.rerun import Clean, Rerun, restored
 
 QueryRows = Int[Tensor, " row"]
 

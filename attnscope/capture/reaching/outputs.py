@@ -16,9 +16,8 @@ from torch import Tensor
 
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.clean import Clean, restored
 from attnscope.capture.reaching.passage import Hooks
-from attnscope.capture.reaching.rerun import Rerun
+from attnscope.capture.reaching.rerun import Clean, Rerun, restored
 from attnscope.capture.reaching.rows import Shape
 
 _STRAIGHT = (

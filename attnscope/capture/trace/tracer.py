@@ -18,8 +18,16 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.trace.concatenated import joined
 from attnscope.capture.trace.fused import fused_attention
-from attnscope.capture.trace.known import is_matrix, known_moved, of_einsum, term_of, weights_after
-from attnscope.capture.trace.memory import Known, Memory, Record
+from attnscope.capture.trace.memory import (
+    Known,
+    Memory,
+    Record,
+    is_matrix,
+    known_moved,
+    of_einsum,
+    term_of,
+    weights_after,
+)
 from attnscope.capture.trace.mixed import (
     Answer,
     Doubt,

@@ -19,8 +19,7 @@ from attnscope.results import (
     Thumbnails,
 )
 from attnscope.session.cache.remembered import Meant, Remembered
-from attnscope.session.questions.looking import look_at
-from attnscope.session.questions.naming import position_of
+from attnscope.session.questions.looking import look_at, position_of
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
 

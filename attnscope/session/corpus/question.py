@@ -15,9 +15,8 @@ from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results.claims.corpus import Corpus
 from attnscope.session.corpus import merging
-from attnscope.session.corpus.engine.alone import alone
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished
-from attnscope.session.corpus.engine.local import local
+from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.places import places, resolved, usual_workers
 from attnscope.session.corpus.measuring.chunk_file import Measured
 from attnscope.session.corpus.measuring.recipe import Measuring

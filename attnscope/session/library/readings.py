@@ -26,7 +26,6 @@ from attnscope.session.questions.claims.attribution import of_answers, read_meas
 from attnscope.session.questions.claims.thumbnails import read_thumbnails
 from attnscope.session.questions.heads import (
     ENTROPY,
-    look_at,
     read_aimed,
     read_dimensions,
     read_head,
@@ -35,6 +34,7 @@ from attnscope.session.questions.heads import (
     read_weights,
 )
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
+from attnscope.session.questions.looking import look_at
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict

@@ -1,6 +1,6 @@
 """Heads of a reading: one in full, its scores taken apart, or several at a glance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from attnscope.analysis import measure_heads, recompute_head
@@ -15,11 +15,10 @@ from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadWeights, Overview
+from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.looking import look_at as look_at
-from attnscope.session.questions.naming import position_of
+from attnscope.session.questions.looking import look_at, position_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
@@ -130,3 +129,16 @@ def read_dimensions(
     layer, head = chosen.only()
     with reading.listener.working("reading the attention"):
         return head_dimensions(reading.capture(chosen), layer, head, query, key, chosen.block)
+
+
+def each_head(reading: Reading, chosen: Chosen, looking: Looking) -> Iterator[HeadWeights | HeadView]:
+    """Every chosen head of every chosen layer as it is looked at, certified where it can be recomputed."""
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+    for layer in chosen.layers:
+        for head in chosen.heads:
+            if isinstance(attention, Returned):
+                weights: HeadWeights = returned_head(attention, layer, head)
+            else:
+                weights = recompute_head(attention, layer, head, block=chosen.block)
+            yield look_at(weights, looking) or weights

@@ -108,7 +108,7 @@ def _page(reading: "Reading", chosen: "Chosen", several: "Result") -> "tuple[Res
 
 def _each(reading: "Reading", chosen: "Chosen", looking: Looking) -> "Iterator[OfHead]":
     """Every head as it is looked at, for a file of its own."""
-    from attnscope.session.questions.each import each_head
+    from attnscope.session.questions.heads import each_head
 
     return each_head(reading, chosen, looking)
 

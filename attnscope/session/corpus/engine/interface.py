@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from attnscope.errors import AttnscopeError
 from attnscope.session.listener import Listener
 
 
@@ -80,3 +81,17 @@ class Engine(Protocol):
     """Whoever has chunks measured."""
 
     def __call__(self, recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]: ...
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that the user can mend: nothing that another worker would do better."""
+
+    error: AttnscopeError
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A bug, with its traceback: it would come again, and no text is to blame."""
+
+    traceback: str

@@ -19,8 +19,7 @@ from typing import Any
 
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
-from attnscope.session.corpus.engine.answers import Broken, Refused
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.interface import Broken, Chunk, Engine, Finished, Recipe, Refused
 from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
@@ -207,3 +206,16 @@ def _started() -> "subprocess.Popen[bytes]":
         )
     except OSError as error:
         raise InputError(f"cannot start a worker: {error.strerror}") from error
+
+
+def alone(recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
+    """Every chunk in its order, by one thread of torch; afterwards it has as many as before."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        measurer = recipe.open()
+        for chunk in chunks:
+            yield Finished(chunk.number, len(chunk.texts), measurer.measure(chunk))
+    finally:
+        torch.set_num_threads(threads)
