@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 import torch
+import transformers as hf
 from families import TOKENS, ids, sharp, twin
 from torch import Tensor, nn
 
@@ -84,6 +85,23 @@ def test_a_layer_takes_four_runs_that_end_with_it_and_one_for_heads_that_had_no_
         handle.remove()
     assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 5)
     assert ran == 5 * [0, 1]
+
+
+def test_attentions_that_share_a_block_are_tried_in_turn_and_leave_no_doubt_in_one_another() -> None:
+    sizes = {
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 6,
+        "encoder_ffn_dim": 30,
+        "decoder_ffn_dim": 30,
+    }
+    torch.manual_seed(0)
+    config = hf.BartConfig(vocab_size=97, d_model=24, encoder_layers=2, decoder_layers=3, **sizes)
+    model = hf.BartModel._from_config(config, attn_implementation="eager").eval()
+    inputs = {"input_ids": torch.randint(7, 90, (1, 11)), "decoder_input_ids": torch.randint(7, 90, (1, 7))}
+    found = reaches_of(model, inputs, find_sites(model), None).found
+    assert [len(heads) for heads in found.values()] == [4, 4] + 6 * [6]
+    # clean, two with factors, queries of half the rows, one for each attention of a block, one for heads
+    assert {reach for heads in found.values() for reach in heads.values()} == {Reach(Effect.OWN, "", 7)}
 
 
 def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_where_every_row_is() -> None:
