@@ -58,7 +58,7 @@ class Long:
         return bool(self.tiled) or self.zoom is not None or self.pool is not None
 
 
-class Asked(Protocol):
+class LongOptions(Protocol):
     """What is asked of heads, as `attnscope.cli.commands.heads` has it."""
 
     @property
@@ -102,7 +102,7 @@ def answered_in_tiles(
     reading: "Reading",
     chosen: "Chosen",
     long: Long,
-    asked: Asked,
+    asked: LongOptions,
     looking: "Looking",
     delivery: "Delivery",
 ) -> Answer | None:
@@ -131,13 +131,13 @@ def answered_in_tiles(
     return Answer(read_long_overview(reading, chosen, asked.measures or ("entropy",), looking))
 
 
-def _focus(asked: Asked) -> "Focus":
+def _focus(asked: LongOptions) -> "Focus":
     from attnscope.render.focus import Focus, listed
 
     return Focus(scale=asked.scale, rows=listed(asked.rows))
 
 
-def _against(chosen: "Chosen", asked: Asked, looking: "Looking", delivery: "Delivery") -> str:
+def _against(chosen: "Chosen", asked: LongOptions, looking: "Looking", delivery: "Delivery") -> str:
     """What is asked for that tiles do not have, in a phrase; empty where nothing is."""
     from attnscope.cli.naming import is_of_each_head
 

@@ -16,7 +16,7 @@ from attnscope.analysis.attribution.answers import log_probabilities, other_answ
 from attnscope.analysis.attribution.foretelling import measured_estimates
 from attnscope.analysis.attribution.heads import attributed
 from attnscope.capture import Selection
-from attnscope.capture.intervening.answering import Asked
+from attnscope.capture.intervening.answering import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.observed import Seen
 from attnscope.errors import InputError
@@ -59,7 +59,7 @@ def model_and_inputs(family: str) -> tuple[nn.Module, dict[str, Tensor]]:
 def experiments(family: str, kind: Kind | None = None) -> Experiments:
     model, inputs = model_and_inputs(family)
     length = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
-    asked = Asked(lambda output: output["logits"], (ROW,), length)
+    asked = AnswerRows(lambda output: output["logits"], (ROW,), length)
     if kind is None and family == "t5":
         kind = Kind.DECODER
     return experiments_on(model, inputs, Selection(kind=kind), asked)

@@ -15,7 +15,7 @@ from attnscope.capture import Selection
 from attnscope.capture.direct import gradients as asked_of_it
 from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.direct.rules import RULES
-from attnscope.capture.intervening.answering import Asked
+from attnscope.capture.intervening.answering import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, carried, experiments_on
 from attnscope.vocabulary import Kind
 
@@ -92,7 +92,7 @@ def scores(of: Tensor) -> Tensor:
 def experiments(family: str, kind: Kind | None = None) -> Experiments:
     model, inputs = model_and_inputs(family)
     length = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
-    asked = Asked(lambda output: output["logits"], (length - 2,), length)
+    asked = AnswerRows(lambda output: output["logits"], (length - 2,), length)
     if kind is None and family in CROSS:
         kind = Kind.DECODER
     return experiments_on(model, inputs, Selection(kind=kind), asked)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attnscope.capture import Selection
 from attnscope.capture.intervening import changes
-from attnscope.capture.intervening.answering import Asked
+from attnscope.capture.intervening.answering import AnswerRows
 from attnscope.capture.intervening.changes import Change, Cut, Put, Variant, Zero
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.kept import Kept
@@ -54,7 +54,7 @@ def model_and_inputs(family: str) -> tuple[nn.Module, dict[str, Tensor]]:
 
 def experiments(family: str, inputs: dict[str, Tensor] | None = None) -> Experiments:
     model, own = model_and_inputs(family)
-    asked = Asked(hidden, tuple(range(11)), 11)
+    asked = AnswerRows(hidden, tuple(range(11)), 11)
     return experiments_on(model, inputs or own, Selection(), asked)
 
 
@@ -243,12 +243,12 @@ def test_the_row_of_a_cut_edge_is_read_back_within_rounding_and_no_further(
         rows[0, cut.query, 5] += times * 2 * seen.rounding * values.abs().max() / left[0]
         return rows
 
-    made = experiments_on(model, inputs, Selection(), Asked(hidden, tuple(range(11)), 11))
+    made = experiments_on(model, inputs, Selection(), AnswerRows(hidden, tuple(range(11)), 11))
     every = tuple(Change(1, head, Cut(8, 6)) for head in range(HEADS))
     made.run([every])
     assert (made.tally.back, made.tally.lost) == (1, 0)
     monkeypatch.setattr(Cut, "made", off)
-    again = experiments_on(model, inputs, Selection(), Asked(hidden, tuple(range(11)), 11))
+    again = experiments_on(model, inputs, Selection(), AnswerRows(hidden, tuple(range(11)), 11))
     again.run([every])
     assert (again.tally.back, again.tally.lost) == told
 
@@ -298,7 +298,7 @@ def test_what_layers_leave_elsewhere_is_noticed_and_the_whole_is_run() -> None:
     handles = [first.register_forward_hook(leave), last.register_forward_pre_hook(take)]
     try:
         stale["seen"] = 0
-        made = Experiments(model, inputs, find_sites(model), Asked(hidden, tuple(range(11)), 11))
+        made = Experiments(model, inputs, find_sites(model), AnswerRows(hidden, tuple(range(11)), 11))
     finally:
         for handle in handles:
             handle.remove()
@@ -402,7 +402,7 @@ def test_where_a_model_changes_what_heads_answer_first_nothing_is_read_back() ->
     torch.manual_seed(0)
     model, inputs = MODELS["xlnet"]()
     one = {name: value[:1] for name, value in inputs.items()}
-    made = experiments_on(model.eval(), one, Selection(), Asked(hidden, tuple(range(11)), 11))
+    made = experiments_on(model.eval(), one, Selection(), AnswerRows(hidden, tuple(range(11)), 11))
     made.run([zeroed(0, 1)])
     assert (made.tally.back, made.tally.lost, made.tally.unseen) == (0, 0, 1)
 

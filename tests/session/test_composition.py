@@ -12,7 +12,7 @@ from attnscope.errors import InputError
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Through
 from attnscope.session.listener import Quiet
-from attnscope.session.questions.claims.composition import Asked, compose
+from attnscope.session.questions.claims.composition import CompositionQuestion, compose
 from attnscope.session.request import ModelRequest, Wanted
 
 
@@ -68,7 +68,7 @@ def test_one_head_is_asked_on_both_sides(causal: at.Model, every: Composition) -
 def test_the_same_is_asked_from_the_command_line_and_comes_back_the_same(
     causal: at.Model, tmp_path: Path
 ) -> None:
-    asked = Asked("1", "-4", "value", 20, 3)
+    asked = CompositionQuestion("1", "-4", "value", 20, 3)
     first = compose(ModelRequest("demo-causal"), asked, Wanted(), Quiet())
     again, other = (causal.composition(1, 8, through="value", draws=20, seed=seed) for seed in (3, 4))
     assert first.shown == (1, 8)

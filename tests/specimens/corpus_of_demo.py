@@ -9,7 +9,7 @@ from attnscope.results import Corpus
 from attnscope.session.corpus import question
 from attnscope.session.corpus.engine.interface import Chunk, Finished
 from attnscope.session.corpus.measuring.recipe import Measuring
-from attnscope.session.corpus.question import Asked, corpus_of
+from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest, Wanted
 
@@ -51,9 +51,9 @@ def once_open(recipe: Any, chunks: Iterable[Chunk], listener: Listener) -> Itera
         yield Finished(chunk.number, len(chunk.texts), opened(recipe).measure(chunk))
 
 
-def asked(file: Path, run: Path, **more: Any) -> Asked:
+def asked(file: Path, run: Path, **more: Any) -> CorpusQuestion:
     more.setdefault("measures", MEASURES)
-    return Asked((file,), run=run, workers=0, **more)
+    return CorpusQuestion((file,), run=run, workers=0, **more)
 
 
 def measure(

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.intervening.answering import Asked, Logits
+from attnscope.capture.intervening.answering import AnswerRows, Logits
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT, exact
 from attnscope.results.claims.ablation import Answer, Asks, Effect
@@ -30,7 +30,7 @@ class Question:
     """
 
     asks: Asks
-    asked: Asked
+    asked: AnswerRows
     position: int | None
     ids: tuple[int, ...] | None
     name: Callable[[int], str]
@@ -48,7 +48,7 @@ def word_at(
     asks: Asks, position: int, length: int, ids: tuple[int, ...] | None, name: Callable[[int], str]
 ) -> Question:
     """The word at a mask, or the token that follows `position`."""
-    return Question(asks, Asked(_words, (position,), length), position, ids, name)
+    return Question(asks, AnswerRows(_words, (position,), length), position, ids, name)
 
 
 def text_written(ids: Sequence[int], text: str, name: Callable[[int], str]) -> Question:
@@ -56,19 +56,19 @@ def text_written(ids: Sequence[int], text: str, name: Callable[[int], str]) -> Q
     rows = tuple(range(len(ids) - 1))
     if not rows:
         raise InputError("the model wrote nothing: there is no answer that could change")
-    return Question(Asks.WRITTEN, Asked(_words, rows, len(ids)), None, tuple(ids[1:]), name, text)
+    return Question(Asks.WRITTEN, AnswerRows(_words, rows, len(ids)), None, tuple(ids[1:]), name, text)
 
 
 def verdict_on_pair(chosen: int | None, name: Callable[[int], str]) -> Question:
     """Whether the second text follows the first: class 0 says that it does."""
     ids = None if chosen is None else (chosen,)
-    return Question(Asks.PAIR, Asked(_verdict, (0,), 1), None, ids, name)
+    return Question(Asks.PAIR, AnswerRows(_verdict, (0,), 1), None, ids, name)
 
 
 def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
     """The class that a model trained to tell classes puts the input in."""
     ids = None if chosen is None else (chosen,)
-    return Question(Asks.CLASS, Asked(_classes, (0,), 1), None, ids, name)
+    return Question(Asks.CLASS, AnswerRows(_classes, (0,), 1), None, ids, name)
 
 
 def log_chances(scores: Float[Tensor, "row choice"]) -> LogChances:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.intervening.answering import Asked, Logits
+from attnscope.capture.intervening.answering import AnswerRows, Logits
 
 Ids = tuple[int, ...]  # an answer: a choice for each of its rows
 
@@ -34,7 +34,7 @@ def runner_up(chances: Float[Tensor, "row choice"], ids: Ids) -> Ids:
     return tuple(others.argmax(-1).tolist())
 
 
-def log_probabilities(asked: Asked, every: Sequence[Ids]) -> Callable[[Any], Float[Tensor, " answer"]]:
+def log_probabilities(asked: AnswerRows, every: Sequence[Ids]) -> Callable[[Any], Float[Tensor, " answer"]]:
     """What a model returns -> ln p of each answer, over all of its rows."""
 
     def scores(output: Any) -> Tensor:

@@ -22,7 +22,7 @@ from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.direct.path import ENDED, DirectPath, Role
 from attnscope.capture.direct.rules import RULES
 from attnscope.capture.evaluation_mode import evaluating, without_weights
-from attnscope.capture.intervening.answering import Asked, Logits
+from attnscope.capture.intervening.answering import AnswerRows, Logits
 from attnscope.capture.intervening.changes import Attended, Place
 from attnscope.capture.intervening.experiments import strays, without_cache
 from attnscope.capture.intervening.passing import passing
@@ -56,7 +56,7 @@ def direct_gradients(
     model: nn.Module,
     inputs: Mapping[str, Any],
     sites: Sequence[Site],
-    asked: Asked,
+    asked: AnswerRows,
     untouched: Logits,
     scores: Scores,
 ) -> Direct | str:

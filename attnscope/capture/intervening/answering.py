@@ -18,7 +18,7 @@ Read = Callable[[Any], Float[Tensor, "entry position choice"]]  # what a model r
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AnswerRows:
     """Where the answer stands: what reads the scores off a model's result, and at which positions."""
 
     read: Read
@@ -32,7 +32,7 @@ class Asked:
 
 
 @contextmanager
-def rows_only(model: nn.Module, asked: Asked) -> Iterator[None]:
+def rows_only(model: nn.Module, asked: AnswerRows) -> Iterator[None]:
     """While open, the model's output embeddings are multiplied with the answer's rows alone."""
     find: Callable[[], Any] = getattr(model, "get_output_embeddings", lambda: None)
     head = find()

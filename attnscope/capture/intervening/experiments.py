@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.intervening.answering import Asked, Logits, rows_only
+from attnscope.capture.intervening.answering import AnswerRows, Logits, rows_only
 from attnscope.capture.intervening.changes import Attended, Place, Variant
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
@@ -66,7 +66,7 @@ class Experiments:
     model: nn.Module
     inputs: Mapping[str, Any]
     sites: Sequence[Site]
-    asked: Asked
+    asked: AnswerRows
     untouched: Logits = field(init=False)
     answers: dict[Place, Tensor] = field(init=False, default_factory=dict)
     faithful: bool = field(init=False)
@@ -230,7 +230,7 @@ def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
 
 
 def experiments_on(
-    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: Asked
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows
 ) -> Experiments:
     """Experiments with the selected attention, by the first route on which every wanted layer is seen.
 

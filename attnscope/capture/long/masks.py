@@ -24,7 +24,7 @@ Bounds = tuple[int, int, bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class MaskRule:
     """The rule of a mask: transformers' function of batch, head, query and key, with its offsets."""
 
     function: Callable[..., Tensor]
@@ -65,10 +65,10 @@ class Asked:
 class SymbolicMask(Tensor):
     """A mask `batch 1 query key` that has no memory, True or False, or 0 and the lowest number."""
 
-    rule: Asked
+    rule: MaskRule
 
     @staticmethod
-    def __new__(cls, rule: Asked, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Any:
+    def __new__(cls, rule: MaskRule, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Any:
         made = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)  # type: ignore[attr-defined]
         made.rule = rule
         return made
@@ -171,7 +171,7 @@ def _maker(floating: bool) -> Callable[..., Tensor | None]:
         if padding is not None:
             own = masking_utils.padding_mask_function(padding)
             mask_function = masking_utils.and_masks(mask_function, own)
-        rule = Asked(mask_function, int(q_offset), int(kv_offset), use_vmap)
+        rule = MaskRule(mask_function, int(q_offset), int(kv_offset), use_vmap)
         shape = (batch_size, 1, q_length, kv_length)
         made: Tensor = SymbolicMask(rule, shape, dtype if floating else torch.bool, torch.device(device))
         return made

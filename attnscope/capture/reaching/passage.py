@@ -44,7 +44,7 @@ class Hooks:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Plan:
     """What is run: the `sites` that are heard, the modules `tried` with how often each runs, their blocks.
 
     `before` is what blocks are to read, `last` of each block the last forward that is asked about.
@@ -66,7 +66,7 @@ class Passage:
 
     answers: Answers
 
-    def __init__(self, asked: Asked, hooks: Hooks, sketches: Sketches | None) -> None:
+    def __init__(self, asked: Plan, hooks: Hooks, sketches: Sketches | None) -> None:
         self.asked, self.hooks, self.sketches = asked, hooks, sketches
         self.forwards: Counter[nn.Module] = Counter()  # of modules and of blocks, that are through
         self.running: Counter[nn.Module] = Counter()  # blocks

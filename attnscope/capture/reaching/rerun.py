@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.answers import Forward, Place
-from attnscope.capture.reaching.passage import Asked, Enough, Hooks, Passage
+from attnscope.capture.reaching.passage import Enough, Hooks, Passage, Plan
 from attnscope.capture.reaching.rows import size_of
 from attnscope.capture.refusals import running_again
 from attnscope.capture.standing.sketched import Sketches
@@ -129,7 +129,7 @@ class Rerun:
 
         `Refused` where the model does not run on what it is given.
         """
-        asked = Asked(self.sites, self.tried, self.block_of, self.before, self.last)
+        asked = Plan(self.sites, self.tried, self.block_of, self.before, self.last)
         passage = Passage(asked, hooks, Sketches() if sketched and self.last else None)
         state = torch.get_rng_state()
         torch.set_rng_state(self.random)  # what draws by lot draws the same

@@ -98,7 +98,7 @@ DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of cont
 
 
 @dataclass(frozen=True)
-class Asked(ablating.Ablating):
+class AblateOptions(ablating.Ablating):
     """What is done to heads, as the user wrote it."""
 
     PANEL = SHOWN
@@ -119,7 +119,7 @@ class Asked(ablating.Ablating):
 def ablate(
     read: Read,
     wanted: Wanted,
-    asked: Asked,
+    asked: AblateOptions,
     delivery: Delivery,
     *,
     request: Request,
@@ -149,7 +149,7 @@ def ablate(
     question.put(inputs, Purpose.ANSWER_OR_CLASS)
 
 
-def _decoded(asked: Asked) -> Asked:
+def _decoded(asked: AblateOptions) -> AblateOptions:
     """The same with its texts as they were meant; `InputError` for what is not UTF-8."""
 
     def meant(text: str | None) -> str | None:

@@ -54,10 +54,10 @@ def compose(
     one of these.
     """
     check_delivery(delivery, "Composition")
-    from attnscope.session.questions.claims.composition import Asked
+    from attnscope.session.questions.claims.composition import CompositionQuestion
     from attnscope.session.questions.claims.composition import compose as composed_of
     from attnscope.session.request import Inputs
 
-    asked = Asked(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
+    asked = CompositionQuestion(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
     inputs = Inputs(image=image, audio=audio)
     output.deliver(composed_of(request, asked, wanted, output, inputs), delivery)

@@ -145,14 +145,14 @@ def corpus(
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
     from attnscope.session.corpus.engine.choosing import device_for, engine_of
-    from attnscope.session.corpus.question import Asked, corpus_of
+    from attnscope.session.corpus.question import CorpusQuestion, corpus_of
     from attnscope.session.corpus.standing_in import standing_in
 
     if request.device_map is None:
         request = replace(request, device=device_for(running.engine, request.device))
     engine = engine_of(running.engine, running.ray_address, running.workers, request.device)
     with standing_in(read.files, read_input) as files:
-        asked = Asked(
+        asked = CorpusQuestion(
             files=files,
             form=read.form,
             field=read.field,

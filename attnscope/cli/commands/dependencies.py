@@ -43,7 +43,7 @@ def dependencies(
     was not chosen on (held out). Words are those of the file, read with a blank between them.
     """
     check_delivery(delivery, "Dependencies")
-    from attnscope.session.questions.claims.relations import Asked, find_relations
+    from attnscope.session.questions.claims.relations import TreebankQuestion, find_relations
 
-    asked = Asked(file, relation, limit, batch)
+    asked = TreebankQuestion(file, relation, limit, batch)
     output.deliver(find_relations(request, asked, wanted, output), delivery)

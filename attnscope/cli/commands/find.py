@@ -57,7 +57,7 @@ ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of t
 
 
 @dataclass(frozen=True)
-class Asked:
+class FindOptions:
     """What is to be found, and beside how many controls."""
 
     PANEL = SHOWN
@@ -81,7 +81,7 @@ class Asked:
 def find(
     read: Read,
     wanted: Wanted,
-    asked: Asked,
+    asked: FindOptions,
     delivery: Delivery,
     *,
     looking: Looking,

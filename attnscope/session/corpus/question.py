@@ -41,7 +41,7 @@ def nobody(done: int, whole: int) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CorpusQuestion:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
     `workers` None is one for each accelerator, or else for each core, 0 this very process. `run` is the
@@ -97,7 +97,7 @@ class Asked:
 
 def corpus_of(
     request: ModelRequest,
-    asked: Asked,
+    asked: CorpusQuestion,
     wanted: Wanted,
     listener: Listener,
     done: Done = nobody,
@@ -136,7 +136,7 @@ def corpus_of(
         return _merge(asked, sources, there, folder, recipe, listener)
 
 
-def _resolved(request: ModelRequest, asked: Asked) -> ModelRequest:
+def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
     """The same with what `auto` is here, so that a run that goes on later goes on with the same."""
     if request.device_map is None:
         return replace(request, device=resolved(request.device))
@@ -150,7 +150,7 @@ def _resolved(request: ModelRequest, asked: Asked) -> ModelRequest:
     return request
 
 
-def _told(asked: Asked, request: ModelRequest) -> dict[str, Any]:
+def _told(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
     devices = places(request.device) if request.device_map is None else request.device_map
     return {
         "command": asked.command,
@@ -169,7 +169,7 @@ def _tell_resumed(folder: Folder, there: Census, listener: Listener) -> None:
 def _measure(
     recipe: Measuring,
     sources: Sequence[Source],
-    asked: Asked,
+    asked: CorpusQuestion,
     there: Census,
     folder: Folder,
     listener: Listener,
@@ -211,7 +211,7 @@ def _again(first: Chunk, coming: Iterator[Chunk]) -> Iterator[Chunk]:
     yield from coming
 
 
-def _engine(asked: Asked, recipe: Measuring, there: Census, listener: Listener) -> Engine:
+def _engine(asked: CorpusQuestion, recipe: Measuring, there: Census, listener: Listener) -> Engine:
     if asked.workers == 0:
         return partial(_alone_on, places(recipe.request.device)[0])
     wanted = recipe.request
@@ -239,7 +239,7 @@ def _nothing() -> Any:
 
 
 def _merge(
-    asked: Asked,
+    asked: CorpusQuestion,
     sources: Sequence[Source],
     there: Census,
     folder: Folder,

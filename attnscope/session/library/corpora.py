@@ -6,7 +6,7 @@ from pathlib import Path
 from attnscope.results import Corpus
 from attnscope.session.corpus.engine.choosing import LOCAL, device_for, engine_of
 from attnscope.session.corpus.measuring.told import BATCH, LONGEST
-from attnscope.session.corpus.question import Asked, Done, corpus_of, nobody
+from attnscope.session.corpus.question import CorpusQuestion, Done, corpus_of, nobody
 from attnscope.session.corpus.reading.source import FIELD
 from attnscope.session.listener import Listener, Log
 from attnscope.session.placing import Told
@@ -56,7 +56,7 @@ def corpus(
     how many.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
-    asked = Asked(
+    asked = CorpusQuestion(
         files=tuple(map(Path, several)),
         form=form,
         field=field,

@@ -16,9 +16,8 @@ from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.placing import Budgets, Told
-from attnscope.session.questions.claims.composition import DRAWS, compose_in
-from attnscope.session.questions.claims.composition import Asked as Composed
-from attnscope.session.questions.claims.relations import BATCH, Asked, find_relations_in
+from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
+from attnscope.session.questions.claims.relations import BATCH, TreebankQuestion, find_relations_in
 from attnscope.session.questions.outline import Lengths, outline_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
 
@@ -199,7 +198,7 @@ class Model:
         all, at most `batch` of one length at once.
         """
         self._remark()
-        asked = Asked(Path(path), relation, limit, batch)
+        asked = TreebankQuestion(Path(path), relation, limit, batch)
         wanted = Wanted(layers, heads, kind, tower, block, route)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return find_relations_in(self._opened, chosen, asked, self._listener)
@@ -225,7 +224,7 @@ class Model:
         A model of pictures or sounds reads `image` or `audio` once, so that its matrices can be read back.
         """
         self._remark()
-        asked = Composed(layer, head, through, draws, seed)
+        asked = CompositionQuestion(layer, head, through, draws, seed)
         wanted = Wanted(kind=kind, tower=tower, route=route)
         picture, sound = (None if file is None else Path(file) for file in (image, audio))
         inputs = Inputs(image=picture, audio=sound)

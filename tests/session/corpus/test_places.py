@@ -16,7 +16,7 @@ from attnscope.session.corpus.engine.choosing import device_for
 from attnscope.session.corpus.engine.interface import Chunk, Text
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.places import cores, described, places, usual_workers
-from attnscope.session.corpus.question import Asked, corpus_of
+from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest, Wanted
 
@@ -107,7 +107,7 @@ def measured(folder: Path, run: str, **how: Any) -> Any:
     texts = folder / "texts.txt"
     texts.write_text("\n".join(TEXTS * 40) + "\n")
     workers = how.pop("workers", None)
-    asked = Asked((texts,), workers=workers, run=folder / run, measures="entropy,distance")
+    asked = CorpusQuestion((texts,), workers=workers, run=folder / run, measures="entropy,distance")
     return corpus_of(ModelRequest("demo", **how), asked, Wanted(layer="1"), Quiet())
 
 

@@ -209,7 +209,7 @@ def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:
     second = demo.measure(records, tmp_path / "2", measures="entropy", field="body")
     third = demo.corpus_of(
         demo.ModelRequest("demo"),
-        demo.Asked(files, form="file", measures="entropy", run=tmp_path / "3"),
+        demo.CorpusQuestion(files, form="file", measures="entropy", run=tmp_path / "3"),
         demo.WANTED,
         demo.Quiet(),
         engine=demo.once_open,
@@ -219,7 +219,7 @@ def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:
             mine, its = (getattr(each.measures["entropy"], name) for each in (first, other))
             assert mine.tobytes() == its.tobytes()
     with pytest.raises(InputError, match="is given twice"):
-        demo.Asked([lines, lines]).sources()
+        demo.CorpusQuestion([lines, lines]).sources()
 
 
 def test_parquet_is_read_and_rows_are_written_by_arrow(file: Path, tmp_path: Path) -> None:

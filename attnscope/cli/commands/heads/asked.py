@@ -65,7 +65,7 @@ AsGrid = Annotated[
 
 
 @dataclass(frozen=True)
-class Asked:
+class HeadOptions:
     """What is shown of the heads. Raises `InputError` for options that do not go together."""
 
     PANEL = SHOWN

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from attnscope.cli import options
 from attnscope.cli.asking import Answer, Question, with_heads
-from attnscope.cli.commands.heads.asked import Asked
+from attnscope.cli.commands.heads.asked import HeadOptions
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.long import Long, answered_in_tiles
 from attnscope.cli.output import Output, check_delivery
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def heads(
     read: Read,
     wanted: Wanted,
-    asked: Asked,
+    asked: HeadOptions,
     delivery: Delivery,
     *,
     looking: Looking,
@@ -81,7 +81,9 @@ def heads(
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
-def _grid(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking, *, paged: bool) -> Answer:
+def _grid(
+    reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking, *, paged: bool
+) -> Answer:
     """Every head in small; what a page shows of them is read at the same time."""
     from attnscope.render.focus import Focus
 
@@ -113,7 +115,7 @@ def _each(reading: "Reading", chosen: "Chosen", looking: Looking) -> "Iterator[O
     return each_head(reading, chosen, looking)
 
 
-def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "Result":
+def _several(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Result":
     """The heads at a glance, by their measures or by what one query gives to a key in each."""
     from attnscope.session.cache.answers import ENTROPY, read_aimed, read_overview
 
@@ -128,7 +130,9 @@ def _several(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Lookin
     return read_aimed(reading, chosen, asked.query, asked.key, asked.measures or (), looking)
 
 
-def _one(reading: "Reading", chosen: "Chosen", asked: Asked, looking: Looking) -> "tuple[OfHead, Focus]":
+def _one(
+    reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking
+) -> "tuple[OfHead, Focus]":
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
     from attnscope.session.cache.answers import look_at, read_dimensions, read_terms, read_weights

@@ -33,7 +33,7 @@ _NUMBERS = (5, 9, 7, 11, 6, 8, 12, 10)  # of tokens, where there is no tokenizer
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompositionQuestion:
     """One head or all, by which of the later head's inputs, and how many random circuits beside."""
 
     layer: Numbers = None
@@ -55,7 +55,11 @@ class Asked:
 
 
 def compose(
-    request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener, inputs: Inputs = _NOTHING
+    request: ModelRequest,
+    asked: CompositionQuestion,
+    wanted: Wanted,
+    listener: Listener,
+    inputs: Inputs = _NOTHING,
 ) -> Composition:
     """The composition scores of the model that is asked for; `inputs` for one of pictures or sounds."""
     every = replace(wanted, layer=None, head=None)
@@ -65,7 +69,7 @@ def compose(
 
 
 def compose_in(
-    opened: Opened, chosen: Chosen, asked: Asked, listener: Listener, inputs: Inputs = _NOTHING
+    opened: Opened, chosen: Chosen, asked: CompositionQuestion, listener: Listener, inputs: Inputs = _NOTHING
 ) -> Composition:
     """The same of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
@@ -110,7 +114,7 @@ def compose_in(
     )
 
 
-def _one(opened: Opened, chosen: Chosen, asked: Asked) -> Head | None:
+def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | None:
     """The head that is named; `InputError` where that is none, or several."""
     if asked.layer is None or asked.head is None:
         return None

@@ -41,7 +41,7 @@ _OF_DECODER = "decoder_input_ids"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Controls:
     """How many controls from which seed; `query` and `key` are the positions of the one pair, if any."""
 
     count: int
@@ -56,7 +56,7 @@ class Exchange(Protocol):
     @property
     def name(self) -> str: ...
 
-    def controls(self, asked: Asked) -> ControlTexts: ...
+    def controls(self, asked: Controls) -> ControlTexts: ...
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]: ...
 
@@ -73,7 +73,7 @@ class Words:
     there: tuple[int, ...]
     mask_id: int | None
 
-    def controls(self, asked: Asked) -> ControlTexts:
+    def controls(self, asked: Controls) -> ControlTexts:
         """The words in other orders; what the model wrote stays where the key was given to it."""
         asks, key = ([self.there[i] for i in each] for each in (asked.query, asked.key))
         written = self._written()
@@ -121,7 +121,7 @@ class Parts:
     def name(self) -> str:
         return self.pieces.name
 
-    def controls(self, asked: Asked) -> ControlTexts:
+    def controls(self, asked: Controls) -> ControlTexts:
         """The pieces in other orders."""
         kept = self.pieces.at_positions(asked.query)
         moved = [each for each in self.pieces.at_positions(asked.key) if each not in kept]

@@ -17,7 +17,14 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
 from attnscope.results import Finding, Pattern, Sought, Special, Verdict
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.exchanging import Asked, Exchange, alone, exchange_of, layers_of, runs
+from attnscope.session.questions.claims.exchanging import (
+    Controls,
+    Exchange,
+    alone,
+    exchange_of,
+    layers_of,
+    runs,
+)
 from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
@@ -233,7 +240,7 @@ def _controls(
     crossing = chosen.kind is Kind.CROSS
     asks = () if sought.query is None or crossing else seen.queries[sought.query]
     key = () if sought.key is None else seen.keys[sought.key]
-    controls = exchange.controls(Asked(wish.controls, wish.seed, asks, key))
+    controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key))
     if len(controls) < controls.asked:
         left = f"there are {len(controls)} controls, not {controls.asked}"
         reading.listener.notice(f"{left}: its parts can stand in no more orders")

@@ -44,7 +44,7 @@ _BAR = 24  # characters of the progress bar
 
 
 @dataclass(frozen=True)
-class Asked:
+class TreebankQuestion:
     """Which treebank, how much of it at most, and how many sentences at once.
 
     `relation` is the one of which all heads are to be shown.
@@ -61,7 +61,9 @@ class Asked:
                 raise InputError(f"{name} is {value}: it takes at least 1")
 
 
-def find_relations(request: ModelRequest, asked: Asked, wanted: Wanted, listener: Listener) -> Dependencies:
+def find_relations(
+    request: ModelRequest, asked: TreebankQuestion, wanted: Wanted, listener: Listener
+) -> Dependencies:
     """The relations of a treebank under the model that is asked for; the file is read before the model."""
     sentences = _treebank(asked)
     words = sentences[0].words
@@ -71,12 +73,14 @@ def find_relations(request: ModelRequest, asked: Asked, wanted: Wanted, listener
     return relations_of(opened, opened.chosen, asked, sentences, listener)
 
 
-def find_relations_in(opened: Opened, chosen: Chosen, asked: Asked, listener: Listener) -> Dependencies:
+def find_relations_in(
+    opened: Opened, chosen: Chosen, asked: TreebankQuestion, listener: Listener
+) -> Dependencies:
     """The same under a model that is open."""
     return relations_of(opened, chosen, asked, _treebank(asked), listener)
 
 
-def _treebank(asked: Asked) -> tuple[Sentence, ...]:
+def _treebank(asked: TreebankQuestion) -> tuple[Sentence, ...]:
     sentences = read_treebank(asked.file, asked.limit)
     there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
     file = printable(str(asked.file))
@@ -89,7 +93,7 @@ def _treebank(asked: Asked) -> tuple[Sentence, ...]:
 
 
 def relations_of(
-    opened: Opened, chosen: Chosen, asked: Asked, sentences: Sequence[Sentence], listener: Listener
+    opened: Opened, chosen: Chosen, asked: TreebankQuestion, sentences: Sequence[Sentence], listener: Listener
 ) -> Dependencies:
     """Every head of `chosen` on every one of `sentences`."""
     _check(opened.model, chosen)
@@ -222,7 +226,7 @@ class _Counted:
         alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
         self.proof.add(captured, counted, alone)
 
-    def result(self, asked: Asked) -> Dependencies:
+    def result(self, asked: TreebankQuestion) -> Dependencies:
         """What was counted, with what is proved of it."""
         self._tell()
         relations, overall = ranked(self.tally, self.heads)
