@@ -15,6 +15,7 @@ from attnscope.session.corpus.engine.places import described
 from attnscope.session.corpus.measuring.told import Told
 from attnscope.session.corpus.reading.chunks import CHUNK, Census
 from attnscope.session.corpus.reading.source import Source
+from attnscope.session.corpus.run.code import code_of
 from attnscope.version import __version__
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def identity_of(
     return {
         "attnscope": __version__,
         "versions": {name: metadata.version(name) for name in _COUNT},
+        "code": code_of(checkpoint.source.folder),
         "files": files,
         "limit": limit,
         "model": checkpoint.source.name,
