@@ -21,10 +21,9 @@ from pathlib import Path
 from heads import MAKE_CHECKPOINT, PEER
 from pairs import ATTNSCOPE
 
-LIMITS = {"seconds": 0.65, "memory": 0.6, "picture": 0.25}
+LIMITS = {"seconds": 0.6, "memory": 0.6, "picture": 0.25}
 SWITCHES = {
-    "modules loaded where they are imported": "ATTNSCOPE_EAGER_IMPORTS",
-    "table of modules made anew": "ATTNSCOPE_FRESH_TABLE",
+    "no stand-ins for unneeded modules": "ATTNSCOPE_EAGER_IMPORTS",
     "garbage looked for as ever": "ATTNSCOPE_COLLECT",
     "taken apart at the end": "ATTNSCOPE_TAKE_APART",
 }
@@ -39,7 +38,7 @@ def main() -> int:
         subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, folder], check=True, capture_output=True)
         commands = _commands(folder, str(Path(work) / "head.png"))
         settings = _settings(work)
-        for command, switch in commands.values():  # byte code and tables are made, files are in memory
+        for command, switch in commands.values():  # byte code is made, files are in memory
             _cost(command, settings | switch)
         costs: dict[str, list[Cost]] = {name: [] for name in commands}
         for _ in range(rounds):

@@ -1,6 +1,5 @@
 """From a name to a model in memory, loaded as far as the question needs it."""
 
-import gc
 import json
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.startup.collector import leave_alone
+from attnscope.startup import lean_loading
 from attnscope.stopwatch import running
 
 if TYPE_CHECKING:
@@ -105,19 +104,9 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
 
 @contextmanager
 def loading(name: str, listener: Listener) -> Iterator[None]:
-    """Around importing torch and transformers and loading a model: no garbage collection meanwhile.
-
-    The collector finds nothing in modules that are being imported, and takes a fifth of the start-up.
-    """
-    collecting = gc.isenabled()
-    with listener.working(f"loading {name}"), running.part("loading the model"):
-        gc.disable()
-        try:
-            yield
-        finally:
-            leave_alone()
-            if collecting:
-                gc.enable()
+    """Around importing torch and transformers and loading a model."""
+    with listener.working(f"loading {name}"), running.part("loading the model"), lean_loading():
+        yield
 
 
 def _loaded(

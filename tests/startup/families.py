@@ -1,24 +1,26 @@
 """A process of its own: tiny models of seven families, hastened or not, and what they compute, as digests.
 
-    python families.py hastened|plain FOLDER [load]
+    python families.py hastened|plain FOLDER
 
-Prints a line for each family. With `load` every module that was put off is then asked for, one by one in
-processes of their own, and must be there whole.
+Prints a line for each family, and then which of the heavy modules that attention never uses were loaded.
 """
 
 import hashlib
 import os
 import sys
 
-HOW, FOLDER, *LOAD = sys.argv[1:]
+from attnscope import startup
+
+HOW, FOLDER = sys.argv[1:]
+HEAVY = ("scipy.optimize", "sympy", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.tensor")
 os.environ["ATTNSCOPE_CACHE"] = FOLDER
 if HOW == "hastened":
-    from attnscope import startup
-
     startup.hasten()
 
 import torch  # noqa: E402
-import transformers as t  # noqa: E402
+
+with startup.lean_loading():
+    import transformers as t
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 BOTH = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
@@ -71,33 +73,7 @@ def digest(kind, config, inputs):
     return f"{len(found)} {made.hexdigest()}"
 
 
-def load_each():
-    from attnscope.startup import deferred
-    from attnscope.startup.standing import StandIn
-
-    older = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13)  # which may ask for more of them
-    for name, waiting in deferred._waiting.items():
-        assert older or not waiting.due, f"{name} was loaded"
-    put_off = [name for name, waiting in deferred._waiting.items() if not (waiting.package or waiting.due)]
-    assert older or len(put_off) >= 5
-    for name in put_off:
-        child = os.fork()
-        if not child:
-            module = sys.modules[name]
-            assert module.__doc__ is None or isinstance(module.__doc__, str)
-            assert sys.modules[name] is module, name
-            assert type(module) is not deferred.Deferred, name
-            for other in list(sys.modules.values()):
-                names = type(sys).__getattribute__(other, "__dict__") if isinstance(other, type(sys)) else {}
-                for value in list(names.values()):
-                    if type(value) is StandIn:
-                        assert not object.__getattribute__(value, "_place").startswith(f"{name}:"), name
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0, name
-        print("loaded", name)
-
-
-for each in families():
-    print(each[0].__name__, digest(*each), flush=True)
-if LOAD:
-    load_each()
+with startup.lean_loading():
+    for kind, config, inputs in families():
+        print(kind.__name__, digest(kind, config, inputs), flush=True)
+print("loaded", *(name for name in HEAVY if name in sys.modules))

@@ -9,8 +9,7 @@ from attnscope.errors import InputError
 from attnscope.session.cache.place import place
 from attnscope.session.cache.store import Store
 
-# kept beside it: by `attnscope.startup.table`, and by `attnscope.model.source.known`
-_BESIDE = ("startup/modules-*.json", "digests/*.json")
+_DIGESTS = "digests/*.json"  # kept beside it by `attnscope.model.source.known`
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ def holdings() -> Holdings:
 
 
 def clear() -> Holdings:
-    """Forget everything that is kept, and what start-up keeps; what it was. `InputError` where that fails."""
+    """Forget everything that is kept; what it was. `InputError` where that fails."""
     before, where, folder = holdings(), place(), kept_in()
     if where is None or folder is None:
         return before
     try:
         Store(where).clear()
-        for file in (file for pattern in _BESIDE for file in folder.glob(pattern)):
+        for file in folder.glob(_DIGESTS):
             with suppress(FileNotFoundError):
                 file.unlink()
     except OSError as error:
