@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from attnscope.errors import InputError, listed
@@ -131,10 +131,10 @@ class Tokens:
     """
 
     texts: tuple[str, ...]
-    items: tuple[Token, ...]
+    items: tuple[Token, ...] = field(metadata={"file": "tokens"})
     stretches: tuple[Patches | Frames, ...] = ()
     written: str = ""
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = field(default=(), metadata={"file": "positions"})
     words_given: bool = False
 
     def __len__(self) -> int:

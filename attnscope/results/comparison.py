@@ -1,6 +1,6 @@
 """One word held against itself: in two texts, in two layers, or under two models."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -31,7 +31,7 @@ class Side:
     word's first piece.
     """
 
-    head: HeadAttention
+    head: HeadAttention = field(metadata={"file": "shown", "beside": True})
     position: int
     certificates: tuple[tuple[Certificate, ...], ...]
     view: HeadView | None = None
@@ -160,7 +160,7 @@ class Comparison(Presented):
     b: Side
     layers: tuple[tuple[int, int], ...]
     heads: tuple[int, ...]
-    similarities: tuple[Similarity, ...]
+    similarities: tuple[Similarity, ...] = field(metadata={"file": "cosine", "by": "vector"})
     divergence: Divergence | None
     chosen: bool
     passed_over: int = 0

@@ -1,6 +1,6 @@
 """The product of one query and one key, dimension by dimension: which of them make the score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -38,7 +38,7 @@ class Dimensions(Presented):
     together; `unpaired` then says why.
     """
 
-    head: HeadAttention
+    head: HeadAttention = field(metadata={"spread": True})
     query: int
     key: int
     rotation: Rotation | None = None

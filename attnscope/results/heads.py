@@ -21,8 +21,7 @@ class HeadWeights(Presented):
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
     "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
-    say what is odd about the weights. `told_mass` is what an old file says of special tokens that does not
-    hold the weights themselves.
+    say what is odd about the weights.
     """
 
     layer: int
@@ -41,7 +40,6 @@ class HeadWeights(Presented):
     block: int = 0
     blocks: int = 1
     notes: tuple[str, ...] = ()
-    told_mass: SpecialMass | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -66,7 +64,7 @@ class HeadWeights(Presented):
     @property
     def special_mass(self) -> SpecialMass | None:
         """How much of the weight lies on special tokens; None where there are none."""
-        return self.told_mass or special_mass([self.weights], self.key_tokens)
+        return special_mass([self.weights], self.key_tokens)
 
     def special_mass_of(self, queries: Sequence[int]) -> SpecialMass | None:
         """The same of some queries alone: mean over those of them that have a key."""
@@ -109,7 +107,7 @@ class HeadScores:
     of what each head has for other answers than the one that is meant, None where no answer is.
     """
 
-    description: MeasureDescription
+    description: MeasureDescription = field(metadata={"spread": True})
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     values: Float[np.ndarray, "layer head"]
@@ -153,20 +151,24 @@ class Overview(Presented):
     kind: Kind
     query_tokens: Tokens
     key_tokens: Tokens
-    scores: Mapping[str, HeadScores]
+    scores: Mapping[str, HeadScores] = field(metadata={"file": "measures"})
     strongest: Int[np.ndarray, "layer head 2"]
     strongest_weight: Float[np.ndarray, "layer head"]
-    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...] | None
+    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...] | None = field(metadata={"npz": True})
     certificates: tuple[tuple[Certificate, ...], ...]
     provenance: Provenance
     words: bool = False
     special: Special = Special.SHOW
-    tokens: "Overview | None" = None
+    tokens: "Overview | None" = field(default=None, metadata={"file": "by_tokens"})
     tower: str = ""
     notes: tuple[str, ...] = ()
     sharing: tuple[int, ...] = ()
-    told_mass: SpecialMass | None = None
-    told_shares: Float[np.ndarray, "layer head"] | None = None
+    told_mass: SpecialMass | None = field(
+        default=None, metadata={"file": "special_mass", "of": "special_mass"}
+    )
+    told_shares: Float[np.ndarray, "layer head"] | None = field(
+        default=None, metadata={"file": "special_shares", "of": "special_shares"}
+    )
     ordinary: bool = False
     aim: tuple[int, int | None] | None = None
 

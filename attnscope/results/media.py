@@ -1,6 +1,6 @@
 """Attention over a picture or a sound: rows of one query laid out as the patches or frames they weigh."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,9 +23,9 @@ class Picture:
 
     name: str
     digest: str
-    pixels: Float[np.ndarray, "height width 3"] | None
+    pixels: Float[np.ndarray, "height width 3"] | None = field(metadata={"npz": True, "of": "image"})
     covered: tuple[int, int]
-    told_size: tuple[int, int] = (0, 0)
+    told_size: tuple[int, int] = field(default=(0, 0), metadata={"file": "size", "of": "size"})
 
     @property
     def size(self) -> tuple[int, int]:
@@ -55,9 +55,9 @@ class Sound:
 
     name: str
     digest: str
-    samples: Float[np.ndarray, " sample"] | None
+    samples: Float[np.ndarray, " sample"] | None = field(metadata={"file": "wave", "npz": True, "of": "wave"})
     rate: int
-    told_count: int = 0
+    told_count: int = field(default=0, metadata={"file": "samples", "of": "count"})
 
     @property
     def seconds(self) -> float:
@@ -85,10 +85,10 @@ class Sound:
 class Spectrogram:
     """Power of a sound in mel bands, in decibels below the strongest: 0 at most.
 
-    Frame i is centred at `i * seconds` from the start; band j at `centres[j]` hertz.
+    Moment i is `i * seconds` from the start; band j at `centres[j]` hertz.
     """
 
-    levels: Float[np.ndarray, "band frame"]
+    levels: Float[np.ndarray, "band moment"]
     centres: Float[np.ndarray, " band"]
     seconds: float
 
@@ -109,7 +109,7 @@ class Gaze:
     """
 
     query: int | None
-    cell: tuple[int, ...] | None
+    cell: tuple[int, ...] | None = field(metadata={"file": "query_cell"})
     keys: Int[np.ndarray, "..."]
 
 
@@ -117,10 +117,10 @@ class Gaze:
 class PictureAttention(Presented):
     """One head over a picture: `weights` on every patch, and by name what lies `elsewhere`."""
 
-    head: HeadAttention
+    head: HeadAttention = field(metadata={"spread": True})
     picture: Picture
-    gaze: Gaze
-    weights: Float[np.ndarray, "row column"]
+    gaze: Gaze = field(metadata={"spread": True})
+    weights: Float[np.ndarray, "row column"] = field(metadata={"file": "over"})
     elsewhere: dict[str, float]
 
     @property
@@ -133,10 +133,10 @@ class PictureAttention(Presented):
 class PictureHeads(Presented):
     """Several heads over a picture, all for the same query."""
 
-    overview: Overview
+    overview: Overview = field(metadata={"spread": True})
     picture: Picture
-    gaze: Gaze
-    weights: Float[np.ndarray, "layer head row column"]
+    gaze: Gaze = field(metadata={"spread": True})
+    weights: Float[np.ndarray, "layer head row column"] = field(metadata={"file": "over"})
 
     @property
     def verdict(self) -> Verdict:
@@ -148,12 +148,12 @@ class PictureHeads(Presented):
 class SoundAttention(Presented):
     """One head over a sound: `weights` on every frame, each `seconds` later than the one before."""
 
-    head: HeadAttention
+    head: HeadAttention = field(metadata={"spread": True})
     sound: Sound
-    spectrogram: Spectrogram | None
-    gaze: Gaze
-    weights: Float[np.ndarray, " frame"]
-    seconds: float
+    spectrogram: Spectrogram | None = field(metadata={"npz": True, "of": "heard"})
+    gaze: Gaze = field(metadata={"spread": True})
+    weights: Float[np.ndarray, " frame"] = field(metadata={"file": "over"})
+    seconds: float = field(metadata={"file": "frame_seconds"})
     elsewhere: dict[str, float]
 
     @property
@@ -171,12 +171,12 @@ class SoundAttention(Presented):
 class SoundHeads(Presented):
     """Several heads over a sound, all for the same query."""
 
-    overview: Overview
+    overview: Overview = field(metadata={"spread": True})
     sound: Sound
-    spectrogram: Spectrogram | None
-    gaze: Gaze
-    weights: Float[np.ndarray, "layer head frame"]
-    seconds: float
+    spectrogram: Spectrogram | None = field(metadata={"npz": True, "of": "heard"})
+    gaze: Gaze = field(metadata={"spread": True})
+    weights: Float[np.ndarray, "layer head frame"] = field(metadata={"file": "over"})
+    seconds: float = field(metadata={"file": "frame_seconds"})
 
     @property
     def heard(self) -> Spectrogram:

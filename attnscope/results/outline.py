@@ -5,7 +5,7 @@ without weights, where every operation gives the shape of its result and nothing
 what the attention module says of itself. None stands for what neither tells.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from attnscope.results.base.origin import Kind, Route
 from attnscope.results.base.presented import Presented
@@ -152,9 +152,9 @@ class Outline(Presented):
     parameters: int
     storage: Storage | None
     towers: tuple[TowerOutline, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Gap, ...] = field(metadata={"file": "without_attention"})
     length: int
-    run: str
+    run: str = field(metadata={"file": "run_problem"})
     cost: Cost | None
     unlisted: str = ""
     further: tuple[Cost, ...] = ()

@@ -1,6 +1,6 @@
 """Queries and keys of one head together in a plane, and how far that plane can be trusted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -59,10 +59,10 @@ class Projection(Presented):
     `weights`, `scaled`, `allowed` and `answered` are those of the points.
     """
 
-    head: HeadAttention
-    queries: Float[np.ndarray, "query 2"]
-    keys: Float[np.ndarray, "key 2"]
-    distance: Float[np.ndarray, "query key"]
+    head: HeadAttention = field(metadata={"spread": True})
+    queries: Float[np.ndarray, "row 2"] = field(metadata={"file": "query_places"})
+    keys: Float[np.ndarray, "column 2"] = field(metadata={"file": "key_places"})
+    distance: Float[np.ndarray, "row column"]
     metric: str
     centred: bool
     perplexity: float
@@ -76,7 +76,7 @@ class Projection(Presented):
     neighbours: int
     correlation: float
     view: HeadView | None = None
-    view_scaled: Float[np.ndarray, "query key"] | None = None
+    view_scaled: Float[np.ndarray, "row column"] | None = None
     otherwise: float = float("nan")
     apart: bool = False
 

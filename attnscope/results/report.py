@@ -1,6 +1,6 @@
 """Everything about one query of one head that goes on one page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +23,7 @@ class Report(Presented):
     without special tokens, where they are looked at so; everything else stays by tokens.
     """
 
-    projection: Projection
+    projection: Projection = field(metadata={"file": "map", "beside": True})
     query: int
     contributions: Float[np.ndarray, " key"]
     statistics: tuple[HeadScores, ...]

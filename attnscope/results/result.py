@@ -1,4 +1,7 @@
-"""Which results there are."""
+"""Which results there are, and what each is called in files.
+
+A further kind is its class and its line here; how it is stored follows from its fields.
+"""
 
 from typing import TypeAlias
 
@@ -58,3 +61,35 @@ Result: TypeAlias = (
     | CorpusDifference
     | LongHead
 )
+
+KINDS: dict[str, type[Result]] = {
+    "ablation": Ablation,
+    "check": Check,
+    "comparison": Comparison,
+    "composition": Composition,
+    "corpora": CorpusDifference,
+    "corpus": Corpus,
+    "dependencies": Dependencies,
+    "difference": Difference,
+    "dimensions": Dimensions,
+    "finding": Finding,
+    "flow": Flow,
+    "head": HeadWeights,  # and `HeadAttention`, which has all that is known of a head
+    "long": LongHead,
+    "outline": Outline,
+    "overview": Overview,
+    "picture": PictureAttention,
+    "picture-heads": PictureHeads,
+    "prediction": Prediction,
+    "projection": Projection,
+    "report": Report,
+    "scale": ScaleStudy,
+    "senses": Senses,
+    "sound": SoundAttention,
+    "sound-heads": SoundHeads,
+    "terms": HeadTerms,
+    "thumbnails": Thumbnails,
+    "verification": Verification,
+    "view": HeadView,
+    "worked": Worked,
+}

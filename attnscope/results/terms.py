@@ -1,7 +1,7 @@
 """What the score of one query and key is made of, and what each part of it does to the weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -40,12 +40,12 @@ class HeadTerms(Presented):
     has no key; `sinks` the logit of the sink for every query.
     """
 
-    head: HeadAttention
-    scaled: Float[np.ndarray, "query key"]
+    head: HeadAttention = field(metadata={"spread": True})
+    scaled: Float[np.ndarray, "query key"] = field(metadata={"file": "times_scale"})
     capped: Float[np.ndarray, "query key"]
     sinks: Float[np.ndarray, " query"] | None
     normaliser: Float[np.ndarray, " query"]
-    influences: tuple[Influence, ...]
+    influences: tuple[Influence, ...] = field(metadata={"file": "parts"})
 
     @property
     def verdict(self) -> Verdict:

@@ -23,7 +23,7 @@ class LayerCheck:
     layer: int
     kind: Kind
     module: str
-    certificates: tuple[Certificate, ...]
+    certificates: tuple[Certificate, ...] = field(metadata={"file": "heads"})
     tower: str = ""
     route: str = "takeover"
     block: int = 0

@@ -1,6 +1,6 @@
 """A head's weights as they are looked at: between words instead of tokens, with special tokens or without."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -26,13 +26,13 @@ class HeadView(Presented):
     Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
     """
 
-    head: HeadWeights
+    head: HeadWeights = field(metadata={"file": "by_tokens", "beside": True})
     words: bool
     special: Special
-    query_tokens: Tokens
-    key_tokens: Tokens
-    query_groups: Groups
-    key_groups: Groups
+    query_tokens: Tokens = field(metadata={"file": "row_tokens"})
+    key_tokens: Tokens = field(metadata={"file": "column_tokens"})
+    query_groups: Groups = field(metadata={"file": "row_groups"})
+    key_groups: Groups = field(metadata={"file": "column_groups"})
     weights: Float[np.ndarray, "query key"]
     allowed: Bool[np.ndarray, "query key"]
 

@@ -1,6 +1,6 @@
 """Attention as a worked example: every array that was given and every step from it, with named axes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from attnscope.results.base.origin import Certificate, Provenance, Verdict
 from attnscope.results.base.presented import Presented
 
+MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
 WRONG = "wrong_"  # before the keys of steps that a mistake makes
 
 
@@ -57,8 +58,8 @@ class Matrix:
 
     symbol: str
     values: Float[np.ndarray, "row column"]
-    rows: Axis
-    columns: Axis
+    rows: Axis = field(metadata={"file": "row_axis"})
+    columns: Axis = field(metadata={"file": "column_axis"})
 
     @property
     def shape(self) -> str:
@@ -94,7 +95,7 @@ class Step:
     """
 
     key: str
-    matrix: Matrix
+    matrix: Matrix = field(metadata={"spread": True})
     formula: str = ""
     meaning: str = ""
     weights: bool = False
@@ -190,12 +191,12 @@ class ScaleStudy(Presented):
     keys: int
     queries: int
     seed: int
-    spread: Float[np.ndarray, "2 size"]
-    entropy: Float[np.ndarray, "2 size"]
-    gradient: Float[np.ndarray, "2 size"]
+    spread: Float[np.ndarray, "2 dim"]
+    entropy: Float[np.ndarray, "2 dim"]
+    gradient: Float[np.ndarray, "2 dim"]
     checks: tuple[Check, ...]
     warnings: tuple[str, ...] = ()
-    additive: Float[np.ndarray, "3 size"] | None = None
+    additive: Float[np.ndarray, "3 dim"] | None = None
 
     @property
     def verdict(self) -> Verdict | None:

@@ -122,7 +122,7 @@ def test_a_dash_reads_either_text_from_standard_input(attnscope) -> None:
 def test_two_layers_have_rows_and_no_cosines(attnscope, sides) -> None:
     arguments = ("compare", RIVER, "--word", "bank", "-m", "demo", "-l", "1", "--layer-b", "-1", "--json")
     document = json.loads(attnscope(*arguments).stdout)
-    assert (document["between"], document["layers"], document["cosine"]) == ("layers", [[1, 3]], None)
+    assert (document["between"], document["layers"], document["cosine"]) == ("layers", [[1, 3]], {})
     moved = np.abs(sides[0]["weights"][1] - sides[0]["weights"][3]).sum(-1) / 2
     assert document["divergence"]["total_variation"][0] == pytest.approx(moved, abs=1e-5)
     said = " ".join(attnscope(*arguments[:-1]).stdout.split())
@@ -159,7 +159,7 @@ def test_models_of_other_shapes_are_compared_in_one_head_that_both_have(
     assert refused.exit_code == 2
     assert "5 layers x 4 heads and 2 layers x 4 heads: give one --layer and one --head" in refused.stderr
     document = json.loads(attnscope(*arguments, "-l", "1", "--head", "3", "--json").stdout)
-    assert (document["cosine"], document["layers"], document["a"]["name"]) == (None, [[1, 1]], "L1 H3")
+    assert (document["cosine"], document["layers"], document["a"]["name"]) == ({}, [[1, 1]], "L1 H3")
     missing = attnscope(*arguments, "-l", "4", "--head", "3")
     assert (missing.exit_code, "no layer 4" in missing.stderr) == (2, True)
 
@@ -182,7 +182,7 @@ def test_every_file_is_written(attnscope, tmp_path: Path) -> None:
     assert attnscope(*ONE, *(part for each in targets for part in ("-o", str(each)))).exit_code == 0
     assert targets[0].read_bytes().startswith(b"\x89PNG")
     document = json.loads(targets[5].read_text())
-    assert np.load(targets[3])["a_weights"].tolist() == document["a"]["weights"]
+    assert np.load(targets[3])["a weights"].tolist() == document["a"]["weights"]
     lines = [line for line in targets[4].read_text().splitlines() if not line.startswith("#")]
     weights = [row for row in csv.DictReader(lines) if (row["fact"], row["side"]) == ("weight", "b")]
     assert [float(row["value"]) for row in weights] == document["b"]["weights"]

@@ -49,7 +49,7 @@ def test_the_weights_are_those_of_the_whole_text_in_the_untouched_model(attnscop
     assert [token["id"] for token in found["query_tokens"]] == ids[:-1] == found["provenance"]["token_ids"]
     np.testing.assert_allclose(weights(found), attention.numpy(), atol=2e-6)
     assert found["certificate"]["verdict"] == "certified"
-    assert found["written"] == "greedily"
+    assert found["query_written"] == "greedily"
     assert [token["part"] for token in found["query_tokens"]] == [0] * (len(ids) - NEW) + [1] * (NEW - 1)
     assert found["query_texts"][0] == TEXT
 
@@ -75,7 +75,7 @@ def test_an_overview_and_words_know_the_generated_tokens(attnscope, expected) ->
     ids, _ = expected
     found = shown(attnscope("heads", TEXT, *CAUSAL, "--layer", "1,2", "--generate", str(NEW), "--json"))
     assert [token["id"] for token in found["key_tokens"]] == ids[:-1]
-    assert {each["certificate"]["verdict"] for each in found["results"]} == {"certified"}
+    assert {each["verdict"] for each in found["results"]} == {"certified"}
     result = attnscope("heads", TEXT, *HEAD, *CAUSAL, "--generate", str(NEW), "--words")
     assert result.exit_code == 0
     assert "words: sum over the pieces" in result.stdout
@@ -87,7 +87,7 @@ def test_sampling_depends_on_its_seed_alone(attnscope) -> None:
         for seed in ("3", "3", "4")
     ]
     assert drawn[0] == drawn[1]
-    assert drawn[0]["written"] == "sampled with seed 3"
+    assert drawn[0]["query_written"] == "sampled with seed 3"
     assert drawn[0]["query_texts"] != drawn[2]["query_texts"]
 
 

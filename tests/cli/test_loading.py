@@ -174,16 +174,6 @@ def test_a_plain_checkpoint_and_a_head_that_is_not_needed_are_not_mentioned(
         assert json.loads(result.stdout)["provenance"]["unread"] == []
 
 
-def test_a_file_of_before_has_nothing_unread(attnscope, bert: Path, tmp_path: Path) -> None:
-    told = json.loads(attnscope("heads", TEXT, "-m", str(bert), *HEAD, "--json").stdout)
-    del told["provenance"]["unread"]
-    file = tmp_path / "before.json"
-    file.write_text(json.dumps(told))
-    shown = attnscope("show", str(file))
-    assert shown.exit_code == 0
-    assert "unread" not in shown.stdout
-
-
 @pytest.fixture
 def adapter(tmp_path: Path) -> Path:
     """An adapter of the queries of a BERT that is called `base` and lies beside it."""

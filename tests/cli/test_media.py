@@ -132,7 +132,7 @@ def test_an_encoder_over_a_sound(attnscope: Any, saved: Any, tone: str, tmp_path
     told = document(attnscope(*given, "--json", "-o", str(tmp_path / "sound.png")))
     assert told["query_cell"] == [10]
     assert len(told["over"]) == 34
-    assert told["sound"]["frame_seconds"] == 0.02
+    assert told["frame_seconds"] == 0.02
     assert (tmp_path / "sound.png").stat().st_size > 5000
     assert "certified: 8 of 8 heads" in attnscope("heads", "--audio", tone, "-m", saved("wav2vec2")).stdout
 
@@ -176,7 +176,7 @@ def test_measures_over_a_picture_and_a_sound(attnscope: Any, saved: Any, square:
     told = document(
         attnscope("heads", "--image", square, "-m", saved("vit"), "--measure", "self,distance", "--json")
     )
-    absent = {each["name"]: each["absent"] for each in told["measures"]}
+    absent = {name: each["absent"] for name, each in told["measures"].items()}
     assert told["notes"] == ["over square.png, read as 40 x 60 pixels"]
     assert not absent["self"]
     assert "patches lie in rows and columns" in absent["distance"]
@@ -209,7 +209,7 @@ def test_a_find_over_a_picture_is_shown_and_stored(
     assert "Open it: attnscope heads --image ... -m " in said
     assert "--query r0c1 --key" not in said  # over a picture every key is shown
     told = document(attnscope(*given, "--json"))
-    assert (told["controls_of"], told["words"], told["special"]) == ("picture", False, "show")
+    assert (told["controls"]["of"], told["words"], told["special"]) == ("picture", False, "show")
     assert document(attnscope("show", file, "--json")) == told
 
 

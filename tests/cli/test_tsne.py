@@ -132,13 +132,14 @@ def test_points_are_words_and_a_query_is_named_by_its_word(attnscope, tmp_path: 
     assert (tmp_path / "x.png").exists()
     with np.load(tmp_path / "x.npz") as arrays:
         assert arrays["query_places"].shape == arrays["key_places"].shape == (6, 2)
-        assert arrays["map view weights"].shape == (6, 6)
+        assert arrays["view weights"].shape == (6, 6)
         assert arrays["weights"].shape == (16, 16)
 
 
-def test_the_document_of_a_map_without_a_view_has_no_key_of_one(attnscope) -> None:
+def test_the_document_of_a_map_without_a_view_has_none(attnscope) -> None:
     plain, view = (document(attnscope(*options, "--json")) for options in (WORDS[:4], WORDS))
-    assert set(view) - set(plain) == {"view"}
+    assert set(view) == set(plain)
+    assert (plain["view"], view["view"]["words"]) == (None, True)
 
 
 @pytest.mark.parametrize(

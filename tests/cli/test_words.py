@@ -132,9 +132,8 @@ def test_an_overview_by_words_names_words_and_keeps_its_certificates(attnscope) 
     assert (words["words"], words["special"]) == (True, "renormalise")
     assert [token["label"] for token in words["query_tokens"]] == TEXT.split()
     assert words["query_tokens"][1]["id"] is None, "a word of several pieces has no id"
-    assert [one["certificate"] for one in words["results"]] == [
-        one["certificate"] for one in tokens["results"]
-    ]
+    assert words["certificates"] == tokens["certificates"]
+    assert [one["verdict"] for one in words["results"]] == [one["verdict"] for one in tokens["results"]]
     assert words["special_mass"] == tokens["special_mass"]
     assert words["entropy"] != tokens["entropy"]
 

@@ -159,7 +159,7 @@ def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
     assert "# self: queries and keys are not the same tokens\n" in as_csv(result)
     document = json.loads(as_json(result))
     assert document["self"] == [[None] * 3] * 2
-    assert [each["absent"] != "" for each in document["measures"]] == [True, False, True]
+    assert [each["absent"] != "" for each in document["measures"].values()] == [True, False, True]
     assert document["measure"] == "entropy"
 
 
@@ -249,8 +249,8 @@ def test_files_hold_a_column_and_a_key_for_each_measure() -> None:
         assert [head[name] for head in document["results"]] == scores.values.ravel().tolist()
         assert np.array_equal(arrays[name], scores.values)
     assert (document["measure"], document["unit"]) == ("distance", "tokens")
-    assert [each["name"] for each in document["measures"]] == ["distance", "previous"]
-    assert document["measures"][0]["range"] == "0 to keys - 1"
+    assert list(document["measures"]) == ["distance", "previous"]
+    assert document["measures"]["distance"]["range"] == "0 to keys - 1"
     assert "entropy" not in document
 
 

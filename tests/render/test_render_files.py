@@ -74,6 +74,7 @@ def test_json_holds_every_token_as_it_was_read() -> None:
     assert token == {
         "position": 8, "id": 1008, "piece": "\x1b[31m", "text": "\x1b[31m", "label": "\\x1b[31m",
         "span": [28, 33], "word": 8, "part": 0, "special": False, "unknown": False,
+        "padding": False,
     }  # fmt: skip
     text = document["query_texts"][0]
     assert all(text[slice(*t["span"])] == t["text"] for t in document["query_tokens"] if t["span"])

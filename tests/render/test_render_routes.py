@@ -154,7 +154,7 @@ def test_terms_stand_in_the_files_of_a_head() -> None:
     row = list(csv.DictReader(io.StringIO("\n".join(lines))))[2 * 13 + 5]
     assert float(row["alibi"]) == bias[2, 5]
     with np.load(io.BytesIO(files.as_npz(head))) as archive:
-        assert np.array_equal(archive["term alibi"], bias)
+        assert np.array_equal(archive["terms alibi"], bias)
 
 
 def test_returned_weights_are_shown_like_any_with_what_their_rows_really_sum_to() -> None:

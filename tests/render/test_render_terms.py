@@ -143,5 +143,5 @@ def test_the_archive_holds_the_same_arrays() -> None:
     of = result()
     with np.load(io.BytesIO(files.as_npz(of))) as archive:
         assert np.array_equal(archive["times_scale"], of.scaled)
-        assert np.array_equal(archive["term alibi"], of.head.terms["alibi"])
+        assert np.array_equal(archive["terms alibi"], of.head.terms["alibi"])
         assert np.array_equal(archive["sinks"], of.sinks)

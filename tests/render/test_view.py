@@ -94,13 +94,13 @@ def test_what_a_row_adds_up_to_is_said(view, told: str) -> None:
 
 def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> None:
     assert special_words(None) == ""
-    assert special_words(SpecialMass(0.43, (("[CLS]", 0.031), ("[SEP]", 0.399)))) == (
+    assert special_words(SpecialMass(0.43, {"[CLS]": 0.031, "[SEP]": 0.399})) == (
         "special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %"
     )
-    assert special_words(SpecialMass(0.0001, (("</s>", 0.0001),))) == (
+    assert special_words(SpecialMass(0.0001, {"</s>": 0.0001})) == (
         "special token </s> holds 0 % of the weight"
     )
-    many = tuple((f"<{i}>", i / 100) for i in range(1, 7))
+    many = {f"<{i}>": i / 100 for i in range(1, 7)}
     assert special_words(SpecialMass(0.21, many)).endswith("<6> 6.0 %, <5> 5.0 %, <4> 4.0 %, <3> 3.0 %, ...")
 
 

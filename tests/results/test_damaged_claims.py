@@ -25,14 +25,14 @@ def test_what_is_not_changed_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told["heads"].pop(), "'heads' are not one for each"),
-        (lambda told: told["heads"][0].update(layer=9), "'heads' are not one for each"),
-        (lambda told: told["heads"][0].update(verdict="sure"), "'verdicts' has one that there is not"),
+        (lambda told: told["weights"].pop(), "'weights' is 2 x 4 where its axes are layer 3 x head 4"),
+        (lambda told: told["verdicts"].pop(), "'verdicts' are not one for each"),
+        (lambda told: told["verdicts"][0].__setitem__(1, "sure"), "'verdicts[0][1]' is none of certified"),
         (lambda told: told["sought"].update(key=99), "a position that is no token's"),
         (lambda told: told["sought"].update(pattern="next"), "'sought' is not one thing"),
         (lambda told: told["sought"].update(pattern="diagonal"), "is none of previous"),
-        (lambda told: told["heads"][3]["control"].pop("mean"), "'mean' is missing"),
-        (lambda told: told.pop("seed"), "'seed' is missing"),
+        (lambda told: told["controls"].pop("mean"), "'controls.mean' is missing"),
+        (lambda told: told["controls"].pop("seed"), "'controls.seed' is missing"),
     ],
 )
 def test_a_damaged_ranking_is_refused(tmp_path: Path, change: Change, said: str) -> None:
@@ -44,7 +44,7 @@ def test_a_damaged_ranking_is_refused(tmp_path: Path, change: Change, said: str)
     [
         (lambda told: told.update(query=13), "'query' is no token's position"),
         (lambda told: told["rollout"].pop(), "'rollout' is 2 x 13"),
-        (lambda told: told["effects"].append(0.5), "'effects' is 14"),
+        (lambda told: told["ablated"]["effects"].append(0.5), "'ablated.effects' is 14"),
         (lambda told: told["ablated"]["trust"][0].pop("beats"), "beats' is missing"),
     ],
 )

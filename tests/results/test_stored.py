@@ -2,10 +2,9 @@
 
 import io
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import made_results as made
 import made_stored
@@ -18,9 +17,9 @@ from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.present.written import written
 from attnscope.render.saving import NO_PICTURE
-from attnscope.results import Result, Verification, load
-from attnscope.results.stored.codec.registry import READERS
-from attnscope.vocabulary import Standing
+from attnscope.results import HeadAttention, Result, Verification, load
+from attnscope.results.result import KINDS
+from attnscope.results.stored.strict import LAYOUT
 
 STORED = (".json", ".npz")
 # the picture of each kind once, and where a file holds something odd that is drawn
@@ -55,7 +54,8 @@ def json_of(folder: Path, document: object) -> Path:
 
 def test_every_schema_is_among_the_kinds() -> None:
     made_here = {json.loads(files.as_json(original(name)))["schema"] for name in made_stored.MADE}
-    assert made_here == set(READERS)
+    assert made_here == {f"attnscope.{kind}/1" for kind in KINDS}
+    assert {*KINDS.values(), HeadAttention} == set(get_args(Result))
 
 
 @pytest.mark.parametrize("suffix", STORED)
@@ -127,49 +127,11 @@ def test_what_json_leaves_out_is_asked_for_by_the_name_of_the_file_that_has_it(t
     assert stored(tmp_path, "sound", ".json").sound.seconds == original("sound").sound.seconds
 
 
-# what is in a document for readers and follows from the rest; `exact` and `layout` are tried on their own
-FOLLOWS = {
-    "name", "verdict", "special_mass", "query_groups", "emptied_queries", "bytes_float32", "sink_weights",
-    "measure", "unit", "exact", "layout", "key_written", "row_written", "query_positions", "tried",
-    "within_rounding", "ranking", "looked_at", "checked", "not_as_stored", "other_tokens", "strongest",
-}  # fmt: skip
-
-
-ONE_OF_EACH = [
-    "head with sink and terms", "view without special tokens", "terms", "overview by words", "verification",
-    "projection", "masked words", "report on a head with a sink", "comparison of layers", "worked example",
-    "scale study", "picture", "pictures", "sound", "sounds", "outline",
-    "relations", "two runs", "a run made anew", "composition of a head", "corpus", "two corpora",
-]  # fmt: skip
-
-
-def without_each_key(name: str) -> Iterator[tuple[str, dict]]:
-    document = json.loads(files.as_json(original(name)))
-    for key in document:
-        yield key, {other: value for other, value in document.items() if other != key}
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_a_document_that_lacks_a_key_is_refused_or_not_the_same(tmp_path: Path, name: str) -> None:
-    wanted, unnoticed = files.as_json(original(name)), set()
-    document = json.loads(wanted)
-    empty = {key for key, value in document.items() if value is None or value in ({}, [])}
-    repeated = {*document.get("map", ()), *(("provenance",) if "a" in document else ())}  # parts say it too
-    for key, document in without_each_key(name):
-        try:
-            unnoticed |= {key} if files.as_json(load(json_of(tmp_path, document))) == wanted else set()
-        except InputError:
-            continue
-    assert unnoticed <= FOLLOWS | empty | repeated
-
-
-def test_a_certificate_of_before_it_said_on_what_positions_were_tried_is_read(tmp_path: Path) -> None:
-    head = original("head")
-    told = replace(head.certificate, positions=Standing.OWN, positions_tried="on 3 random halves of the text")
-    document = json.loads(files.as_json(replace(head, certificate=told)))
-    assert load(json_of(tmp_path, document)).certificate.positions_tried == told.positions_tried
-    assert document["certificate"].pop("positions_tried") == told.positions_tried
-    assert load(json_of(tmp_path, document)).certificate == replace(told, positions_tried="")
+def test_a_file_of_another_layout_says_so(tmp_path: Path) -> None:
+    document = json.loads(files.as_json(original("head")))
+    for layout in (LAYOUT - 1, LAYOUT + 1, None, "three"):
+        with pytest.raises(InputError, match="was written by another attnscope: its layout is"):
+            load(json_of(tmp_path, document | {"layout": layout}))
 
 
 @pytest.mark.parametrize("suffix", STORED)

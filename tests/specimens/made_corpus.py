@@ -1,6 +1,6 @@
 """A corpus as it could have come out: numbers drawn for every head, totals as they are made of them."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import numpy as np
 from attnscope.analysis.corpus.links import LINKS
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
-from attnscope.results.stored.codec.origin import provenance
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.apart import corpora_apart
 from attnscope.session.corpus.engine.interface import SetAside
@@ -44,7 +43,7 @@ def corpus(
     drawn = values(texts, measures, seed)
     if linked:
         drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
-    origin = provenance(replace(made_results.head().provenance, token_ids=()))
+    origin = asdict(replace(made_results.head().provenance, token_ids=()))
     chunk = Measured(
         number=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
         tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1,

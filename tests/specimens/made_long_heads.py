@@ -64,7 +64,7 @@ def long_head(
         certificate=made.certificate(verdict),
         sampled=16,
         provenance=made.provenance(),
-        special_mass=SpecialMass(0.25, (("[CLS]", 0.25),)),
+        special_mass=SpecialMass(0.25, {"[CLS]": 0.25}),
         query=query,
         row=None if query is None else plain[query],
         notes=("in tiles: certified by 16 rows in full and the output of all 23",),

@@ -163,7 +163,7 @@ def special_mass(keys: Tokens, masses: Sequence[Sequence[float]]) -> SpecialMass
     by_name: dict[str, float] = {}
     for position, mass in zip(special, np.nanmean(np.array(masses), axis=0).tolist(), strict=True):
         by_name[keys.names[position]] = by_name.get(keys.names[position], 0.0) + mass
-    return SpecialMass(sum(by_name.values()), tuple(by_name.items()))
+    return SpecialMass(sum(by_name.values()), by_name)
 
 
 def _shares(found: Sequence[Sequence[_Measured]]) -> np.ndarray:

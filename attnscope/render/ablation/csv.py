@@ -6,7 +6,7 @@ from attnscope.render.ablation.words import answer_words, rounding_words
 from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import HeadEffect
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 _NUMBERS = ("before", "after", "difference", "kl")
 
@@ -41,7 +41,7 @@ def _cell(value: float | None) -> str:
 
 @comments.register
 def _(result: Ablation) -> Iterator[tuple[str, object]]:
-    record = document(result, arrays=False)
+    record = document(result)
     yield from ((key, record[key]) for key in ("schema", "kind", "tower", "verdict", "method", "how"))
     yield "answer", answer_words(result)
     yield "rounding", rounding_words(result)

@@ -8,7 +8,7 @@ from attnscope.render.corpus.words import certified_words, left_out, read_words,
 from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import LEVELS
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 _LEVELS = tuple(f"q{round(100 * level):02d}" for level in LEVELS)
 _COLUMNS = (
@@ -41,7 +41,7 @@ def _(result: Corpus) -> Iterator[Row]:
 
 @comments.register
 def _(result: Corpus) -> Iterator[tuple[str, object]]:
-    record = document(result, arrays=False)
+    record = document(result)
     yield "schema", record["schema"]
     yield "subject", subject(result)
     yield "model", setting(result)

@@ -7,7 +7,7 @@ import numpy as np
 from attnscope.render.finding.words import best_words, controls_words, remarks, subject
 from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Finding
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 _OWN = ("weights", "ranks", "norms", "shares", "even")
 _CONTROLS = ("mean", "low", "high", "percentile")
@@ -32,7 +32,7 @@ def _cell(values: np.ndarray | None, i: int, j: int) -> str:
 
 @comments.register
 def _(result: Finding) -> Iterator[tuple[str, object]]:
-    record = document(result, arrays=False)
+    record = document(result)
     yield from ((key, record[key]) for key in ("schema", "kind", "tower", "verdict"))
     yield "subject", subject(result)
     yield "best", best_words(result)

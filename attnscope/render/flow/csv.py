@@ -7,7 +7,7 @@ import numpy as np
 from attnscope.render.flow.words import effect_words, method_words, subject, trust_words, zeroing_words
 from attnscope.render.kit.csv import Row, comments, exact, provenance_comments, rows
 from attnscope.results import Flow
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 
 @rows.register
@@ -37,7 +37,7 @@ def _(result: Flow) -> Iterator[Row]:
 
 @comments.register
 def _(result: Flow) -> Iterator[tuple[str, object]]:
-    record = document(result, arrays=False)
+    record = document(result)
     yield from ((key, record[key]) for key in ("schema", "kind", "tower", "verdict"))
     yield "subject", subject(result)
     words = method_words(result), zeroing_words(result), effect_words(result), trust_words(result)

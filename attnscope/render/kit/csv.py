@@ -9,7 +9,7 @@ from typing import Any
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.kit.words.weights import special_words
 from attnscope.results import HeadWeights, Overview, Result, Verification
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 from attnscope.tokens import Tokens, printable
 
 Row = tuple[object, ...]
@@ -28,7 +28,7 @@ def as_csv(result: Result) -> str:
 @singledispatch
 def comments(result: Result) -> Iterator[tuple[str, object]]:
     """What stands above the heading line: what this is, what proves it, where it comes from."""
-    record = document(result, arrays=False)
+    record = document(result)
     for key in ("schema", "name", "kind", "tower", "layer", "head", "block", "module", "verdict"):
         if key in record and not isinstance(record[key], list):
             yield key, record[key]
@@ -54,8 +54,8 @@ def provenance_comments(record: Mapping[str, Any]) -> Iterator[tuple[str, object
     """Where the numbers of a document come from, as comments."""
     for key, value in record["provenance"].items():
         if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in value.items())
-        elif isinstance(value, tuple):
+            value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))
+        elif isinstance(value, list | tuple):
             value = " ".join(map(str, value))
         yield key, "" if value is None else value
 

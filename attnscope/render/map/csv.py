@@ -6,7 +6,12 @@ from attnscope.render.kit.csv import Row, comments, exact, rows
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.map.words import points_words
 from attnscope.results import Projection
-from attnscope.results.stored.heads.projection import FIGURES, SETTINGS
+
+_SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")
+_FIGURES = (
+    *("iterations", "settled", "divergence", "trustworthiness", "neighbours"),
+    *("correlation", "otherwise", "apart"),
+)
 
 
 @rows.register
@@ -25,5 +30,5 @@ def _(result: Projection) -> Iterator[tuple[str, object]]:
     """The comments that any result has, then certificate, settings and honesty figures."""
     yield from comments.dispatch(object)(result)
     yield "certificate", certificate_words(result.head.certificate)
-    yield from ((name, getattr(result, name)) for name in SETTINGS + FIGURES)
+    yield from ((name, getattr(result, name)) for name in _SETTINGS + _FIGURES)
     yield from (("points", phrase) for phrase in points_words(result))

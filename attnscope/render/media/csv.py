@@ -14,7 +14,7 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
 )
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 
 @rows.register
@@ -77,7 +77,7 @@ def _comments(
     result: PictureAttention | PictureHeads | SoundAttention | SoundHeads, shown: HeadAttention | Overview
 ) -> Iterator[tuple[str, object]]:
     """The schema of the file, whose attention over what it holds, and all that is said of the heads."""
-    yield "schema", document(result, arrays=False)["schema"]
+    yield "schema", document(result)["schema"]
     yield "over", medium_words(result)
     yield "query", query_words(result)
     if isinstance(result, PictureAttention | SoundAttention):

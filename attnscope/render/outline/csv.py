@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from attnscope.render.kit.csv import Row, comments, rows
 from attnscope.results import LayerOutline, Outline, Position
-from attnscope.results.stored.codec.registry import document
+from attnscope.results.stored.document import document
 
 _COLUMNS = tuple(field.name for field in fields(LayerOutline))
 
@@ -28,7 +28,7 @@ def _cell(value: object) -> object:
 
 @comments.register
 def _(result: Outline) -> Iterator[tuple[str, object]]:
-    told = document(result, arrays=False)
+    told = document(result)
     names = ("schema", "requested", "model", "demo", "revision", "architecture", "model_type", "parameters")
     yield from ((name, "" if told[name] is None else told[name]) for name in names)
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))

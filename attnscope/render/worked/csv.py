@@ -8,14 +8,13 @@ import numpy as np
 from attnscope.render.kit.csv import Row, comments, exact, rows
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.worked.terminal import check_words, mistake_words, source
-from attnscope.results.stored.codec.registry import document
-from attnscope.results.stored.worked import MEASURES
-from attnscope.results.worked import ScaleStudy, Worked
+from attnscope.results.stored.document import document
+from attnscope.results.worked import MEASURES, ScaleStudy, Worked
 
 
 @comments.register
 def _(result: Worked) -> Iterator[tuple[str, object]]:
-    told = document(result, arrays=False)
+    told = document(result)
     yield from ((key, told[key]) for key in ("schema", "name", "title", "formula", "scoring", "causal"))
     yield from (("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula)
     for against, one in result.proofs:
@@ -32,7 +31,7 @@ def _(result: Worked) -> Iterator[tuple[str, object]]:
 
 @comments.register
 def _(result: ScaleStudy) -> Iterator[tuple[str, object]]:
-    told = document(result, arrays=False)
+    told = document(result)
     yield from ((key, told[key]) for key in ("schema", "keys", "queries", "seed"))
     yield from (("check", check_words(check)) for check in result.checks)
 

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from attnscope.render.kit.figure.page import FAINT, INK
-from attnscope.results.stored.worked import MEASURES
-from attnscope.results.worked import ScaleStudy
+from attnscope.results.worked import MEASURES, ScaleStudy
 
 UNSCALED, SCALED, ADDITIVE = "#b2182b", "#2166ac", "#009e73"
 _SMALL, _LABEL = 7.5, 9.0

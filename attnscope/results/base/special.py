@@ -1,6 +1,6 @@
 """Special tokens, put around a text by its tokenizer: how much attention lies on them, what to do with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ class SpecialMass:
     """
 
     total: float
-    by_name: tuple[tuple[str, float], ...]
+    by_name: Mapping[str, float]
 
 
 def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens) -> SpecialMass | None:
@@ -33,4 +33,4 @@ def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens
     masses: dict[str, float] = {}
     for position, mass in zip(special, np.mean(means, axis=0).tolist(), strict=True):
         masses[keys.names[position]] = masses.get(keys.names[position], 0.0) + mass
-    return SpecialMass(sum(masses.values()), tuple(masses.items()))
+    return SpecialMass(sum(masses.values()), masses)

@@ -1,6 +1,6 @@
 """What a model's answer becomes without a head, beside what no head and any other head would do to it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -157,19 +157,19 @@ class Ablation(Presented):
     """
 
     tokens: Tokens
-    target: Tokens | None
+    target: Tokens | None = field(metadata={"file": "target_tokens"})
     kind: Kind
     answer: Answer
     method: Method
     how: str
     heads: tuple[HeadEffect, ...]
     group: Group | None
-    floor: Floor
+    floor: Floor = field(metadata={"file": "noise_floor"})
     intervention: Intervention
     provenance: Provenance
     tower: str = ""
     edge: tuple[int, int] | None = None
-    other: Tokens | None = None
+    other: Tokens | None = field(default=None, metadata={"file": "other_tokens"})
     total: Effect | None = None
     estimates: tuple[Estimate, ...] = ()
     rank_correlation: float | None = None

@@ -1,7 +1,7 @@
 """Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -25,10 +25,10 @@ class CorpusScores:
     means over every other text.
     """
 
-    scores: HeadScores
+    scores: HeadScores = field(metadata={"spread": True})
     error: Float[np.ndarray, "layer head"]
     count: Float[np.ndarray, "layer head"]
-    least: Float[np.ndarray, "layer head"]
+    least: Float[np.ndarray, "layer head"] = field(metadata={"file": "smallest"})
     largest: Float[np.ndarray, "layer head"]
     quantiles: Float[np.ndarray, "level layer head"]
     halves: Float[np.ndarray, "half layer head"]
@@ -129,7 +129,7 @@ class ScoresApart:
     them would be off by then, in the mean (normal scores, texts independent).
     """
 
-    scores: HeadScores
+    scores: HeadScores = field(metadata={"spread": True})
     first: Float[np.ndarray, "layer head"]
     second: Float[np.ndarray, "layer head"]
     error: Float[np.ndarray, "layer head"]

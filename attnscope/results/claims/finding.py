@@ -1,6 +1,6 @@
 """Which heads do it: all of them ranked by one number, each beside the same number of control texts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -129,7 +129,7 @@ class Finding(Presented):
     query_tokens: Tokens
     key_tokens: Tokens
     layers: tuple[int, ...]
-    heads: tuple[int, ...]
+    heads: tuple[int, ...] = field(metadata={"file": "head_numbers"})
     rows: int
     weights: Float[np.ndarray, "layer head"]
     ranks: Float[np.ndarray, "layer head"] | None

@@ -1,6 +1,6 @@
 """Which head finds which grammatical relation of a treebank, each beside the best fixed offset."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -135,7 +135,7 @@ class Dependencies(Presented):
     kind: Kind
     layers: tuple[int, ...]
     heads: tuple[int, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[Relation, ...] = field(metadata={"by": "name"})
     overall: Relation
     accuracies: Float[np.ndarray, "layer head direction relation"]
     tried_offsets: tuple[int, ...]

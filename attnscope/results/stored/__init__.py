@@ -1,6 +1,8 @@
 """Results in files: how each is written as JSON and npz, and beside it how it is made again from them.
 
-A result has one document of plain values, with its arrays in it (JSON) or beside it (npz). `write` and
-`load` are the two ends; between them a module for each result registers its `document`, its `arrays_of`
-and the function that reads both again. Everything here is NumPy and nothing is ever unpickled.
+    result -> codec (slots: its fields; also: what follows from them) -> document -> write -> JSON, npz
+    file -> load -> document -> codec (arrays: axes and numbers; checks: what types do not say) -> result
+
+A kind of result has no code of its own here but what its readers are told besides, and what has to fit
+together in it. `strict` has the version of the layout. Everything is NumPy and nothing is ever unpickled.
 """

@@ -2,25 +2,17 @@
 
 import io
 import json
-import re
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from attnscope.errors import InputError
 from attnscope.results.result import Result
-from attnscope.results.stored.codec.damage import Damaged
-from attnscope.results.stored.codec.record import Arrays, Record
-from attnscope.results.stored.codec.registry import READERS
-from attnscope.results.stored.codec.strict import LAYOUT, exactly
-from attnscope.results.stored.kinds import KINDS
+from attnscope.results.stored.arrays import Arrays
+from attnscope.results.stored.document import NO_RESULT, restored
 from attnscope.tokens import printable
 
-assert KINDS, "importing the modules of the results registers them"
-_SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
-_NO_RESULT = "is no result of attnscope"
 _PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"<svg", b"\xff\xd8\xff", b"GIF8")
 _ARRAYS = b"PK\x03\x04"
 
@@ -67,7 +59,7 @@ def _from_json(content: bytes, name: str) -> Result:
         told = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
     except (ValueError, RecursionError, MemoryError) as error:
         if not content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-            raise InputError(f"'{name}' {_NO_RESULT}: give a .npz or .json that it wrote") from error
+            raise InputError(f"'{name}' {NO_RESULT}: give a .npz or .json that it wrote") from error
         raise InputError(f"'{name}' is damaged: {_where(error)}") from error
     return restored(told, None, name)
 
@@ -90,7 +82,7 @@ def _from_npz(content: bytes, name: str) -> Result:
         raise InputError(f"'{name}' is damaged: it is no whole npz archive of plain arrays") from error
     meta = arrays.pop("meta", None)
     if meta is None or meta.dtype.kind != "U" or meta.shape != ():
-        raise InputError(f"'{name}' {_NO_RESULT}: it is an npz without 'meta'")
+        raise InputError(f"'{name}' {NO_RESULT}: it is an npz without 'meta'")
     try:
         told = json.loads(str(meta), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -119,34 +111,3 @@ def _arrays(content: bytes) -> Arrays:
             data.seek(0)
             found[member.filename.removesuffix(".npy")] = np.lib.format.read_array(data, allow_pickle=False)
     return found
-
-
-def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
-    """The result of a document and its arrays, by its schema; `name` is what an error calls it."""
-    schema = told.get("schema") if isinstance(told, dict) else None
-    match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
-    if match is None:
-        raise InputError(f"'{name}' {_NO_RESULT}: it has no schema of its")
-    _check_known(str(schema), match, name)
-    layout = told.get("layout", 1)
-    old = isinstance(layout, int) and layout < LAYOUT
-    try:
-        return READERS[str(schema)](Record(exactly(told), arrays, old=old))
-    except Damaged as error:
-        raise InputError(f"'{name}' is damaged: {printable(str(error))}") from error
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise InputError(f"'{name}' is damaged: its parts do not fit together") from error
-
-
-def _check_known(schema: str, match: re.Match[str], name: str) -> None:
-    """Raises `InputError` for a schema that this attnscope does not know."""
-    if schema in READERS:
-        return
-    known = [int(each.rpartition("/")[2]) for each in READERS if each.startswith(f"attnscope.{match[1]}/")]
-    if known and int(match[2]) > max(known):
-        raise InputError(
-            f"'{name}' was written by a newer attnscope: it is {schema}, "
-            f"this one reads attnscope.{match[1]}/{max(known)}"
-        )
-    kinds = ", ".join(sorted(each.removeprefix("attnscope.").partition("/")[0] for each in READERS))
-    raise InputError(f"'{name}' is {schema}, which this attnscope does not know: it reads {kinds}")

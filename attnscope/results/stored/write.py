@@ -12,12 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from attnscope.results.result import Result
-from attnscope.results.stored.codec.registry import arrays_of, document
-from attnscope.results.stored.codec.strict import Value, strict
-from attnscope.results.stored.kinds import KINDS
+from attnscope.results.stored.also import columns
+from attnscope.results.stored.arrays import Arrays, parted
+from attnscope.results.stored.document import document
+from attnscope.results.stored.strict import Value, strict
 from attnscope.tokens import steers
-
-assert KINDS, "importing the modules of the results registers them"
 
 
 def as_json(result: Result) -> str:
@@ -35,12 +34,14 @@ def as_json_line(result: Result, first: Mapping[str, Value]) -> str:
 def as_npz(result: Result) -> bytes:
     """An archive that `np.load` reads without pickles: the arrays bit by bit, the rest as JSON in `meta`.
 
+    There {"npz": name} stands where an array belongs.
+
     Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
     """
-    arrays = arrays_of(result)
-    meta = _written(strict(document(result, arrays=False)))
+    arrays: Arrays = {}
+    meta = _written(strict(parted(document(result, npz=True), arrays)))
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays)
+    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays, **columns(result))
     return buffer.getvalue()
 
 

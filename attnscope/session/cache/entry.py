@@ -1,6 +1,6 @@
 """One file of the cache: named parts of plain values and arrays, every byte of which is under a hash.
 
-    attnscope-capture/2 SHA256-OF-HEADER LENGTH-OF-HEADER, a line break, the header, then the blobs
+    attnscope-capture/3 SHA256-OF-HEADER LENGTH-OF-HEADER, a line break, the header, then the blobs
 
 The header is JSON: the key that the file answers to, its parts, and of each blob its place, length and
 SHA-256. Equal blobs are there once, so that what heads share costs nothing. A part is read alone.
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Shaped
 
-FORMAT = "attnscope-capture/2"
+FORMAT = "attnscope-capture/3"
 _LONGEST_LINE, _LARGEST_HEADER = 200, 64 * 2**20
 _KINDS = {"<f8", "<f4", "<i8", "|b1"}
 

@@ -11,56 +11,37 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from attnscope.results import Result
-from attnscope.results.stored.codec.damage import Damaged
-from attnscope.results.stored.codec.record import Record
-from attnscope.results.stored.codec.registry import READERS, Reader, arrays_of, document
-from attnscope.results.stored.codec.strict import exactly, strict
-from attnscope.results.stored.heads import terms
+from attnscope.results.stored.arrays import Arrays, parted
+from attnscope.results.stored.document import document, of_document
+from attnscope.results.stored.strict import Damaged, strict
 from attnscope.session.cache.entry import DamagedEntryError, Part
 
-assert terms, "importing it registers how a head is written and read"
 _TIMES, _MASKED = "times_scale", "scaled"
 Pairs = Float[np.ndarray, "query key"]
 
 
 def packed(result: Result) -> Part:
     """The result as plain values and arrays; the same result gives the same part."""
-    from attnscope.results.stored.kinds import KINDS
-
-    assert KINDS, "importing the modules of the results registers them"
-    whole = {name: np.asarray(values) for name, values in arrays_of(result).items()}
-    told: dict[str, Any] = {"result": strict(document(result, arrays=False))}
+    whole: Arrays = {}
+    told: dict[str, Any] = {"result": strict(parted(document(result, npz=True), whole))}
     told["made"] = left_out = {}
     for name, (sources, again) in _AGAIN.items():
         there = name in whole and all(each in whole for each in sources)
         if there and _same(again(*(whole[each] for each in sources), *_scale(told["result"])), whole[name]):
             left_out[name] = list(sources)
-    arrays = {name: values for name, values in whole.items() if name not in left_out}
-    told["words"] = {name: values.tolist() for name, values in arrays.items() if values.dtype.kind == "U"}
-    numbers = {name: _narrowed(values) for name, values in arrays.items() if name not in told["words"]}
-    return Part(told, numbers)
+    return Part(told, {name: _narrowed(values) for name, values in whole.items() if name not in left_out})
 
 
 def unpacked(part: Part) -> Result:
     """The result again, with every check that a stored file passes; `DamagedEntryError` where it does not."""
     try:
         told, arrays = part.told["result"], {name: _widened(values) for name, values in part.arrays.items()}
-        arrays |= {name: np.array(values) for name, values in part.told["words"].items()}
         for name in part.told["made"]:
             sources, again = _AGAIN[name]
             arrays[name] = again(*(arrays[each] for each in sources), *_scale(told))
-        return _reader(told["schema"])(Record(exactly(told), arrays))
+        return of_document(told, arrays)
     except (Damaged, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DamagedEntryError("it does not fit together") from error
-
-
-def _reader(schema: str) -> Reader:
-    """What reads a result again; that of a head is here, those of others are imported for them."""
-    if schema not in READERS:
-        from attnscope.results.stored.kinds import KINDS
-
-        assert KINDS, "importing the modules of the results registers them"
-    return READERS[schema]
 
 
 def _scale(told: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ def special_words(mass: SpecialMass | None, of: str = "the weight") -> str:
     """`special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %`; empty where there are none."""
     if mass is None:
         return ""
-    listed = [(settled(name), share) for name, share in mass.by_name]
+    listed = [(settled(name), share) for name, share in mass.by_name.items()]
     if len(listed) == 1:
         return f"special token {listed[0][0]} holds {_percent(mass.total)} of {of}"
     if len(listed) > _MOST_NAMES:

@@ -14,11 +14,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from attnscope.results.stored.codec.damage import Damaged
-
 Value = Any  # anything that json writes, and arrays of numbers before it does
-# 1, which was not written, lacked what only reading again needs; a key that reading needs more makes it 3
-LAYOUT = 2
+LAYOUT = (
+    3  # of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 4
+)
+
+
+class Damaged(Exception):
+    """A file that does not hold what its schema says; the message says what, and where in it."""
+
+
+class Missing(Damaged):
+    """A key or an array that is not there."""
 
 
 class OrNone(float):

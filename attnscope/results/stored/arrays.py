@@ -1,0 +1,112 @@
+"""Arrays of a document: by name in an npz, nested lists in JSON; their axes and numbers as annotations say.
+
+An axis has one length wherever its name stands in one object of a file, and in the objects within it.
+"""
+
+from typing import Any, get_args, get_origin
+
+import numpy as np
+from jaxtyping import Shaped
+
+from attnscope.results.stored.strict import Damaged, Missing, Value
+
+Arrays = dict[str, Shaped[np.ndarray, "..."]]
+Sizes = dict[str, int]  # of axes by their names
+Hint = Any  # a type as an annotation gives it
+IN_NPZ = "npz"  # {"npz": name} stands in a document where an npz has the array of that name
+_NUMBERS = {
+    "f": (np.float64, "float64", "numbers"),
+    "i": (np.int64, "int64", "whole numbers"),
+    "b": (np.bool_, "bool", "true and false"),
+}
+
+
+def array_of(hint: Hint) -> Hint | None:
+    """The annotation of the arrays that a hint is of, or is tuples of; else None."""
+    origin: Any = get_origin(hint)
+    if origin is tuple and get_args(hint):
+        return array_of(get_args(hint)[0])
+    return hint if hasattr(hint, "dim_str") else None
+
+
+def parted(value: Value, arrays: Arrays, path: tuple[str, ...] = ()) -> Value:
+    """`value` with names in place of its arrays, which are put into `arrays`.
+
+    They are called by the keys that lead to them; one that stands in several places is there once.
+    """
+    if isinstance(value, np.ndarray):
+        again = next((name for name, each in arrays.items() if each is value), None)
+        if again is None:
+            again = " ".join(path)
+            if again in arrays:
+                raise ValueError(f"two arrays are called '{again}'")
+            arrays[again] = value
+        return {IN_NPZ: again}
+    if isinstance(value, dict):
+        return {key: parted(each, arrays, (*path, str(key))) for key, each in value.items()}
+    if isinstance(value, list):
+        return [parted(each, arrays, (*path, str(i))) for i, each in enumerate(value)]
+    return value
+
+
+def array_in(value: Value, hint: Hint, name: str, arrays: Arrays | None, sizes: Sizes) -> Any:
+    """The array that stands at `name`, or the arrays; `Damaged` where there is none."""
+    depth, wanted = 0, hint
+    while not hasattr(wanted, "dim_str"):
+        depth, wanted = depth + 1, get_args(wanted)[0]
+    if isinstance(value, dict) and set(value) == {IN_NPZ} and arrays is not None:
+        name = str(value[IN_NPZ])
+        value = arrays.get(name)
+    if value is None:
+        raise Missing(f"the array '{name}' is missing")
+    values = value if isinstance(value, np.ndarray) else _listed(value, name, wanted)
+    outer = [f"#{i}" for i in range(depth)]
+    return _apart(_checked(values, name, wanted, [*outer, *wanted.dim_str.split()], sizes), depth)
+
+
+def _apart(values: Any, depth: int) -> Any:
+    return tuple(_apart(each, depth - 1) for each in values) if depth else values
+
+
+def _checked(
+    values: Shaped[np.ndarray, "..."], name: str, hint: Hint, axes: list[str], sizes: Sizes
+) -> Shaped[np.ndarray, "..."]:
+    wanted = _kind(hint)
+    if values.dtype.kind.replace("u", "i") != wanted:
+        raise Damaged(f"'{name}' holds {values.dtype}, not {_NUMBERS[wanted][2]}")
+    if "..." in axes:
+        return values
+    if not values.size and values.ndim < len(
+        axes
+    ):  # nested lists do not tell how long the axes after a 0 are
+        values = values.reshape([int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes])
+    if values.ndim != len(axes) or not all(
+        _fits(*each, sizes) for each in zip(axes, values.shape, strict=True)
+    ):
+        expected = " x ".join(f"{axis} {sizes.get(axis, '')}".strip() for axis in axes)
+        shape = " x ".join(map(str, values.shape)) or "a single number"
+        raise Damaged(f"'{name}' is {shape} where its axes are {expected}")
+    return values
+
+
+def _fits(axis: str, size: int, sizes: Sizes) -> bool:
+    """Whether an axis has the length that it has elsewhere; a new one is remembered."""
+    return axis[0] == "#" or size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
+
+
+def _kind(hint: Hint) -> str:
+    return next(kind for kind, (_, name, _) in _NUMBERS.items() if name in hint.dtypes)
+
+
+def _listed(value: Value, name: str, hint: Hint) -> Shaped[np.ndarray, "..."]:
+    """Nested lists as an array, null as NaN."""
+    try:
+        found = np.array(value)
+        if not found.size:
+            return found.astype(_NUMBERS[_kind(hint)][0])
+        if _kind(hint) == "f" and found.dtype.kind in "iO":
+            numbers = all(each is None or isinstance(each, float | int) for each in found.flat)
+            return found.astype(np.float64) if numbers else found
+        return found
+    except (ValueError, TypeError, OverflowError) as error:
+        raise Damaged(f"'{name}' is no array of numbers") from error

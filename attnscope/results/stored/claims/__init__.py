@@ -1,1 +1,0 @@
-"""How claims about heads are written and read again."""

@@ -1,0 +1,186 @@
+"""Every kind of result as data: all of it comes back to the bit, and a key that is wrong is named."""
+
+import io
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import made_every
+import made_stored
+import numpy as np
+import pytest
+
+from attnscope.errors import InputError
+from attnscope.render import files
+from attnscope.results import Result, load
+
+KINDS = sorted(made_every.every())
+IN_NPZ_ALONE = {
+    "Overview": {"weights"},
+    "Picture": {"pixels"},
+    "Sound": {"samples"},
+    "SoundAttention": {"spectrogram"},
+    "SoundHeads": {"spectrogram"},
+}
+ODD = {"odd": {"odd": "odd"}}  # what no field of any result can be
+
+
+@cache
+def of_kind(name: str) -> Result:
+    return made_every.every()[name]
+
+
+def read(folder: Path, content: str | bytes, suffix: str = ".json") -> Result:
+    path = folder / f"read{suffix}"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return load(path)
+
+
+def refusal(folder: Path, content: str | bytes, suffix: str = ".json") -> str | None:
+    """The line that refuses the content; None where it is read."""
+    try:
+        read(folder, content, suffix)
+    except InputError as error:
+        refused = str(error)
+    else:
+        return None
+    assert "\n" not in refused
+    return refused
+
+
+def differences(one: Any, other: Any, npz: bool, at: str = "") -> Iterator[str]:
+    """Where two results are not the same: types, texts, and numbers bit by bit."""
+    if isinstance(one, np.ndarray):
+        same = type(one) is type(other) and one.dtype == other.dtype and one.shape == other.shape
+        if not (same and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")):
+            yield at
+        elif not np.array_equal(np.signbit(one), np.signbit(other), equal_nan=False) and npz:
+            yield f"{at}: signs"
+    elif is_dataclass(one):
+        left_out = set() if npz else IN_NPZ_ALONE.get(type(one).__name__, set())
+        if type(one) is not type(other):
+            yield f"{at}: {type(other)}"
+            return
+        for each in fields(one):
+            if each.name not in left_out and not each.name.startswith("told_"):
+                yield from differences(
+                    getattr(one, each.name), getattr(other, each.name), npz, f"{at}.{each.name}"
+                )
+    elif isinstance(one, dict):
+        if list(one) != list(other):
+            yield f"{at}: keys"
+        for key in one.keys() & other.keys():
+            yield from differences(one[key], other[key], npz, f"{at}[{key}]")
+    elif isinstance(one, tuple):
+        if len(one) != len(other):
+            yield f"{at}: length"
+        for i, pair in enumerate(zip(one, other, strict=False)):
+            yield from differences(*pair, npz, f"{at}[{i}]")
+    elif not (one == other or (one != one and other != other)) or (one is None) != (other is None):
+        yield at
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+@pytest.mark.parametrize("name", made_stored.MADE)
+def test_every_field_of_every_result_comes_back(tmp_path: Path, name: str, suffix: str) -> None:
+    result = made_stored.MADE[name]()
+    again = read(tmp_path, files.numbers(result, suffix), suffix)
+    assert list(differences(result, again, suffix == ".npz")) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_is_missing_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
+    text = files.as_json(of_kind(kind))
+    document, needed = json.loads(text), []
+    for key in document.keys() - {"schema", "exact"}:
+        told = refusal(tmp_path, json.dumps({name: each for name, each in document.items() if name != key}))
+        if told is None:
+            less = {name: each for name, each in document.items() if name != key}
+            assert files.as_json(read(tmp_path, json.dumps(less))) == text, key
+        else:
+            assert key == "layout" or f"'{key}' is missing" in told or f"array '{key}'" in told, told
+            needed.append(key)
+    assert len(needed) >= 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_of_another_type_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
+    text = files.as_json(of_kind(kind))
+    document, refused = json.loads(text), []
+    for key in document.keys() - {"schema", "layout", "exact"}:
+        other = json.dumps({**{name: each for name, each in document.items() if name != "exact"}, key: ODD})
+        told = refusal(tmp_path, other)
+        if told is None:
+            without = json.dumps({name: each for name, each in document.items() if name != key})
+            assert files.as_json(read(tmp_path, without)) == text, key
+        else:
+            assert "is damaged" in told
+            assert f"'{key}" in told, told
+            refused.append(key)
+    assert len(refused) >= 4
+
+
+def objects(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to every object of a document, of long lists to the first two."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        yield place
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value[:2])
+    for key, each in inner:
+        yield from objects(each, (*place, key))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_belongs_nowhere_is_named(tmp_path: Path, kind: str) -> None:
+    text = files.as_json(of_kind(kind))
+    document, refused = json.loads(text), 0
+    for way in objects(document):
+        if way[:1] == ("exact",):
+            continue
+        other = deepcopy(document)
+        inner: Any = other
+        for key in way:
+            inner = inner[key]
+        inner["surprise"] = ODD
+        told = refusal(tmp_path, json.dumps(other))
+        if told is None:  # it stands in what is told for readers alone
+            assert way
+            assert files.as_json(read(tmp_path, json.dumps(other))) == text
+        else:
+            assert "surprise" in told
+            refused += 1
+    assert refused >= 2
+
+
+def archive(arrays: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_that_is_missing_or_of_other_numbers_or_shape_is_named(tmp_path: Path, kind: str) -> None:
+    whole = files.as_npz(of_kind(kind))
+    with np.load(io.BytesIO(whole), allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    for name in arrays.keys() - {"meta"}:
+        values = arrays[name]
+        others = {
+            "is missing": None,
+            "holds": values.astype("U8"),
+            "axes": np.stack([values, values], axis=-1),
+        }
+        for wrong, changed in others.items():
+            other = {key: each for key, each in arrays.items() if key != name}
+            content = archive(other if changed is None else {**other, name: changed})
+            told = refusal(tmp_path, content, ".npz")
+            if told is None:  # a column of what stands in the document, or what follows from other arrays
+                assert files.as_npz(read(tmp_path, content, ".npz")) == whole
+            elif name != "keys" or wrong != "axes":  # the axes of `keys` are those of what lies over them
+                assert f"'{name}' {wrong}" in told or (wrong == "axes" and f"'{name}' is " in told), told
