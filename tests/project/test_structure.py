@@ -1,4 +1,4 @@
-"""The shape of the project: what may import what, what start-up costs, what stands at the top."""
+"""The shape of the project: what start-up loads, what stands at the top."""
 
 import subprocess
 import sys
@@ -17,13 +17,6 @@ def loaded_by(code: str) -> set[str]:
         [sys.executable, "-c", report], capture_output=True, text=True, check=True, cwd=ROOT
     )
     return set(done.stdout.rpartition("loaded:")[2].split())
-
-
-def test_imports_point_one_way_and_each_heavy_library_has_its_door() -> None:
-    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "0 broken" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,212 @@
+"""Which package may import which, and which packages own which library. `TYPE_CHECKING` counts as an import.
+
+The two tables are the whole rule. Beside them: no circles between the parts of a package, at any depth.
+"""
+
+import ast
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EVERYWHERE = (
+    "errors tokens vocabulary results version ending stopwatch cachedir"  # for whoever stands above it
+)
+MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
+    "ending": "",
+    "stopwatch": "",
+    "cachedir": "",
+    "version": "",
+    "errors": "",
+    "startup": "stopwatch",
+    "tokens": "errors",
+    "vocabulary": "errors",
+    "results": "errors tokens vocabulary",
+    "reference": "",
+    "demo": "errors",
+    "sdpa": "reference results",
+    "measures": "reference results tokens errors",
+    "attention": f"sdpa reference {EVERYWHERE}",
+    "verify": f"attention sdpa reference {EVERYWHERE}",
+    "tiles": f"verify attention sdpa measures reference {EVERYWHERE}",
+    "model": f"demo reference {EVERYWHERE}",
+    "capture": f"model tiles verify attention reference {EVERYWHERE}",
+    "analysis": f"capture model tiles verify attention sdpa measures reference {EVERYWHERE}",
+    "worked": f"analysis capture model verify attention sdpa reference {EVERYWHERE}",
+    "session": f"worked analysis capture model verify attention measures reference startup {EVERYWHERE}",
+    "render": EVERYWHERE,
+    "explore": f"session render measures {EVERYWHERE}",
+    "cli": f"explore session render worked measures {EVERYWHERE}",
+    "__main__": f"cli startup {EVERYWHERE}",
+}
+COMPUTING = "analysis attention capture measures sdpa tiles verify worked"
+OWNERS = {  # of each library that takes time to load: nobody else may import it
+    "torch": f"session startup {COMPUTING} demo model reference",
+    "transformers": "model capture demo",
+    "safetensors": "model",
+    "tokenizers": "demo",
+    "huggingface_hub": "model",
+    "accelerate": "model",
+    "PIL": "model",
+    "soundfile": "model",
+    "soxr": "model",
+    "sklearn": "analysis",
+    "scipy": "analysis",
+    "threadpoolctl": "analysis",
+    "numpy": "analysis cli explore measures model render results session worked",
+    "jaxtyping": f"explore model render results session {COMPUTING}",
+    "matplotlib": "render",
+    "pandas": "render results",
+    "pyarrow": "session",
+    "ray": "session.corpus.engine.ray.cluster",
+    "rich": "cli explore render demo.train",
+    "textual": "explore",
+    "typer": "cli",
+}
+INSIDE = {  # parts of a package that may not import another one
+    "model.source": "model.anatomy model.inputs model.loaded model.loading model.media",
+    "model.anatomy": "model.inputs model.loaded model.loading model.media",
+    "model.inputs": "model.loaded model.loading model.media",
+    "model.loaded": "model.loading model.media",
+    "model.loading": "model.media",
+    "model.media": "model.loading",
+    "capture.following.takeover": "capture.trace capture.dry_run",
+    "capture.trace": "capture.following.takeover capture.dry_run",
+    "capture.dry_run": "capture.following.takeover capture.trace",
+}
+STILL_THERE = {  # how a result shows itself; this set only shrinks
+    "results.base.presented -> matplotlib",
+    "results.base.presented -> render.present",
+}
+
+Imports = Mapping[str, set[str]]
+
+
+def imported_by(source: str, ours: Collection[str]) -> set[str]:
+    """What a module imports: modules of ours (without `attnscope.`), and names of other libraries."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: say in full where it is imported from"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+            names += [each.value for each in node.args if isinstance(each, ast.Constant)]
+    imported = set()
+    for name in names:
+        own = name.removeprefix("attnscope.")
+        library = name.partition(".")[0]
+        imported.add(library if own == name else own if own in ours else own.rpartition(".")[0] or own)
+    return imported
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    package = ROOT / "attnscope"
+    files = {
+        ".".join(file.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in package.rglob("*.py")
+    }
+    return {module: file.read_text("utf-8") for module, file in files.items() if module != "__init__"}
+
+
+@pytest.fixture(scope="module")
+def imports(sources: Mapping[str, str]) -> Imports:
+    return {module: imported_by(source, sources) for module, source in sources.items()}
+
+
+def is_in(module: str, places: str) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in places.split())
+
+
+def broken(imports: Imports) -> Iterator[str]:
+    """Every import that the tables do not allow."""
+    for module, imported in imports.items():
+        package = module.partition(".")[0]
+        for name in imported:
+            other = name.partition(".")[0]
+            if other in MAY_IMPORT:
+                allowed = other == package or is_in(other, MAY_IMPORT[package])
+                forbidden = any(is_in(module, part) and is_in(name, INSIDE[part]) for part in INSIDE)
+            else:
+                allowed = other in sys.stdlib_module_names or is_in(module, OWNERS.get(other, ""))
+                forbidden = False
+            if forbidden or not allowed:
+                yield f"{module} -> {name}"
+
+
+def circles(imports: Imports) -> Iterator[str]:
+    """Every package whose parts import one another in a circle."""
+    packages = {module.rpartition(".")[0] for module in imports} | {""}
+    for package in packages:
+        inside = f"{package}." if package else ""
+        parts: dict[str, set[str]] = {}
+        for module, imported in imports.items():
+            if module.startswith(inside):
+                part = module.removeprefix(inside).partition(".")[0]
+                others = {
+                    name.removeprefix(inside).partition(".")[0]
+                    for name in imported
+                    if name.startswith(inside)
+                }
+                parts.setdefault(part, set()).update(others - {part})
+        try:
+            TopologicalSorter(parts).prepare()
+        except CycleError as error:
+            yield f"{package or 'attnscope'}: {' -> '.join(reversed(error.args[1]))}"
+
+
+def test_every_import_is_allowed_by_the_tables(imports) -> None:
+    assert set(broken(imports)) == STILL_THERE
+
+
+def test_there_are_no_circles_but_through_what_is_still_there(imports) -> None:
+    left = {
+        module: {name for name in names if f"{module} -> {name}" not in STILL_THERE}
+        for module, names in imports.items()
+    }
+    assert list(circles(left)) == []
+    assert [circle.partition(":")[0] for circle in circles(imports)] == ["attnscope"]
+
+
+def test_the_table_of_packages_points_one_way_and_names_all_of_them(sources) -> None:
+    assert {module.partition(".")[0] for module in sources} == set(MAY_IMPORT)
+    order = list(MAY_IMPORT)
+    for package, others in MAY_IMPORT.items():
+        assert all(order.index(other) < order.index(package) for other in others.split()), package
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "reported"),
+    [
+        ("verify.certificate", "from attnscope.capture import run", "verify.certificate -> capture.run"),
+        (
+            "model.source.find",
+            "from attnscope.model.loading import load",
+            "model.source.find -> model.loading.load",
+        ),
+        ("cli.app", "from attnscope.analysis import head", "cli.app -> analysis.head"),
+        ("tiles.tiling", "import textual.app", "tiles.tiling -> textual"),
+        ("session.listener", "import rich", "session.listener -> rich"),
+        ("session.corpus.engine.local", "import ray", "session.corpus.engine.local -> ray"),
+        ("render.kit.palette", "def draw():\n    import torch", "render.kit.palette -> torch"),
+        (
+            "analysis.terms",
+            "if TYPE_CHECKING:\n    from matplotlib.axes import Axes",
+            "analysis.terms -> matplotlib",
+        ),
+        ("results.measure", "import a_library_nobody_owns", "results.measure -> a_library_nobody_owns"),
+    ],
+)
+def test_a_line_that_breaks_the_tables_is_reported(module: str, line: str, reported: str, imports) -> None:
+    bad = {**imports, module: imports[module] | imported_by(line, imports)}
+    assert set(broken(bad)) == STILL_THERE | {reported}
+
+
+def test_a_circle_of_two_parts_is_reported(imports) -> None:
+    bad = {**imports, "worked.cells": imports["worked.cells"] | {"worked.attention"}}
+    assert "worked" in [circle.partition(":")[0] for circle in circles(bad)]
