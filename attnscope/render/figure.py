@@ -19,7 +19,6 @@ from attnscope.render.corpus.apart_figure import corpora_figure
 from attnscope.render.corpus.figure import corpus_figure
 from attnscope.render.difference.figure import difference_figure
 from attnscope.render.dimensions.figure import dimensions_figure
-from attnscope.render.finding.figure import finding_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
@@ -34,11 +33,13 @@ from attnscope.render.media.picture_figure import picture_figure, picture_heads_
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.senses.figure import senses_figure
+from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.thumbnails.figure import thumbnails_figure
@@ -53,7 +54,6 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Dimensions,
-    Finding,
     Flow,
     HeadTerms,
     HeadView,
@@ -82,7 +82,8 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
     with dressed(look, verdict_remark(result)):
-        return _drawn(result, focus)
+        sheet = sheet_of(result)
+        return _drawn(result, focus) if sheet is None else sheet_figure(sheet)
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
@@ -153,7 +154,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
     Ablation: _alone(ablation_figure),
-    Finding: _alone(finding_figure),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
     Composition: _alone(composition_figure),

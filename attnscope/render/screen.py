@@ -1,7 +1,7 @@
 """What a console shows of a result: rich renderables, for any width, with and without colour.
 
-`screen` is the door for every result; the rooms have its parts. No function here makes a console or prints.
-Text of the model or the user never passes through markup.
+`screen` is the door for every result: its sheet, or else the parts of its room. No function here makes a
+console or prints. Text of the model or the user never passes through markup.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,6 @@ from attnscope.render.corpus.terminal import corpus
 from attnscope.render.difference.check import check
 from attnscope.render.difference.terminal import difference
 from attnscope.render.dimensions.terminal import dimensions
-from attnscope.render.finding.terminal import finding
-from attnscope.render.finding.terminal import next_step as open_found
 from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
@@ -40,6 +38,8 @@ from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.senses.terminal import senses
+from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
 from attnscope.render.thumbnails.terminal import thumbnails
@@ -56,7 +56,6 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Dimensions,
-    Finding,
     Flow,
     HeadTerms,
     HeadView,
@@ -84,7 +83,8 @@ Lines = list[RenderableType]
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> Lines:
     """All that a terminal of `width` cells shows of a result, part by part from the top."""
-    return _shown(result, width, focus)
+    sheet = sheet_of(result)
+    return _shown(result, width, focus) if sheet is None else shown_sheet(sheet, width)
 
 
 @singledispatch
@@ -126,10 +126,6 @@ def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
 
 def _flow(result: Flow, width: int, focus: Focus) -> Lines:
     return [flow(result, width)]
-
-
-def _finding(result: Finding, width: int, focus: Focus) -> Lines:
-    return [finding(result, width), open_found(result)]
 
 
 def _ablation(result: Ablation, width: int, focus: Focus) -> Lines:
@@ -233,7 +229,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     LongHead: _long,
     Outline: _outline,
     Ablation: _ablation,
-    Finding: _finding,
     Flow: _flow,
     Dependencies: _dependencies,
     Composition: _composition,

@@ -17,7 +17,6 @@ from attnscope.render.ablation.words import (
     signed_text,
     total_words,
 )
-from attnscope.render.finding.plot import draw_bar
 from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.typesetting import drawing, text_width
@@ -25,6 +24,7 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.look import look_now
+from attnscope.render.plot.grid import colour_bar
 from attnscope.results import Ablation, Verdict
 from attnscope.tokens import printable
 
@@ -63,7 +63,7 @@ def _draw_grid(result: Ablation, figure: Figure, axes: Axes) -> None:
             "difference by layer and head", size=_TITLE, color=INK, loc="left", pad=15, weight="bold"
         )
     extent = largest_magnitude(result.grid) or 1.0
-    draw_bar(mesh, figure, axes, (signed_text(-extent, 2), signed_text(extent, 2)))
+    colour_bar(mesh, axes, (signed_text(-extent, 2), signed_text(extent, 2)))
 
 
 def _legend(axes: Axes) -> None:

@@ -24,7 +24,6 @@ from attnscope.render.composition.words import (
     through_words,
     title_words,
 )
-from attnscope.render.finding.plot import draw_bar
 from attnscope.render.kit.figure.page import INK, Frame, Words, ink_on, sheet
 from attnscope.render.kit.frame import named_rows, only_spines
 from attnscope.render.kit.numbers import weight_text
@@ -32,6 +31,7 @@ from attnscope.render.kit.typesetting import drawing, text_width
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import look_now
+from attnscope.render.plot.grid import colour_bar
 from attnscope.results import Composition, Verdict
 from attnscope.results.claims.composition import Pair, Through
 
@@ -127,7 +127,7 @@ def _grids(result: Composition) -> Figure:
         mesh = _draw_grid(result, grid, extent, axes)
         _title(axes, title_words(through), 15)
         if axes is panels[0]:
-            draw_bar(mesh, figure, axes, (signed_text(-extent), signed_text(extent)))
+            colour_bar(mesh, axes, (signed_text(-extent), signed_text(extent)))
     return figure
 
 

@@ -15,7 +15,6 @@ from attnscope.render.corpus.apart_figure import draw_corpora
 from attnscope.render.corpus.figure import draw_corpus
 from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
-from attnscope.render.finding.plot import draw_bars
 from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
@@ -29,8 +28,11 @@ from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.senses.figure import draw_senses
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
@@ -41,7 +43,6 @@ from attnscope.results import (
     CorpusDifference,
     Dependencies,
     Difference,
-    Finding,
     Flow,
     HeadView,
     HeadWeights,
@@ -80,9 +81,17 @@ def plot(
         raise InputError("title, size, dpi, caption and bare are those of a page: leave ax or these out")
     if not isinstance(ax, Axes):
         raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
+    sheet = sheet_of(result)
     with drawing():
-        _draw(result, ax, focus)
+        _draw(result, ax, focus) if sheet is None else _draw_main(sheet, ax)
     return ax
+
+
+def _draw_main(sheet: Sheet, ax: Axes) -> None:
+    """The block that stands alone."""
+    if sheet.main is None:
+        raise InputError(f"{sheet.whole} and takes a page of its own: leave ax out")
+    draw_block(sheet.main, ax)
 
 
 def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
@@ -161,11 +170,6 @@ def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
     draw_shares(result, ax)
 
 
-def _finding(result: Finding, ax: Axes, focus: Focus) -> None:
-    """The best heads with the range of their controls, which is the part that stands alone."""
-    draw_bars(result, ax)
-
-
 def _ablation(result: Ablation, ax: Axes, focus: Focus) -> None:
     """The bars, which are the part that stands alone."""
     draw_ablation(result, ax)
@@ -207,7 +211,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    Finding: _finding,
     Flow: _flow,
     Ablation: _ablation,
     Dependencies: _dependencies,

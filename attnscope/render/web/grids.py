@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.render.sheet.blocks import HeadGrid
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.web.blocks import short
-from attnscope.results import Ablation, Comparison, Difference, Finding, HeadScores, Overview
+from attnscope.results import Ablation, Comparison, Difference, HeadScores, Overview
 
 Grid = dict[str, Any]
 
@@ -74,13 +76,25 @@ def _measure(scores: HeadScores) -> Grid:
     )
 
 
-def of_finding(found: Finding) -> list[Grid]:
-    """What heads are ranked by beside the mean of its controls, and how far it lies above them."""
-    what, unit = ("divergence", "nats") if found.smaller_is_better else ("weight", "")
-    control = "mean of the controls", found.controls.mean
-    own = grid(what, found.layers, found.heads, found.weights, unit=unit, control=control)
-    above = grid("above the controls", found.layers, found.heads, found.difference, unit=unit, signed=True)
-    return [above, own]
+def of_sheet(sheet: Sheet) -> list[Grid]:
+    """The grids of heads of a sheet."""
+    return [_of_block(each) for each in sheet.every if isinstance(each, HeadGrid)]
+
+
+def _of_block(block: HeadGrid) -> Grid:
+    scale = block.scale
+    return grid(
+        block.title,
+        block.layers,
+        block.heads,
+        block.values,
+        unit=block.unit,
+        limits=(scale.low, scale.high),
+        signed=scale.kind == "signed",
+        control=block.control,
+        low=scale.kind == "falling",
+        says=block.says,
+    )
 
 
 def of_ablation(found: Ablation) -> list[Grid]:

@@ -65,7 +65,7 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     PictureHeads: heads.of_picture,
     SoundAttention: heads.of_sound,
     SoundHeads: heads.of_sound,
-    Finding: claims.of_finding,
+    Finding: claims.of_sheet,
     Ablation: claims.of_ablation,
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,

@@ -7,8 +7,9 @@ from attnscope.render.comparison import words as comparison
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
-from attnscope.render.finding import words as finding
 from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet.blocks import Ranking, legend
+from attnscope.render.sheets import sheet_of
 from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
@@ -22,29 +23,27 @@ from attnscope.results import (
     Corpus,
     CorpusDifference,
     Difference,
-    Finding,
+    Special,
 )
 
 
-def of_finding(made: Document, found: Finding, beside: Beside) -> None:
+def of_sheet(made: Document, found: Any, beside: Beside) -> None:
+    """What its sheet has: the grids of heads, all that is said of them, and the head that it opens on."""
+    sheet = sheet_of(found)
+    assert sheet is not None, "a kind that has a sheet"
     all_heads(made, beside)
-    made.heading, made.claims = told(finding.subject(found), model_words(found.provenance)), True
-    made.opener = sides.opener(found)
-    made.grids = numbers.of_finding(found)
-    said_by = (
-        finding.subject(found),
-        finding.best_words(found),
-        finding.above_words(found),
-        finding.controls_words(found),
-    )
-    made.says += [each for each in (*said_by, *finding.remarks(found), *found.notes) if each]
-    i, j = found.ranking[0] if found.ranking else (0, 0)
-    sought: dict[str, Any] = {
-        "query": first_token(found.sought.query, made.tokens("queries"), found.words, found.special),
-        "key": first_token(found.sought.key, made.tokens("keys"), found.words, found.special),
-    }
-    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
-    opens(made, found.layers[i], found.heads[j], "heads", grid=1, **sought, **looked)
+    made.heading, made.claims = told(sheet.title, sheet.setting), True
+    made.grids = numbers.of_sheet(sheet)
+    columns = (each for one in sheet.every if isinstance(one, Ranking) for each in one.table.headed)
+    made.says += [each for each in (sheet.answer, legend(columns), *sheet.notes) if each]
+    if sheet.opens:
+        made.opener = sides.opener(found)
+        opened = dict(sheet.opens)
+        words, special = opened.get("words", False), opened.get("special", Special.SHOW)
+        for side, name in (("queries", "query"), ("keys", "key")):
+            if name in opened:
+                opened[name] = first_token(opened[name], made.tokens(side), words, special)
+        opens(made, view="heads", grid=1, **opened)
 
 
 def of_ablation(made: Document, found: Ablation, beside: Beside) -> None:

@@ -1,0 +1,21 @@
+"""Each kind of result as a sheet: the one table in which a kind is entered.
+
+Every medium asks here first. What has no line here yet is drawn in a room of its own.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.finding import finding
+from attnscope.results import Finding, Result
+
+SHEETS: dict[type, Callable[[Any], Sheet]] = {
+    Finding: finding,
+}
+
+
+def sheet_of(result: Result) -> Sheet | None:
+    """What a result shows; None of a kind that has no sheet."""
+    make = SHEETS.get(type(result))
+    return None if make is None else make(result)
