@@ -12,7 +12,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.composition.figure import composition_figure
 from attnscope.render.corpus.apart_figure import corpora_figure
@@ -46,7 +45,6 @@ from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
-    Ablation,
     Comparison,
     Composition,
     Corpus,
@@ -153,7 +151,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     SoundHeads: _alone(sound_heads_figure),
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
-    Ablation: _alone(ablation_figure),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
     Composition: _alone(composition_figure),

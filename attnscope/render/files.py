@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.render.ablation import csv as ablation
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.composition import csv as composition
 from attnscope.render.corpus import apart_csv as corpora
@@ -41,7 +40,6 @@ from attnscope.results.stored.write import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (
-    ablation,
     check,
     comparison,
     composition,

@@ -10,8 +10,6 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from attnscope.render.ablation.terminal import ablation
-from attnscope.render.ablation.terminal import next_step as next_ablated
 from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.composition.terminal import composition
 from attnscope.render.corpus.apart_terminal import corpora
@@ -47,7 +45,6 @@ from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
-    Ablation,
     Check,
     Comparison,
     Composition,
@@ -126,10 +123,6 @@ def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
 
 def _flow(result: Flow, width: int, focus: Focus) -> Lines:
     return [flow(result, width)]
-
-
-def _ablation(result: Ablation, width: int, focus: Focus) -> Lines:
-    return [ablation(result, width), next_ablated(result)]
 
 
 def _senses(result: Senses, width: int, focus: Focus) -> Lines:
@@ -228,7 +221,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Thumbnails: _thumbnails,
     LongHead: _long,
     Outline: _outline,
-    Ablation: _ablation,
     Flow: _flow,
     Dependencies: _dependencies,
     Composition: _composition,

@@ -15,7 +15,6 @@ from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing.part import BAD, Find, Part
 from attnscope.explore.state import Head, State, View
-from attnscope.render.ablation.terminal import ablation
 from attnscope.render.difference.terminal import difference
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
@@ -58,7 +57,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
                 "Enter: farthest above its controls",
             )
         case View.WITHOUT:
-            return Part(found, lambda w, h: _body(ablation(found, w)), str(state.view), "x puts a head back")
+            return Part(found, lambda w, h: of_sheet(found, w), str(state.view), "x puts a head back")
     return _beside(state, found, surface)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from attnscope.render.kit.frame import named_rows
+from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.panel import SAYS, TICK, Panel
 from attnscope.render.sheet.blocks import Mark, Ranking
@@ -25,7 +26,7 @@ def panel(block: Ranking) -> Panel:
     lines = math.ceil(len(labels) / across)
     return Panel(
         title=block.title,
-        says=block.says,
+        says=" · ".join(each for each in (block.says, _hidden(block)) if each),
         width=_AXIS,
         height=_ROW * max(len(block.names), 2),
         left=max((text_width(each, TICK) for each in block.names), default=0.0) + 0.12,
@@ -36,6 +37,10 @@ def panel(block: Ranking) -> Panel:
         key=labels,
         least=max(0.6, wide / _AXIS),
     )
+
+
+def _hidden(block: Ranking) -> str:
+    return f"and {counted(block.hidden, block.of)} more" if block.hidden else ""
 
 
 def _abreast(labels: Sequence[str]) -> tuple[int, float]:

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.composition.figure import draw_composition
 from attnscope.render.corpus.apart_figure import draw_corpora
@@ -36,7 +35,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
-    Ablation,
     Comparison,
     Composition,
     Corpus,
@@ -170,11 +168,6 @@ def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
     draw_shares(result, ax)
 
 
-def _ablation(result: Ablation, ax: Axes, focus: Focus) -> None:
-    """The bars, which are the part that stands alone."""
-    draw_ablation(result, ax)
-
-
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
     """The main measure; links where a cell is as wide as on a page of its own."""
     across = ax.get_window_extent().width / ax.figure.dpi
@@ -212,7 +205,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Flow: _flow,
-    Ablation: _ablation,
     Dependencies: _dependencies,
     Composition: _composition,
     Difference: _difference,

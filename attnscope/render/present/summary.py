@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
 from attnscope.render.composition import words as composition
 from attnscope.render.corpus import apart_words as corpora
@@ -24,7 +23,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
-    Ablation,
     Check,
     Comparison,
     Composition,
@@ -160,12 +158,6 @@ def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
 
-def _ablation(result: Ablation) -> list[str]:
-    best = f"most {ablation.head_name(result.heads[0])}" if result.heads else ""
-    answer = fit(ablation.answer_words(result), 2 * _MOST_NAME)
-    return [f"answer {answer}", ablation.done_words(result), best, _model(result.provenance)]
-
-
 def _check(result: Check) -> list[str]:
     heads = counted(len(result.heads), "head")
     return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
@@ -237,7 +229,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundHeads: _heads_over_medium,
     Outline: _outline,
     Flow: _flow,
-    Ablation: _ablation,
     Dependencies: _dependencies,
     Composition: _composition,
     Difference: _difference,

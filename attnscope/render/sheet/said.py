@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import counted, short, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, quoted, written_words
 from attnscope.results import Kind, Verdict
@@ -29,6 +29,11 @@ def signed(value: float, decimals: int = 2) -> str:
     text = text[1:] if not text.strip("+-0.") else text
     text = text.replace("0.", ".", 1) if abs(value) < 1 else text
     return text.replace("-", "−")
+
+
+def chance(probability: float) -> str:
+    """A probability; a small one with its exponent."""
+    return weight_text(probability, 3) if probability >= 0.0005 or probability == 0 else short(probability)
 
 
 def attention(kind: Kind, tower: str) -> str:

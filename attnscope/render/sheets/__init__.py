@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.ablation import ablation
 from attnscope.render.sheets.finding import finding
-from attnscope.results import Finding, Result
+from attnscope.results import Ablation, Finding, Result
 
 SHEETS: dict[type, Callable[[Any], Sheet]] = {
+    Ablation: ablation,
     Finding: finding,
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.render.sheet.blocks import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.web.blocks import short
-from attnscope.results import Ablation, Comparison, Difference, HeadScores, Overview
+from attnscope.results import Comparison, Difference, HeadScores, Overview
 
 Grid = dict[str, Any]
 
@@ -95,34 +95,6 @@ def _of_block(block: HeadGrid) -> Grid:
         low=scale.kind == "falling",
         says=block.says,
     )
-
-
-def of_ablation(found: Ablation) -> list[Grid]:
-    """The differences that heads make, beside the median of others of their layer."""
-    layers, values = found.layers, found.grid
-    chance = np.full(values.shape, np.nan)
-    for each in found.heads:
-        if each.chance is not None:
-            chance[layers.index(each.layer), each.head] = each.chance
-    name, heads = "difference of the answer's log probability", range(values.shape[1])
-    control = "median size of other heads of the layer", chance
-    made = [grid(name, layers, heads, values, unit="nats", signed=True, control=control)]
-    if found.estimates:
-        every = sorted({each.layer for each in found.estimates})
-        foretold = np.full((len(every), 1 + max(each.head for each in found.estimates)), np.nan)
-        for estimate in found.estimates:
-            foretold[every.index(estimate.layer), estimate.head] = estimate.difference
-        made.append(
-            grid(
-                "difference foretold by the gradient",
-                every,
-                range(foretold.shape[1]),
-                foretold,
-                unit="nats",
-                signed=True,
-            )
-        )
-    return made
 
 
 def of_comparison(found: Comparison) -> list[Grid]:

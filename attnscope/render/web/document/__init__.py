@@ -66,7 +66,7 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     SoundAttention: heads.of_sound,
     SoundHeads: heads.of_sound,
     Finding: claims.of_sheet,
-    Ablation: claims.of_ablation,
+    Ablation: claims.of_sheet,
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,
     Corpus: claims.of_corpus,

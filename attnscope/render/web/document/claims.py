@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words as comparison
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
-from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking, legend
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web import corpora as of_texts
@@ -18,7 +16,6 @@ from attnscope.render.web.beside import Beside
 from attnscope.render.web.document.parts import Document, all_heads, opens, told
 from attnscope.render.web.tokens import first_token
 from attnscope.results import (
-    Ablation,
     Comparison,
     Corpus,
     CorpusDifference,
@@ -44,26 +41,6 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
             if name in opened:
                 opened[name] = first_token(opened[name], made.tokens(side), words, special)
         opens(made, view="heads", grid=1, **opened)
-
-
-def of_ablation(made: Document, found: Ablation, beside: Beside) -> None:
-    all_heads(made, beside)
-    answer = f"answer {ablation.answer_words(found)}"
-    made.heading, made.claims = told(answer, ablation.done_words(found), model_words(found.provenance)), True
-    made.opener = sides.opener(found)
-    made.grids = numbers.of_ablation(found)
-    words = ablation
-    said_by = (
-        words.answer_words,
-        words.done_words,
-        words.control_words,
-        words.rounding_words,
-        words.proof_words,
-    )
-    more = (words.total_words, words.group_words, words.estimate_words, words.legend_words)
-    made.says += [said for each in (*said_by, *more) if (said := each(found))] + list(found.notes)
-    if found.heads:
-        opens(made, found.heads[0].layer, found.heads[0].head, "heads", grid=1)
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
