@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
-from attnscope.render.composition.figure import composition_figure
 from attnscope.render.corpus.apart_figure import corpora_figure
 from attnscope.render.corpus.figure import corpus_figure
 from attnscope.render.difference.figure import difference_figure
@@ -46,7 +45,6 @@ from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
@@ -153,7 +151,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     LongHead: lambda result, focus: long_figure(result, focus.scale),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
-    Composition: _alone(composition_figure),
     Difference: _alone(difference_figure),
     Corpus: _alone(corpus_figure),
     CorpusDifference: _alone(corpora_figure),

@@ -12,7 +12,6 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.comparison import csv as comparison
-from attnscope.render.composition import csv as composition
 from attnscope.render.corpus import apart_csv as corpora
 from attnscope.render.corpus import csv as corpus
 from attnscope.render.difference import check
@@ -42,7 +41,6 @@ from attnscope.results.stored.write import as_json, as_npz
 ROWS = (
     check,
     comparison,
-    composition,
     corpora,
     corpus,
     difference,

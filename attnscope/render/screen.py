@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import RenderableType
 
 from attnscope.render.comparison.terminal import comparison, comparison_header
-from attnscope.render.composition.terminal import composition
 from attnscope.render.corpus.apart_terminal import corpora
 from attnscope.render.corpus.terminal import corpus
 from attnscope.render.difference.check import check
@@ -47,7 +46,6 @@ from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Check,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
@@ -145,10 +143,6 @@ def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
     return [dependencies(result, width)]
 
 
-def _composition(result: Composition, width: int, focus: Focus) -> Lines:
-    return [composition(result, width)]
-
-
 def _corpus(result: Corpus, width: int, focus: Focus) -> Lines:
     return [corpus(result, width)]
 
@@ -223,7 +217,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Composition: _composition,
     Difference: _difference,
     Check: _check,
     Corpus: _corpus,

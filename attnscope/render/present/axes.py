@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
-from attnscope.render.composition.figure import draw_composition
 from attnscope.render.corpus.apart_figure import draw_corpora
 from attnscope.render.corpus.figure import draw_corpus
 from attnscope.render.difference.figure import draw_difference
@@ -36,7 +35,6 @@ from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
@@ -133,13 +131,6 @@ def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
     draw_dependencies(result, ax)
 
 
-def _composition(result: Composition, ax: Axes, focus: Focus) -> None:
-    """The pairs by the input that has the strongest, which are the part that stands alone."""
-    if result.shown is not None:
-        raise InputError("one head has a grid for each input and takes a page of its own: leave ax out")
-    draw_composition(result, ax)
-
-
 def _corpus(result: Corpus, ax: Axes, focus: Focus) -> None:
     draw_corpus(result, ax)
 
@@ -206,7 +197,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundHeads: _sound_heads,
     Flow: _flow,
     Dependencies: _dependencies,
-    Composition: _composition,
     Difference: _difference,
     Thumbnails: _thumbnails,
     LongHead: _long,

@@ -5,7 +5,6 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
-from attnscope.render.composition import words as composition
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
@@ -25,7 +24,6 @@ from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Check,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
@@ -135,11 +133,6 @@ def _dependencies(result: Dependencies) -> list[str]:
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
 
 
-def _composition(result: Composition) -> list[str]:
-    counts = [result.looked_at(each) for each in result.through]
-    return [composition.subject(result), counted(max(counts), "pair"), _model(result.provenance)]
-
-
 def _corpus(result: Corpus) -> list[str]:
     texts = corpus.counted_in(result.read.texts, "text")
     return [
@@ -230,7 +223,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Composition: _composition,
     Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,

@@ -8,11 +8,13 @@ from typing import Any
 
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
+from attnscope.render.sheets.composition import composition
 from attnscope.render.sheets.finding import finding
-from attnscope.results import Ablation, Finding, Result
+from attnscope.results import Ablation, Composition, Finding, Result
 
 SHEETS: dict[type, Callable[[Any], Sheet]] = {
     Ablation: ablation,
+    Composition: composition,
     Finding: finding,
 }
 

@@ -11,6 +11,7 @@ from attnscope.render.web.document.parts import Document
 from attnscope.results import (
     Ablation,
     Comparison,
+    Composition,
     Corpus,
     CorpusDifference,
     Difference,
@@ -67,6 +68,7 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     SoundHeads: heads.of_sound,
     Finding: claims.of_sheet,
     Ablation: claims.of_sheet,
+    Composition: claims.of_sheet,
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,
     Corpus: claims.of_corpus,

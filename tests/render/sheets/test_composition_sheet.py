@@ -1,6 +1,7 @@
 """Composition of heads as it is shown: strongest pairs by name, one head's partners, and every control."""
 
 import io
+from dataclasses import replace
 
 import made_composition
 import matplotlib.pyplot as plt
@@ -13,6 +14,8 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.present.written import written
+from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheets.composition import composition
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Through
 
@@ -54,13 +57,27 @@ def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composit
     best = every.ranked(Through.QUERY)[0]
     (row,) = [line for line in text.splitlines() if line.startswith(_name(best.early, best.late))][:1]
     cells = row.removeprefix(_name(best.early, best.late)).split()
-    numbers = best.score, best.chance, best.difference, best.beside, best.percentile
-    assert [float(cell) for cell in cells[:5]] == pytest.approx(numbers, abs=6e-4)
+    numbers = best.score, best.chance, best.spread, best.difference, best.beside, best.percentile
+    assert [float(cell) for cell in cells[:6]] == pytest.approx(numbers, abs=6e-4)
     assert "through queries (Q): 47 pairs looked at" in text
-    assert "50 random draws of any pair is .310" in text
     for told in ("with residual additions", "left out: other heads", "no score, L3: no matrix alone", "✓"):
-        assert told in text
+        assert told in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_answer_tells_the_pair_farthest_above_chance_beside_the_largest_by_chance(
+    every: Composition,
+) -> None:
+    gains = every.scores - every.chance
+    t, i = np.unravel_index(int(np.nanargmax(gains)), gains.shape)
+    pair = every.pair(int(i), every.through[t])
+    told = composition(every).answer
+    assert f"{_name(pair.early, pair.late)}through" in told
+    for number in (pair.score, pair.chance, every.largest[t]):
+        assert f"{number:.3f}".removeprefix("0") in told
+    none = replace(every, scores=np.full_like(every.scores, np.nan))
+    assert composition(none).answer == "No pair of heads has a score."
+    assert "no pair composes through its values (V)" in composition(none).notes
 
 
 def _name(early: tuple[int, int], late: tuple[int, int]) -> str:
@@ -68,14 +85,33 @@ def _name(early: tuple[int, int], late: tuple[int, int]) -> str:
 
 
 def test_one_head_has_those_before_it_and_those_after_it(one: Composition) -> None:
-    text = written(one, width=80)
-    assert text.count("before it, read by L1 H2: the strongest of 4") == 3
-    assert text.count("after it, reading L1 H2: the strongest of 3") == 2  # none through values
+    blocks = composition(one).every
+    rankings = [each for each in blocks if isinstance(each, Ranking)]
+    assert [[name.startswith("L1 H2") for name in each.names] for each in rankings] == [
+        [False] * 4 + [True] * 3, [False] * 4 + [True] * 3, [False] * 4,
+    ]  # fmt: skip
+    assert "pairs: first what L1 H2 reads, then what reads it" in composition(one).notes
+    grids = [each for each in blocks if isinstance(each, HeadGrid)]
+    assert {each.itself for each in grids} == {(1, 2)}
+    np.testing.assert_array_equal(grids[1].values, one.grid(Through.KEY))
     grid = one.grid(Through.KEY)
     assert grid.shape == (3, 5)
     assert np.isnan(grid[1]).all()  # its own layer
     assert np.isfinite(grid).sum() == 7
     assert np.isnan(one.grid(Through.VALUE)[2]).all()
+
+
+def test_every_score_is_drawn_with_what_chance_makes_of_it(every: Composition) -> None:
+    (first, *_) = [each for each in composition(every).every if isinstance(each, Ranking)]
+    marks = {(mark.shape, mark.tint): mark for mark in first.marks}
+    pairs = every.ranked(Through.QUERY, most=12)
+    assert pairs == every.ranked(Through.QUERY)[:12]
+    assert marks["dot", "own"].at == [pair.score for pair in pairs]
+    assert marks["ring", "control"].at == [pair.chance for pair in pairs]
+    assert marks["tick", "peers"].at == [pair.beside for pair in pairs]
+    assert marks["span", "control"].at == pytest.approx([pair.chance - 2 * pair.spread for pair in pairs])
+    assert marks["line", "limit"].at == [0.31]
+    assert first.hidden == 47 - 12
 
 
 def test_csv_has_every_pair_and_input(every: Composition) -> None:
@@ -87,7 +123,9 @@ def test_csv_has_every_pair_and_input(every: Composition) -> None:
         every.scores[0, 0], every.chance[0, 0], every.spread[0, 0], every.percentile[0, 0],
         every.scores[0, 0] - every.chance[0, 0],
     ]  # fmt: skip
-    assert "not in them" in as_csv(every)
+    assert "left out: other heads" in as_csv(every)
+    gone = lines[1 + 2 * 47 + int(np.flatnonzero(np.isnan(every.scores[2]))[0])].split(",")
+    assert gone[5:] == [""] * 5, "what has no score has none"
 
 
 @pytest.mark.parametrize("shown", [None, (1, 2)])
