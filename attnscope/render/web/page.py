@@ -14,11 +14,13 @@ from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import origins, proof
+from attnscope.render.sheets import sheet_of
 from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
 from attnscope.render.web.document import PAGED, Document, document
+from attnscope.render.web.rankings import section
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens, printable
@@ -45,6 +47,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
         "proof": escape(told["proof"]),
         "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
+        "sheet": "" if (sheet := sheet_of(result)) is None else section(sheet),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),

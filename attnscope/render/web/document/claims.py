@@ -6,7 +6,6 @@ from attnscope.render.comparison import words as comparison
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
 from attnscope.render.difference import words as difference
-from attnscope.render.sheet.blocks import Ranking, legend
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
@@ -25,14 +24,13 @@ from attnscope.results import (
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
-    """What its sheet has: the grids of heads, all that is said of them, and the head that it opens on."""
+    """What its sheet has: grids of heads, what has to be known of them, and the head that it opens on."""
     sheet = sheet_of(found)
     assert sheet is not None, "a kind that has a sheet"
     all_heads(made, beside)
     made.heading, made.claims = told(sheet.title, sheet.setting), True
     made.grids = numbers.of_sheet(sheet)
-    columns = (each for one in sheet.every if isinstance(one, Ranking) for each in one.table.headed)
-    made.says += [each for each in (sheet.answer, legend(columns), *sheet.notes) if each]
+    made.says += sheet.notes
     if sheet.opens:
         made.opener = sides.opener(found)
         opened = dict(sheet.opens)
