@@ -15,7 +15,6 @@ from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.corpus.apart_figure import corpora_figure
 from attnscope.render.corpus.figure import corpus_figure
-from attnscope.render.difference.figure import difference_figure
 from attnscope.render.dimensions.figure import dimensions_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
@@ -48,7 +47,6 @@ from attnscope.results import (
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
     Flow,
     HeadTerms,
@@ -151,7 +149,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     LongHead: lambda result, focus: long_figure(result, focus.scale),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
-    Difference: _alone(difference_figure),
     Corpus: _alone(corpus_figure),
     CorpusDifference: _alone(corpora_figure),
 }

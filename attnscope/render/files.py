@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.render import check
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.corpus import apart_csv as corpora
 from attnscope.render.corpus import csv as corpus
-from attnscope.render.difference import check
-from attnscope.render.difference import csv as difference
 from attnscope.render.dimensions import csv as dimensions
 from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
@@ -43,7 +42,6 @@ ROWS = (
     comparison,
     corpora,
     corpus,
-    difference,
     dimensions,
     flow,
     head,

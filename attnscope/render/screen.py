@@ -10,11 +10,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from attnscope.render.check import check
 from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.corpus.apart_terminal import corpora
 from attnscope.render.corpus.terminal import corpus
-from attnscope.render.difference.check import check
-from attnscope.render.difference.terminal import difference
 from attnscope.render.dimensions.terminal import dimensions
 from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
@@ -49,7 +48,6 @@ from attnscope.results import (
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
     Flow,
     HeadTerms,
@@ -151,10 +149,6 @@ def _corpora(result: CorpusDifference, width: int, focus: Focus) -> Lines:
     return [corpora(result, width)]
 
 
-def _difference(result: Difference, width: int, focus: Focus) -> Lines:
-    return [difference(result, width)]
-
-
 def _check(result: Check, width: int, focus: Focus) -> Lines:
     return [check(result, focus.verbose)]
 
@@ -217,7 +211,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Difference: _difference,
     Check: _check,
     Corpus: _corpus,
     CorpusDifference: _corpora,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Ranking, Table
+from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Matrix, Ranking, Table
 from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
@@ -69,6 +69,19 @@ def grid(layers: int = 3, heads: int = 5, **other: object) -> HeadGrid:
         values[0, -1] = np.nan
     shown = tuple(range(layers)), tuple(range(heads))
     return HeadGrid("by layer and head", *shown, values, Scale.around(values), signed, **other)  # type: ignore[arg-type]
+
+
+def matrix(rows: int = 3, columns: int = 4) -> Matrix:
+    """Every number another one; nothing in the last cell of the first row."""
+    values = np.linspace(-0.6, 0.9, rows * columns).reshape(rows, columns)
+    values[0, -1] = np.nan
+    down, across = (
+        made_results.tokens([f"{word}{i}" for i in range(count)])
+        for word, count in (("r", rows), ("c", columns))
+    )
+    return Matrix(
+        "B less A", ("query", "key"), down, across, values, Scale.around(values), signed, "blue: more"
+    )
 
 
 def sheet(**other: object) -> Sheet:

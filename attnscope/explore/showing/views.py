@@ -15,7 +15,6 @@ from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing.part import BAD, Find, Part
 from attnscope.explore.state import Head, State, View
-from attnscope.render.difference.terminal import difference
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
@@ -66,12 +65,6 @@ def of_sheet(found: Result, width: int) -> RenderableType:
     sheet = sheet_of(found)
     assert sheet is not None, "a kind that has a sheet"
     return body(sheet, width)
-
-
-def _body(drawn: RenderableType) -> RenderableType:
-    """What stands under the header: model and text are known here."""
-    parts = list(drawn.renderables) if isinstance(drawn, Group) else [drawn]
-    return Group(*parts[parts.index("") + 1 :]) if "" in parts else drawn
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
@@ -148,7 +141,7 @@ def _beside(state: State, found: Beside, surface: Surface) -> Part:
         told = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
         second = sentence.sentence("B", laid, row_shares, row, None, surface)
         if found.difference is not None:
-            return Group(second, told, Text(), difference(found.difference, width))
+            return Group(second, told, Text(), of_sheet(found.difference, width))
         return Group(
             second, told, Text(f"no difference: {found.why}", BAD), Text(), *screen(found.other, width)[3:]
         )

@@ -17,9 +17,9 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import grid, ranking
+from attnscope.render.plot import grid, matrix, ranking
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -34,7 +34,9 @@ Columns = list[list[Panel]]  # panels one below the other, and these side by sid
 
 def panel(block: Block) -> Panel:
     """The panel of any block."""
-    return grid.panel(block) if isinstance(block, HeadGrid) else ranking.panel(block)
+    if isinstance(block, HeadGrid):
+        return grid.panel(block)
+    return matrix.panel(block) if isinstance(block, Matrix) else ranking.panel(block)
 
 
 def draw(block: Block, axes: Axes) -> None:

@@ -11,7 +11,6 @@ from attnscope.errors import InputError
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.corpus.apart_figure import draw_corpora
 from attnscope.render.corpus.figure import draw_corpus
-from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
 from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
@@ -38,7 +37,6 @@ from attnscope.results import (
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Flow,
     HeadView,
     HeadWeights,
@@ -139,10 +137,6 @@ def _corpora(result: CorpusDifference, ax: Axes, focus: Focus) -> None:
     draw_corpora(result, ax)
 
 
-def _difference(result: Difference, ax: Axes, focus: Focus) -> None:
-    draw_difference(result, ax)
-
-
 def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
     draw_thumbnails(result, ax, common_scale(result, focus.scale))
 
@@ -197,7 +191,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundHeads: _sound_heads,
     Flow: _flow,
     Dependencies: _dependencies,
-    Difference: _difference,
     Thumbnails: _thumbnails,
     LongHead: _long,
     Corpus: _corpus,

@@ -7,7 +7,6 @@ from typing import Any
 from attnscope.render.comparison import words
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
-from attnscope.render.difference import words as difference
 from attnscope.render.dimensions.words import pair_name
 from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
@@ -27,7 +26,6 @@ from attnscope.results import (
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
     Flow,
     HeadTerms,
@@ -156,11 +154,6 @@ def _check(result: Check) -> list[str]:
     return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
 
 
-def _difference(result: Difference) -> list[str]:
-    heads = counted(len(result.pairs), "head")
-    return [fit(difference.subject(result), _MOST_NAME), heads, _model(result.a.provenance)]
-
-
 def _thumbnails(result: Thumbnails) -> list[str]:
     return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
@@ -223,7 +216,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,
     LongHead: _long,

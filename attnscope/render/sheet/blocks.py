@@ -1,6 +1,6 @@
 """Blocks: what a result shows, in the terms of the field and without layout.
 
-A ranking and a grid of heads hold exact numbers, how a person reads them, and what they mean.
+A ranking, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they mean.
 `terminal`, `plot`, `piece` and `table` draw each of them once for all results.
 """
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from attnscope.render.sheet.scale import Scale, missing
+from attnscope.tokens import Tokens
 
 Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has none
 Form: TypeAlias = Callable[[Any], str]  # a value as a person reads it
@@ -141,7 +142,24 @@ class HeadGrid:
     control: tuple[str, np.ndarray] | None = None
 
 
-Block: TypeAlias = Ranking | HeadGrid
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Rows that look at columns, both with the names of their tokens; NaN where a cell is empty.
+
+    `words` say what a row and what a column is.
+    """
+
+    title: str
+    words: tuple[str, str]
+    rows: Tokens
+    columns: Tokens
+    values: np.ndarray
+    scale: Scale
+    form: Form
+    says: str = ""
+
+
+Block: TypeAlias = Ranking | HeadGrid | Matrix
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ from typing import Any
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
 from attnscope.render.sheets.composition import composition
+from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
-from attnscope.results import Ablation, Composition, Finding, Result
+from attnscope.results import Ablation, Composition, Difference, Finding, Result
 
 SHEETS: dict[type, Callable[[Any], Sheet]] = {
     Ablation: ablation,
     Composition: composition,
+    Difference: difference,
     Finding: finding,
 }
 

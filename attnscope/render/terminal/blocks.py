@@ -6,11 +6,12 @@ import numpy as np
 from rich.style import StyleType
 from rich.text import Text
 
-from attnscope.render.kit.cells import DIM, HEADING, line, widest
-from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.cells import DIM, HEADING, headings, least_head, line, row_heads, widest
+from attnscope.render.kit.labels import column_widths, left, right, settled
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Column, HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Column, HeadGrid, Matrix, Ranking
 
+_MOST_ROWS = 40  # of a matrix
 _LEAST_CELL = 6  # of a grid
 
 
@@ -109,3 +110,22 @@ def _of_head(block: HeadGrid, i: int, j: int, text: str, cell: int) -> tuple[str
     if block.itself == (i, j):
         return right("■", cell), HEADING
     return right(text, cell), block.scale.style(float(block.values[i, j]))
+
+
+@lines_of.register
+def _(block: Matrix, width: int) -> list[Text]:
+    """All numbers under stacked headings where these fit; else a line that says where they are."""
+    texts = [["" if np.isnan(each) else block.form(float(each)) for each in row] for row in block.values]
+    least, title = widest(texts) + 1, _folded(Text(block.title, style="bold"), width)
+    if least_head(block.rows) + least * len(block.columns) > width or len(block.rows) > _MOST_ROWS:
+        told = "too large for this screen: a wider one, or -o FILE.png, shows it"
+        return [*title, *_folded(Text(told, style=DIM), width)]
+    heads = row_heads(block.rows, width - least * len(block.columns))
+    names = [settled(each) for each in block.columns.names]
+    widths = column_widths(names, least, width - heads.cells)
+    lines = headings(heads, ("", *block.words), block.columns.positions, names, widths)
+    for i, row in enumerate(texts):
+        cells = zip(row, widths, block.values[i].tolist(), strict=True)
+        parts = [(right(text, wide), block.scale.style(value)) for text, wide, value in cells]
+        lines.append(line(heads.text(i), *parts))
+    return [*title, *lines, *_folded(Text(block.says, style=DIM), width)]

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.render.sheet.blocks import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.web.blocks import short
-from attnscope.results import Comparison, Difference, HeadScores, Overview
+from attnscope.results import Comparison, HeadScores, Overview
 
 Grid = dict[str, Any]
 
@@ -115,24 +115,3 @@ def of_comparison(found: Comparison) -> list[Grid]:
     )
     apart = grid("divergence of the rows", layers, found.heads, found.divergence.jensen_shannon, unit="nats")
     return [apart, moved, *alike]
-
-
-def of_difference(found: Difference) -> list[Grid]:
-    """How far apart each head of the first run is from its own in the second, beside what rounding may do.
-
-    None where heads are compared with others than their own.
-    """
-    if any(pair[:2] != pair[2:] for pair in found.pairs):
-        return []
-    layers, heads = (sorted({pair[axis] for pair in found.pairs}) for axis in (0, 1))
-    apart, largest, rounding = (np.full((len(layers), len(heads)), np.nan) for _ in range(3))
-    for place, (layer, head, *_) in enumerate(found.pairs):
-        cell = layers.index(layer), heads.index(head)
-        apart[cell], largest[cell] = found.divergences[place], found.largest[place]
-        rounding[cell] = found.rounding[place]
-    unlike = "two neighbouring heads of a layer", np.full(apart.shape, found.unlike)
-    may = "rounding may make", rounding
-    return [
-        grid("divergence of the rows", layers, heads, apart, unit="nats", control=unlike),
-        grid("largest difference of a weight", layers, heads, largest, control=may),
-    ]

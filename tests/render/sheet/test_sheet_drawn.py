@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from made_blocks import NAMES, grid, ranking, sheet, table
+from made_blocks import NAMES, grid, matrix, ranking, sheet, table
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -34,6 +34,7 @@ CASES = {
         )
     ),
     "beside": sheet(blocks=(Beside((ranking(), ranking(), ranking())), Beside((grid(), grid(2, 9))))),
+    "matrix": sheet(blocks=(ranking(), matrix(5, 7), grid())),
     "long names": sheet(blocks=(ranking(names=("a long name " * 4, "b", "c")),), answer="words " * 60),
 }
 
@@ -116,6 +117,15 @@ def test_a_grid_has_every_number_on_its_scale_with_the_ends_below() -> None:
     assert [each.get_text() for each in bar.get_xticklabels()] == ["−.90", "+.90"]
     many = figure(sheet(blocks=(grid(3, 32),))).axes[0]
     assert not many.texts
+
+
+def test_a_matrix_has_every_number_on_its_scale_and_none_where_there_is_none() -> None:
+    axes = figure(sheet(blocks=(matrix(2, 3),))).axes[0]
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    assert mesh.get_clim() == (-0.9, 0.9)
+    np.testing.assert_allclose(np.ma.filled(mesh.get_array(), math.nan), matrix(2, 3).values)
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("query", "key")
+    assert len([each for each in axes.texts if each.get_text().strip()]) == 5
 
 
 def test_the_strong_end_of_a_falling_scale_is_dark() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_results
 import pytest
 from golden_text import printed
-from made_blocks import grid, ranking, sheet
+from made_blocks import grid, matrix, ranking, sheet
 
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.sheet import Sheet
@@ -66,6 +66,16 @@ def test_a_grid_that_is_too_wide_comes_in_pieces() -> None:
     headings = [line.split() for line in lines if line.split()[0] == "H0" or line.split()[0].startswith("H")]
     assert [each for names in headings for each in names] == [f"H{head}" for head in range(20)]
     assert len(headings) == 3
+
+
+def test_a_matrix_has_every_number_under_its_column_and_a_hole_where_there_is_none() -> None:
+    lines = [line.plain for line in lines_of(matrix(2, 3), 80)]
+    assert lines[0] == "B less A"
+    assert [line.split()[2:] for line in lines[-3:-1]] == [["−.60", "−.30"], ["+.30", "+.60", "+.90"]]
+    assert lines[-3].split()[:2] == ["0", "r0"]
+    assert lines[-1] == "blue: more"
+    for large in (matrix(2, 60), matrix(41, 2)):
+        assert lines_of(large, 80)[1].plain.startswith("too large for this screen")
 
 
 def test_narrow_blocks_stand_side_by_side_and_wide_ones_below() -> None:

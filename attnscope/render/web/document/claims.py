@@ -5,8 +5,8 @@ from typing import Any
 from attnscope.render.comparison import words as comparison
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
-from attnscope.render.difference import words as difference
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.difference import difference
 from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
@@ -56,14 +56,13 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
-    made.heading, made.claims = difference.subject(found), True
-    said_by = (difference.control_words, difference.shown_words, difference.differing_words)
-    made.says += [said for each in said_by if (said := each(found))]
-    made.grids = numbers.of_difference(found)
+    sheet = difference(found)
+    made.heading, made.claims = sheet.title, True
+    made.says += sheet.notes
+    made.grids = numbers.of_sheet(sheet)
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
-    layer, head = found.pairs[found.shown][:2]
-    opens(made, layer, head, "both", grid=1 if made.grids else 0, **looked)
+    opens(made, view="both", grid=1 if made.grids else 0, **sheet.opens, **looked)
 
 
 def of_corpus(made: Document, found: Corpus, beside: Beside) -> None:
