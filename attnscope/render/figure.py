@@ -12,14 +12,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.ablation.figure import ablation_figure
 from attnscope.render.comparison.figure import comparison_figure
-from attnscope.render.composition.figure import composition_figure
 from attnscope.render.corpus.apart_figure import corpora_figure
 from attnscope.render.corpus.figure import corpus_figure
-from attnscope.render.difference.figure import difference_figure
 from attnscope.render.dimensions.figure import dimensions_figure
-from attnscope.render.finding.figure import finding_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
@@ -34,26 +30,24 @@ from attnscope.render.media.picture_figure import picture_figure, picture_heads_
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.senses.figure import senses_figure
+from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
-    Ablation,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
-    Finding,
     Flow,
     HeadTerms,
     HeadView,
@@ -82,7 +76,8 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
     with dressed(look, verdict_remark(result)):
-        return _drawn(result, focus)
+        sheet = sheet_of(result)
+        return _drawn(result, focus) if sheet is None else sheet_figure(sheet)
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
@@ -152,12 +147,8 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     SoundHeads: _alone(sound_heads_figure),
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
-    Ablation: _alone(ablation_figure),
-    Finding: _alone(finding_figure),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
-    Composition: _alone(composition_figure),
-    Difference: _alone(difference_figure),
     Corpus: _alone(corpus_figure),
     CorpusDifference: _alone(corpora_figure),
 }

@@ -1,7 +1,8 @@
 """What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each.
 
 `FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
-`attnscope.results.stored`; CSV in the `csv` module of each room. A further format is a function from a
+`attnscope.results.stored`; CSV in `table`, of what has no sheet
+yet in the `csv` module of its room. A further format is a function from a
 result to bytes and a line in the table, which may name the only results that it is for.
 """
 
@@ -10,18 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.render.ablation import csv as ablation
+from attnscope.render import check
 from attnscope.render.comparison import csv as comparison
-from attnscope.render.composition import csv as composition
 from attnscope.render.corpus import apart_csv as corpora
 from attnscope.render.corpus import csv as corpus
-from attnscope.render.difference import check
-from attnscope.render.difference import csv as difference
 from attnscope.render.dimensions import csv as dimensions
-from attnscope.render.finding import csv as finding
 from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
-from attnscope.render.kit.csv import as_csv
 from attnscope.render.long import csv as long
 from attnscope.render.map import csv as map_
 from attnscope.render.media import csv as media
@@ -31,6 +27,7 @@ from attnscope.render.prediction import csv as prediction
 from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
 from attnscope.render.senses import csv as senses
+from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
 from attnscope.render.thumbnails import csv as thumbnails
 from attnscope.render.verification import csv as verification
@@ -41,15 +38,11 @@ from attnscope.results.stored.write import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (
-    ablation,
     check,
     comparison,
-    composition,
     corpora,
     corpus,
-    difference,
     dimensions,
-    finding,
     flow,
     head,
     long,

@@ -1,7 +1,7 @@
 """What a console shows of a result: rich renderables, for any width, with and without colour.
 
-`screen` is the door for every result; the rooms have its parts. No function here makes a console or prints.
-Text of the model or the user never passes through markup.
+`screen` is the door for every result: its sheet, or else the parts of its room. No function here makes a
+console or prints. Text of the model or the user never passes through markup.
 """
 
 from collections.abc import Callable
@@ -10,17 +10,11 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from attnscope.render.ablation.terminal import ablation
-from attnscope.render.ablation.terminal import next_step as next_ablated
+from attnscope.render.check import check
 from attnscope.render.comparison.terminal import comparison, comparison_header
-from attnscope.render.composition.terminal import composition
 from attnscope.render.corpus.apart_terminal import corpora
 from attnscope.render.corpus.terminal import corpus
-from attnscope.render.difference.check import check
-from attnscope.render.difference.terminal import difference
 from attnscope.render.dimensions.terminal import dimensions
-from attnscope.render.finding.terminal import finding
-from attnscope.render.finding.terminal import next_step as open_found
 from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
@@ -40,6 +34,8 @@ from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.senses.terminal import senses
+from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
 from attnscope.render.thumbnails.terminal import thumbnails
@@ -47,16 +43,12 @@ from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
-    Ablation,
     Check,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
-    Finding,
     Flow,
     HeadTerms,
     HeadView,
@@ -84,7 +76,8 @@ Lines = list[RenderableType]
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> Lines:
     """All that a terminal of `width` cells shows of a result, part by part from the top."""
-    return _shown(result, width, focus)
+    sheet = sheet_of(result)
+    return _shown(result, width, focus) if sheet is None else shown_sheet(sheet, width)
 
 
 @singledispatch
@@ -128,14 +121,6 @@ def _flow(result: Flow, width: int, focus: Focus) -> Lines:
     return [flow(result, width)]
 
 
-def _finding(result: Finding, width: int, focus: Focus) -> Lines:
-    return [finding(result, width), open_found(result)]
-
-
-def _ablation(result: Ablation, width: int, focus: Focus) -> Lines:
-    return [ablation(result, width), next_ablated(result)]
-
-
 def _senses(result: Senses, width: int, focus: Focus) -> Lines:
     return [senses(result, width)]
 
@@ -156,20 +141,12 @@ def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
     return [dependencies(result, width)]
 
 
-def _composition(result: Composition, width: int, focus: Focus) -> Lines:
-    return [composition(result, width)]
-
-
 def _corpus(result: Corpus, width: int, focus: Focus) -> Lines:
     return [corpus(result, width)]
 
 
 def _corpora(result: CorpusDifference, width: int, focus: Focus) -> Lines:
     return [corpora(result, width)]
-
-
-def _difference(result: Difference, width: int, focus: Focus) -> Lines:
-    return [difference(result, width)]
 
 
 def _check(result: Check, width: int, focus: Focus) -> Lines:
@@ -232,12 +209,8 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Thumbnails: _thumbnails,
     LongHead: _long,
     Outline: _outline,
-    Ablation: _ablation,
-    Finding: _finding,
     Flow: _flow,
     Dependencies: _dependencies,
-    Composition: _composition,
-    Difference: _difference,
     Check: _check,
     Corpus: _corpus,
     CorpusDifference: _corpora,

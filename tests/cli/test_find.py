@@ -17,13 +17,13 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("head"))
-    words = ["head", "weight", "rank", "norm", "control", "90", "%", "diff", "beats", "follows", "by"]
+    words = ["head", "weight", "rank", "norm", "control", "90", "%", "beats", "diff", "follows", "by"]
     assert lines[heading].split() == words
     assert lines[heading + 1].startswith("L0 H11")
     assert lines[heading + 1].endswith("place")
     assert lines[heading + 2].startswith("L3 H11")
     assert lines[heading + 2].endswith("text")
-    assert "the best of 48 heads, L0 H11" in shown.stdout
+    assert "L0 H11 gives the most weight of 48 heads" in shown.stdout
     told = "12 texts of the same shape, seed 0: beginnings of words change places"
     assert told in " ".join(shown.stdout.split())
     assert lines[-1] == (

@@ -37,7 +37,7 @@ def test_the_reference_head_is_found_from_the_grid_in_six_keys(explored: Explore
         await screen.press(*walk[:4])
         assert "7 [MASK] → 5 door" in screen.pane("head")
         await screen.press("f")
-        assert "farthest above its own controls: L3 H11" in " ".join(screen.pane("main").split())
+        assert "farthest above its own controls is L3 H11" in " ".join(screen.pane("main").split())
         await screen.press("enter")
         assert app.state.name == "L3 H11"
         assert "7 [MASK] → 5 door .976 · ✓ certified" in screen.pane("head")

@@ -5,6 +5,7 @@ from typing import Any
 
 import made_ablation
 import made_comparison
+import made_composition
 import made_corpus
 import made_difference
 import made_every
@@ -18,6 +19,7 @@ from attnscope.analysis.views.view import viewed
 from attnscope.results import (
     Ablation,
     Comparison,
+    Composition,
     Corpus,
     CorpusDifference,
     Difference,
@@ -55,6 +57,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Finding: made_finding.finding,
     Ablation: made_ablation.ablation,
     Comparison: made_comparison.texts,
+    Composition: made_composition.composition,
     Difference: made_difference.between,
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,

@@ -12,13 +12,13 @@ from attnscope.explore.drawing.shown import column_of, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing.part import BAD, WAITS, Find, Part, head
 from attnscope.explore.state import State
-from attnscope.render.ablation.words import chance_text, signed_text
 from attnscope.render.head.bars import query_bars
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.prediction.terminal import prediction
+from attnscope.render.sheet.said import chance, signed
 from attnscope.render.terms.terminal import query_terms_within
 from attnscope.results import HeadTerms, Overview, Prediction
 
@@ -107,9 +107,9 @@ def _absence(state: State, gone: Any) -> list[Text]:
     others = gone.group.chance if gone.group is not None else gone.heads[0].chance
     line = Text.assemble(
         (f"“{settled(gone.answer.text)}” ", "bold"),
-        f"{chance_text(effect.before)} → ",
-        (chance_text(effect.after), "bold"),
-        f" ({signed_text(effect.difference)} nats",
+        f"{chance(effect.before)} → ",
+        (chance(effect.after), "bold"),
+        f" ({signed(effect.difference)} nats",
         "" if others is None else f"; others ±{others:.1g}",
         f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
     )

@@ -15,9 +15,6 @@ from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing.part import BAD, Find, Part
 from attnscope.explore.state import Head, State, View
-from attnscope.render.ablation.terminal import ablation
-from attnscope.render.difference.terminal import difference
-from attnscope.render.finding.terminal import finding
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
@@ -25,8 +22,10 @@ from attnscope.render.kit.words.weights import head_of, weights_words
 from attnscope.render.media.picture_terminal import picture_patches
 from attnscope.render.media.sound_terminal import sound_frames
 from attnscope.render.screen import screen
+from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import body
 from attnscope.render.terms.terminal import query_terms
-from attnscope.results import Finding, PictureAttention, Special
+from attnscope.results import Finding, PictureAttention, Result, Special
 
 
 def of_main(state: State, find: Find, surface: Surface) -> Part:
@@ -52,19 +51,20 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
         case View.FOUND:
             return Part(
                 found,
-                lambda w, h: _body(finding(found, w)),
+                lambda w, h: of_sheet(found, w),
                 str(state.view),
                 "Enter: farthest above its controls",
             )
         case View.WITHOUT:
-            return Part(found, lambda w, h: _body(ablation(found, w)), str(state.view), "x puts a head back")
+            return Part(found, lambda w, h: of_sheet(found, w), str(state.view), "x puts a head back")
     return _beside(state, found, surface)
 
 
-def _body(drawn: RenderableType) -> RenderableType:
-    """What stands under the header: model and text are known here."""
-    parts = list(drawn.renderables) if isinstance(drawn, Group) else [drawn]
-    return Group(*parts[parts.index("") + 1 :]) if "" in parts else drawn
+def of_sheet(found: Result, width: int) -> RenderableType:
+    """What stands under the header of its sheet: model and text are known here."""
+    sheet = sheet_of(found)
+    assert sheet is not None, "a kind that has a sheet"
+    return body(sheet, width)
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
@@ -141,7 +141,7 @@ def _beside(state: State, found: Beside, surface: Surface) -> Part:
         told = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
         second = sentence.sentence("B", laid, row_shares, row, None, surface)
         if found.difference is not None:
-            return Group(second, told, Text(), difference(found.difference, width))
+            return Group(second, told, Text(), of_sheet(found.difference, width))
         return Group(
             second, told, Text(f"no difference: {found.why}", BAD), Text(), *screen(found.other, width)[3:]
         )

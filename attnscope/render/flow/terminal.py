@@ -4,7 +4,6 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.finding.words import signed_text
 from attnscope.render.flow.words import (
     NEARNESS,
     depth,
@@ -25,6 +24,7 @@ from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.header import model_words, quoted, reading
+from attnscope.render.sheet.said import signed
 from attnscope.results import Flow
 
 _CELL, _MOST_ROWS, _LISTED = 10, 40, 20
@@ -91,14 +91,12 @@ def _trust(result: Flow) -> list[Text]:
         return [Text(trust_words(result))]
     lines = [line((f"{'':<{_NAME}}{'spearman':>9}{'shuffled':>14}{'beats':>9}", HEADING))]
     for each in result.ablated.trust:
-        shuffled = f"{signed_text(each.low)} to {signed_text(each.high)}" if not np.isnan(each.low) else "-"
+        shuffled = f"{signed(each.low)} to {signed(each.high)}" if not np.isnan(each.low) else "-"
         beats = "-" if np.isnan(each.beats) else f"{each.beats:.0f} %"
         cells = f"{right(shuffled, 14)}{right(beats, 9)}"
         style = palette.diverging(each.correlation, 1.0)
         name = left(each.method, _NAME)
         note = "  knows no attention" if each.method == NEARNESS else ""
-        lines.append(
-            line((name, HEADING), (right(f"{signed_text(each.correlation)} ", 9), style), cells, note)
-        )
+        lines.append(line((name, HEADING), (right(f"{signed(each.correlation)} ", 9), style), cells, note))
     told = verdict_on_methods(result)
     return [*lines, *([Text(told)] if told else []), Text(trust_words(result), style=DIM)]

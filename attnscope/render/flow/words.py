@@ -2,11 +2,11 @@
 
 import math
 
-from attnscope.render.finding.words import signed_text
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import attention_words
+from attnscope.render.sheet.said import signed
 from attnscope.results import Flow, Verdict
 from attnscope.results.claims.flow import Trust
 from attnscope.tokens import Patches, printable
@@ -47,7 +47,7 @@ def effect_text(result: Flow, position: int) -> str:
         return ""
     if value and abs(value) < _FLAT:
         return f"{value:{'+' if result.ablated.answer else ''}.0e}".replace("e-0", "e-")
-    return signed_text(value) if result.ablated.answer else weight_text(value)
+    return signed(value) if result.ablated.answer else weight_text(value)
 
 
 def effect_words(result: Flow) -> str:
@@ -142,7 +142,7 @@ def verdict_on_methods(result: Flow) -> str:
 
 
 def correlation_text(trust: Trust) -> str:
-    return signed_text(trust.correlation)
+    return signed(trust.correlation)
 
 
 def method_words(result: Flow) -> str:

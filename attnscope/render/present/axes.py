@@ -8,14 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.ablation.plot import draw_bars as draw_ablation
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
-from attnscope.render.composition.figure import draw_composition
 from attnscope.render.corpus.apart_figure import draw_corpora
 from attnscope.render.corpus.figure import draw_corpus
-from attnscope.render.difference.figure import draw_difference
 from attnscope.render.figure import figure_of
-from attnscope.render.finding.plot import draw_bars
 from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
@@ -29,19 +25,18 @@ from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.senses.figure import draw_senses
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
-    Ablation,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
-    Finding,
     Flow,
     HeadView,
     HeadWeights,
@@ -80,9 +75,17 @@ def plot(
         raise InputError("title, size, dpi, caption and bare are those of a page: leave ax or these out")
     if not isinstance(ax, Axes):
         raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
+    sheet = sheet_of(result)
     with drawing():
-        _draw(result, ax, focus)
+        _draw(result, ax, focus) if sheet is None else _draw_main(sheet, ax)
     return ax
+
+
+def _draw_main(sheet: Sheet, ax: Axes) -> None:
+    """The block that stands alone."""
+    if sheet.main is None:
+        raise InputError(f"{sheet.whole} and takes a page of its own: leave ax out")
+    draw_block(sheet.main, ax)
 
 
 def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
@@ -126,23 +129,12 @@ def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
     draw_dependencies(result, ax)
 
 
-def _composition(result: Composition, ax: Axes, focus: Focus) -> None:
-    """The pairs by the input that has the strongest, which are the part that stands alone."""
-    if result.shown is not None:
-        raise InputError("one head has a grid for each input and takes a page of its own: leave ax out")
-    draw_composition(result, ax)
-
-
 def _corpus(result: Corpus, ax: Axes, focus: Focus) -> None:
     draw_corpus(result, ax)
 
 
 def _corpora(result: CorpusDifference, ax: Axes, focus: Focus) -> None:
     draw_corpora(result, ax)
-
-
-def _difference(result: Difference, ax: Axes, focus: Focus) -> None:
-    draw_difference(result, ax)
 
 
 def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
@@ -159,16 +151,6 @@ def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
 
 def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
     draw_shares(result, ax)
-
-
-def _finding(result: Finding, ax: Axes, focus: Focus) -> None:
-    """The best heads with the range of their controls, which is the part that stands alone."""
-    draw_bars(result, ax)
-
-
-def _ablation(result: Ablation, ax: Axes, focus: Focus) -> None:
-    """The bars, which are the part that stands alone."""
-    draw_ablation(result, ax)
 
 
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
@@ -207,12 +189,8 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    Finding: _finding,
     Flow: _flow,
-    Ablation: _ablation,
     Dependencies: _dependencies,
-    Composition: _composition,
-    Difference: _difference,
     Thumbnails: _thumbnails,
     LongHead: _long,
     Corpus: _corpus,

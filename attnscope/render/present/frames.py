@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import InputError
 from attnscope.render import files
 from attnscope.render.focus import focus_on
-from attnscope.render.kit.csv import CALLED, rows
+from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.stage import panel
+from attnscope.render.table import rows
 from attnscope.results import HeadScores, HeadView, HeadWeights, Overview, PictureAttention, Result
 from attnscope.tokens import Tokens
 

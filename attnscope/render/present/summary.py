@@ -4,14 +4,10 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words
-from attnscope.render.composition import words as composition
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
-from attnscope.render.difference import words as difference
 from attnscope.render.dimensions.words import pair_name
-from attnscope.render.finding import words as finding
 from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
@@ -21,18 +17,16 @@ from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
 from attnscope.render.senses import words as senses
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
-    Ablation,
     Check,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Dependencies,
-    Difference,
     Dimensions,
-    Finding,
     Flow,
     HeadTerms,
     HeadView,
@@ -63,8 +57,14 @@ _MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in 
 def summary(result: Result) -> str:
     """`<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ certified>`."""
     proved = [] if result.verdict is None else [verdict_words(result.verdict)]
-    told = fit(" · ".join(part for part in _told(result) if part), _MOST)
+    sheet = sheet_of(result)
+    parts = _told(result) if sheet is None else _of_sheet(sheet)
+    told = fit(" · ".join(part for part in parts if part), _MOST)
     return f"<{type(result).__name__} {' · '.join([told, *proved])}>"
+
+
+def _of_sheet(sheet: Sheet) -> list[str]:
+    return [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, _model(sheet.origins[0])]
 
 
 @singledispatch
@@ -131,11 +131,6 @@ def _dependencies(result: Dependencies) -> list[str]:
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
 
 
-def _composition(result: Composition) -> list[str]:
-    counts = [result.looked_at(each) for each in result.through]
-    return [composition.subject(result), counted(max(counts), "pair"), _model(result.provenance)]
-
-
 def _corpus(result: Corpus) -> list[str]:
     texts = corpus.counted_in(result.read.texts, "text")
     return [
@@ -154,26 +149,9 @@ def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
 
-def _finding(result: Finding) -> list[str]:
-    best = f"best {finding.head_name(result, result.ranking[0])}" if result.ranking else ""
-    heads = counted(result.weights.size, "head")
-    return [fit(finding.subject(result), 2 * _MOST_NAME), heads, best, _model(result.provenance)]
-
-
-def _ablation(result: Ablation) -> list[str]:
-    best = f"most {ablation.head_name(result.heads[0])}" if result.heads else ""
-    answer = fit(ablation.answer_words(result), 2 * _MOST_NAME)
-    return [f"answer {answer}", ablation.done_words(result), best, _model(result.provenance)]
-
-
 def _check(result: Check) -> list[str]:
     heads = counted(len(result.heads), "head")
     return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
-
-
-def _difference(result: Difference) -> list[str]:
-    heads = counted(len(result.pairs), "head")
-    return [fit(difference.subject(result), _MOST_NAME), heads, _model(result.a.provenance)]
 
 
 def _thumbnails(result: Thumbnails) -> list[str]:
@@ -236,12 +214,8 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
     Outline: _outline,
-    Finding: _finding,
     Flow: _flow,
-    Ablation: _ablation,
     Dependencies: _dependencies,
-    Composition: _composition,
-    Difference: _difference,
     Check: _check,
     Thumbnails: _thumbnails,
     LongHead: _long,

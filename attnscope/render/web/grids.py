@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.render.sheet.blocks import HeadGrid
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.web.blocks import short
-from attnscope.results import Ablation, Comparison, Difference, Finding, HeadScores, Overview
+from attnscope.results import Comparison, HeadScores, Overview
 
 Grid = dict[str, Any]
 
@@ -74,41 +76,25 @@ def _measure(scores: HeadScores) -> Grid:
     )
 
 
-def of_finding(found: Finding) -> list[Grid]:
-    """What heads are ranked by beside the mean of its controls, and how far it lies above them."""
-    what, unit = ("divergence", "nats") if found.smaller_is_better else ("weight", "")
-    control = "mean of the controls", found.controls.mean
-    own = grid(what, found.layers, found.heads, found.weights, unit=unit, control=control)
-    above = grid("above the controls", found.layers, found.heads, found.difference, unit=unit, signed=True)
-    return [above, own]
+def of_sheet(sheet: Sheet) -> list[Grid]:
+    """The grids of heads of a sheet."""
+    return [_of_block(each) for each in sheet.every if isinstance(each, HeadGrid)]
 
 
-def of_ablation(found: Ablation) -> list[Grid]:
-    """The differences that heads make, beside the median of others of their layer."""
-    layers, values = found.layers, found.grid
-    chance = np.full(values.shape, np.nan)
-    for each in found.heads:
-        if each.chance is not None:
-            chance[layers.index(each.layer), each.head] = each.chance
-    name, heads = "difference of the answer's log probability", range(values.shape[1])
-    control = "median size of other heads of the layer", chance
-    made = [grid(name, layers, heads, values, unit="nats", signed=True, control=control)]
-    if found.estimates:
-        every = sorted({each.layer for each in found.estimates})
-        foretold = np.full((len(every), 1 + max(each.head for each in found.estimates)), np.nan)
-        for estimate in found.estimates:
-            foretold[every.index(estimate.layer), estimate.head] = estimate.difference
-        made.append(
-            grid(
-                "difference foretold by the gradient",
-                every,
-                range(foretold.shape[1]),
-                foretold,
-                unit="nats",
-                signed=True,
-            )
-        )
-    return made
+def _of_block(block: HeadGrid) -> Grid:
+    scale = block.scale
+    return grid(
+        block.title,
+        block.layers,
+        block.heads,
+        block.values,
+        unit=block.unit,
+        limits=(scale.low, scale.high),
+        signed=scale.kind == "signed",
+        control=block.control,
+        low=scale.kind == "falling",
+        says=block.says,
+    )
 
 
 def of_comparison(found: Comparison) -> list[Grid]:
@@ -129,24 +115,3 @@ def of_comparison(found: Comparison) -> list[Grid]:
     )
     apart = grid("divergence of the rows", layers, found.heads, found.divergence.jensen_shannon, unit="nats")
     return [apart, moved, *alike]
-
-
-def of_difference(found: Difference) -> list[Grid]:
-    """How far apart each head of the first run is from its own in the second, beside what rounding may do.
-
-    None where heads are compared with others than their own.
-    """
-    if any(pair[:2] != pair[2:] for pair in found.pairs):
-        return []
-    layers, heads = (sorted({pair[axis] for pair in found.pairs}) for axis in (0, 1))
-    apart, largest, rounding = (np.full((len(layers), len(heads)), np.nan) for _ in range(3))
-    for place, (layer, head, *_) in enumerate(found.pairs):
-        cell = layers.index(layer), heads.index(head)
-        apart[cell], largest[cell] = found.divergences[place], found.largest[place]
-        rounding[cell] = found.rounding[place]
-    unlike = "two neighbouring heads of a layer", np.full(apart.shape, found.unlike)
-    may = "rounding may make", rounding
-    return [
-        grid("divergence of the rows", layers, heads, apart, unit="nats", control=unlike),
-        grid("largest difference of a weight", layers, heads, largest, control=may),
-    ]

@@ -10,14 +10,17 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit import csv
+from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import origins, proof
+from attnscope.render.sheets import sheet_of
+from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
 from attnscope.render.web.document import PAGED, Document, document
+from attnscope.render.web.rankings import section
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens, printable
@@ -44,6 +47,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
         "proof": escape(told["proof"]),
         "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
+        "sheet": "" if (sheet := sheet_of(result)) is None else section(sheet),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),
@@ -164,10 +168,10 @@ def _rows(result: Result) -> tuple[list[list[object]], int]:
     if isinstance(result, HeadWeights | HeadView):
         return [], 0
     try:
-        heading, *rows = csv.rows(result)
+        heading, *rows = rows_of(result)
     except NotImplementedError:
         return [], 0
-    named = [str(each).endswith(csv.CALLED) for each in heading]
+    named = [str(each).endswith(CALLED) for each in heading]
     kept = rows[: _MOST_CELLS // len(heading)]
     cells = (
         [printable(str(one)) if name else _cell(one) for one, name in zip_longest(row, named)] for row in kept

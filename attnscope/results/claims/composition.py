@@ -90,15 +90,16 @@ class Composition(Presented):
         """How many pairs have a score."""
         return int(np.isfinite(self.scores[self.through.index(through)]).sum())
 
-    def ranked(self, through: Through, *, before: bool | None = None) -> list[Pair]:
-        """The pairs by score less chance, the largest first.
+    def ranked(self, through: Through, *, before: bool | None = None, most: int | None = None) -> list[Pair]:
+        """The pairs by score less chance, the largest first, at `most` so many.
 
         `before` leaves those in which the head shown is the later one (True), or the earlier one (False).
         """
         t = self.through.index(through)
         gains = self.scores[t] - self.chance[t]
         order = [int(i) for i in np.argsort(-gains, kind="stable") if np.isfinite(gains[i])]
-        return [self.pair(i, through) for i in order if before in (None, self._before(i))]
+        order = [i for i in order if before in (None, self._before(i))]
+        return [self.pair(i, through) for i in order[:most]]
 
     def _before(self, i: int) -> bool:
         return tuple(self.pairs[i, 2:].tolist()) == self.shown

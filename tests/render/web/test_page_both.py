@@ -66,6 +66,7 @@ def test_pointing_at_a_cell_tells_both_weights_of_that_cell(opened, go, page, ru
     with opened(page) as view:
         go(view, f"#L{a.layers[1]}H{a.heads[2]}&view=both&query=0")
         frame = view.locator("#view rect.frame").nth(2)  # the difference
+        frame.scroll_into_view_if_needed()
         box, size = frame.bounding_box(), len(a.query_tokens)
         view.mouse.move(
             box["x"] + box["width"] * (k + 0.5) / size, box["y"] + box["height"] * (q + 0.5) / size

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from attnscope.render.ablation import words as ablation
 from attnscope.render.comparison import words as comparison
 from attnscope.render.corpus import apart_words as corpora
 from attnscope.render.corpus import words as corpus
-from attnscope.render.difference import words as difference
-from attnscope.render.finding import words as finding
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.difference import difference
 from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
@@ -17,54 +15,30 @@ from attnscope.render.web.beside import Beside
 from attnscope.render.web.document.parts import Document, all_heads, opens, told
 from attnscope.render.web.tokens import first_token
 from attnscope.results import (
-    Ablation,
     Comparison,
     Corpus,
     CorpusDifference,
     Difference,
-    Finding,
+    Special,
 )
 
 
-def of_finding(made: Document, found: Finding, beside: Beside) -> None:
+def of_sheet(made: Document, found: Any, beside: Beside) -> None:
+    """What its sheet has: grids of heads, what has to be known of them, and the head that it opens on."""
+    sheet = sheet_of(found)
+    assert sheet is not None, "a kind that has a sheet"
     all_heads(made, beside)
-    made.heading, made.claims = told(finding.subject(found), model_words(found.provenance)), True
-    made.opener = sides.opener(found)
-    made.grids = numbers.of_finding(found)
-    said_by = (
-        finding.subject(found),
-        finding.best_words(found),
-        finding.above_words(found),
-        finding.controls_words(found),
-    )
-    made.says += [each for each in (*said_by, *finding.remarks(found), *found.notes) if each]
-    i, j = found.ranking[0] if found.ranking else (0, 0)
-    sought: dict[str, Any] = {
-        "query": first_token(found.sought.query, made.tokens("queries"), found.words, found.special),
-        "key": first_token(found.sought.key, made.tokens("keys"), found.words, found.special),
-    }
-    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
-    opens(made, found.layers[i], found.heads[j], "heads", grid=1, **sought, **looked)
-
-
-def of_ablation(made: Document, found: Ablation, beside: Beside) -> None:
-    all_heads(made, beside)
-    answer = f"answer {ablation.answer_words(found)}"
-    made.heading, made.claims = told(answer, ablation.done_words(found), model_words(found.provenance)), True
-    made.opener = sides.opener(found)
-    made.grids = numbers.of_ablation(found)
-    words = ablation
-    said_by = (
-        words.answer_words,
-        words.done_words,
-        words.control_words,
-        words.rounding_words,
-        words.proof_words,
-    )
-    more = (words.total_words, words.group_words, words.estimate_words, words.legend_words)
-    made.says += [said for each in (*said_by, *more) if (said := each(found))] + list(found.notes)
-    if found.heads:
-        opens(made, found.heads[0].layer, found.heads[0].head, "heads", grid=1)
+    made.heading, made.claims = told(sheet.title, sheet.setting), True
+    made.grids = numbers.of_sheet(sheet)
+    made.says += sheet.notes
+    if sheet.opens:
+        made.opener = sides.opener(found)
+        opened = dict(sheet.opens)
+        words, special = opened.get("words", False), opened.get("special", Special.SHOW)
+        for side, name in (("queries", "query"), ("keys", "key")):
+            if name in opened:
+                opened[name] = first_token(opened[name], made.tokens(side), words, special)
+        opens(made, view="heads", grid=1, **opened)
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
@@ -82,14 +56,13 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
-    made.heading, made.claims = difference.subject(found), True
-    said_by = (difference.control_words, difference.shown_words, difference.differing_words)
-    made.says += [said for each in said_by if (said := each(found))]
-    made.grids = numbers.of_difference(found)
+    sheet = difference(found)
+    made.heading, made.claims = sheet.title, True
+    made.says += sheet.notes
+    made.grids = numbers.of_sheet(sheet)
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
-    layer, head = found.pairs[found.shown][:2]
-    opens(made, layer, head, "both", grid=1 if made.grids else 0, **looked)
+    opens(made, view="both", grid=1 if made.grids else 0, **sheet.opens, **looked)
 
 
 def of_corpus(made: Document, found: Corpus, beside: Beside) -> None:

@@ -1,1 +1,0 @@
-"""What a model's answer becomes without some of its heads."""

@@ -1,1 +1,0 @@
-"""Which heads read what others write."""

@@ -1,1 +1,0 @@
-"""Heads ranked by one number, each beside its controls."""

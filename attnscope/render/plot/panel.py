@@ -1,0 +1,65 @@
+"""A panel: the axes of one block, the room that its labels need, and what draws it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.look import look_now
+from attnscope.render.sheet.scale import Scale
+
+TITLE, SAYS, TICK, SMALL = 8.5, 6.5, 7.0, 6.5  # points
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes of `width` by `height` inches under a title, with so much room around them for their labels.
+
+    `key` are the labels of its marks: of panels side by side with the same key one shows it. On a page that
+    is too small its axes may have the share `least` of both sides, and can still be read.
+    """
+
+    title: str
+    says: str
+    width: float
+    height: float
+    left: float
+    above: float
+    below: float
+    draw: Callable[[Axes], None]
+    right: float = 0.0
+    key: tuple[str, ...] = ()
+    least: float = 1.0
+
+    @property
+    def words(self) -> tuple[tuple[str, float, str], ...]:
+        """The lines above it: text, size in points, weight."""
+        told = (self.title, TITLE, "bold"), (self.says, SAYS, "normal")
+        return () if look_now().bare else tuple(each for each in told if each[0])
+
+    @property
+    def wide(self) -> float:
+        titles = (text_width(text, size, weight == "bold") for text, size, weight in self.words)
+        return max(self.left + self.width + self.right, *titles, 0.0)
+
+    @property
+    def head(self) -> float:
+        """From the top of the panel to its axes."""
+        return sum(line_height(size) for _, size, _ in self.words) + (0.06 if self.words else 0) + self.above
+
+    @property
+    def high(self) -> float:
+        return self.head + self.height + self.below
+
+
+def inches(axes: Axes) -> tuple[float, float]:
+    """Width and height of axes, on whatever page."""
+    place, (wide, high) = axes.get_position(), axes.figure.get_size_inches()  # type: ignore[union-attr]
+    return float(place.width * wide), float(place.height * high)
+
+
+def colours(scale: Scale) -> LinearSegmentedColormap:
+    """The colours of a scale, from its low end to its high one."""
+    return LinearSegmentedColormap.from_list("", scale.anchors)

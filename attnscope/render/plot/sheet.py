@@ -1,0 +1,201 @@
+"""A sheet as a picture: each block a panel as large as its labels need, the panels laid out on one page.
+
+Where a size is asked for, the axes take what the words leave; where that is too little, all is made smaller.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnscope.render.kit.figure.page import EDGE, FAINT, Line, write_lines
+from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.figure import source_words
+from attnscope.render.look import DPI, look_now
+from attnscope.render.plot import grid, matrix, ranking
+from attnscope.render.plot.panel import SMALL, Panel
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Verdict
+from attnscope.results.base.origin import worst
+
+_GUTTER, _BELOW, _GAP = 0.4, 0.25, 0.14  # inches: between panels across and down, between words and panels
+_HEADING, _ANSWER, _TEXT = 11.0, 9.0, 8.0  # points
+_LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 13.0  # of a page: inches, width over height at best, inches at most
+_STEP = 0.98  # from one size of the letters to the next smaller one
+
+Columns = list[list[Panel]]  # panels one below the other, and these side by side
+
+
+def panel(block: Block) -> Panel:
+    """The panel of any block."""
+    if isinstance(block, HeadGrid):
+        return grid.panel(block)
+    return matrix.panel(block) if isinstance(block, Matrix) else ranking.panel(block)
+
+
+def draw(block: Block, axes: Axes) -> None:
+    """A block on any axes."""
+    panel(block).draw(axes)
+
+
+def figure(sheet: Sheet) -> Figure:
+    """The page: heading, text and answer, the panels, the small print."""
+    with drawing():
+        size, zoom = look_now().sides, 1.0
+        laid = _natural(sheet, None)
+        while size is not None:
+            inner = (EDGE * size[0] / zoom, EDGE * size[1] / zoom)
+            if (fitted := _stretched(_natural(sheet, inner[0]), inner)) is not None:
+                laid = fitted
+                break
+            zoom *= _STEP
+        drawn = ShownFigure(figsize=(laid.width, laid.height), dpi=DPI, facecolor="white")
+        drawn.zoom = zoom
+        _fill(drawn, laid)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """A page before it is drawn: its sides, the lines above and below, and bands of columns of panels."""
+
+    width: float
+    height: float
+    margin: float
+    above: list[Line]
+    below: list[Line]
+    bands: list[Columns]
+
+
+def _natural(sheet: Sheet, width: float | None) -> _Laid:
+    """The page as large as its panels need, its lines as wide as it is, or as `width`."""
+    bare = look_now().bare
+    margin, bands = 0.1 if bare else 0.2, _bands(sheet)
+    page = 2 * margin + max(map(_across, bands), default=0.0)
+    page = page if bare else max(page, _LEAST)
+    above, below = _lines(sheet, 0.99 * ((width or page) - 2 * margin))
+    words = sum(_height(each) + _GAP for each in (above, below) if each)
+    return _Laid(page, 2 * margin + words + _down(bands), margin, above, below, bands)
+
+
+def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
+    """The page in exactly this size, its axes wider or higher for it; None where they have no room."""
+    across = min(_factor(band, size[0] - 2 * laid.margin) for band in laid.bands)
+    spare = size[1] - laid.height
+    axes = sum(max(sum(each.height for each in column) for column in band) for band in laid.bands)
+    down = 1 + spare / axes
+    least = max(each.least for band in laid.bands for column in band for each in column)
+    if min(across, down) < least:
+        return None
+    bands = [[[_sized(each, across, down) for each in column] for column in band] for band in laid.bands]
+    return replace(laid, width=size[0], height=size[1], bands=bands)
+
+
+def _sized(each: Panel, across: float, down: float) -> Panel:
+    return replace(each, width=across * each.width, height=down * each.height)
+
+
+def _factor(band: Columns, room: float) -> float:
+    """How much wider the axes of a band may be in this room."""
+    axes = sum(max(each.width for each in column) for column in band)
+    return 1 + (room - _across(band)) / axes
+
+
+def _bands(sheet: Sheet) -> list[Columns]:
+    """Bands one below the other: blocks that are read beside one another, the others as they fit best."""
+    bands, loose = list[Columns](), list[Panel]()
+    for each in sheet.blocks:
+        if isinstance(each, Beside):
+            bands += [_arranged(loose)] if loose else []
+            bands.append([[panel(one)] for one in each.blocks])
+            loose = []
+        else:
+            loose.append(panel(each))
+    return [*bands, *([_arranged(loose)] if loose else [])]
+
+
+def _arranged(panels: list[Panel]) -> Columns:
+    """The panels in columns, in their order, on the page whose shape is best and that has least left over."""
+    inner = range(1, len(panels))
+    cuts = [cut for pieces in range(len(panels)) for cut in combinations(inner, pieces)]
+    every = [[panels[a:b] for a, b in pairwise((0, *cut, len(panels)))] for cut in cuts]
+    return min(every, key=_cost)
+
+
+def _cost(columns: Columns) -> float:
+    wide, high = _across(columns), max(map(_tall, columns))
+    shape = abs(math.log(wide / (high + 1.2) / _SHAPE))
+    return wide * high * (1 + shape) * (10.0 if len(columns) > 1 and wide > _WIDEST else 1.0)
+
+
+def _across(columns: Columns) -> float:
+    return sum(max(each.wide for each in column) for column in columns) + _GUTTER * (len(columns) - 1)
+
+
+def _tall(column: Sequence[Panel]) -> float:
+    return sum(each.high for each in column) + _BELOW * (len(column) - 1)
+
+
+def _down(bands: list[Columns]) -> float:
+    return sum(max(map(_tall, band)) for band in bands) + _BELOW * (len(bands) - 1)
+
+
+def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
+    """What stands above and below the panels, as the look will have it."""
+    look, above = look_now(), []
+    usual = sheet.title
+    if (verdict := worst([each for each, _ in sheet.proof])) not in (None, Verdict.CERTIFIED):
+        usual += f" · {verdict_words(verdict)}"
+    if heading := look.heading(usual):
+        above += [Line(each, _HEADING, "bold") for each in wrapped(heading, width, _HEADING, bold=True)]
+    if heading and sheet.setting:
+        above += [Line(each, _TEXT, color=FAINT) for each in wrapped(sheet.setting, width, _TEXT)]
+    if not look.bare:
+        above += [Line(each, _TEXT) for text in sheet.texts for each in shortened(text, width, _TEXT, 4)]
+    if not look.captioned:
+        return above, []
+    above += [Line(each, _ANSWER) for each in wrapped(sheet.answer, width, _ANSWER)]
+    sources = (source_words(each) for each in sheet.origins)
+    foot = (*sheet.notes, " · ".join(told for _, told in sheet.proof), *sources)
+    return above, [Line(each, SMALL, color=FAINT) for told in foot for each in wrapped(told, width, SMALL)]
+
+
+def _height(lines: Sequence[Line]) -> float:
+    return sum(line_height(each.size) for each in lines)
+
+
+def _fill(drawn: Figure, laid: _Laid) -> None:
+    """Words and panels at their places."""
+    write_lines(drawn, laid.above, laid.margin, laid.height - laid.margin)
+    write_lines(drawn, laid.below, laid.margin, laid.margin + _height(laid.below))
+    top = laid.height - laid.margin - (_height(laid.above) + _GAP if laid.above else 0.0)
+    for band in laid.bands:
+        left, keys = laid.margin, dict[tuple[str, ...], Axes]()
+        for column in band:
+            _column(drawn, column, left, top, keys)
+            left += max(each.wide for each in column) + _GUTTER
+        top -= max(map(_tall, band)) + _BELOW
+
+
+def _column(
+    drawn: Figure, column: Sequence[Panel], left: float, top: float, keys: dict[tuple[str, ...], Axes]
+) -> None:
+    """Panels one below the other, the left edges of their axes in one line; a key is told once in a band."""
+    width, height = drawn.get_size_inches()
+    indent = max(each.left for each in column)
+    room = max(each.wide for each in column)
+    for each in column:
+        write_lines(drawn, [Line(text, size, weight) for text, size, weight in each.words], left, top)
+        start = left + (indent if indent + each.width + each.right <= room + 1e-6 else each.left)
+        bottom = top - each.head - each.height
+        axes = drawn.add_axes((start / width, bottom / height, each.width / width, each.height / height))
+        each.draw(axes)
+        if (key := axes.get_legend()) is not None and keys.setdefault(each.key, axes) is not axes:
+            key.remove()
+        top -= each.high + _BELOW

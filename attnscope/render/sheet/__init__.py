@@ -1,0 +1,1 @@
+"""What a result shows, as data: blocks of numbers and words, which every medium draws in its own way."""

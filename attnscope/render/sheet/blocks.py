@@ -1,0 +1,183 @@
+"""Blocks: what a result shows, in the terms of the field and without layout.
+
+A ranking, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they mean.
+`terminal`, `plot`, `piece` and `table` draw each of them once for all results.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from attnscope.render.sheet.scale import Scale, missing
+from attnscope.tokens import Tokens
+
+Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has none
+Form: TypeAlias = Callable[[Any], str]  # a value as a person reads it
+Shape: TypeAlias = Literal["bar", "band", "span", "dot", "ring", "diamond", "tick", "line"]
+Tint: TypeAlias = Literal[
+    "own", "kin", "faint", "loses", "gains", "floor", "control", "limit", "noise", "peers"
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: files know it by its `name`, people by its `heading`, if it has one.
+
+    `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
+    largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
+    alone does not make them.
+    """
+
+    name: str
+    values: Values
+    heading: str = ""
+    form: Form = str
+    says: str = ""
+    scale: Scale | None = None
+    spared: int = 0
+    told: Sequence[str] = ()
+
+    @property
+    def words(self) -> bool:
+        """Whether it holds words, which stand at the left, and not numbers."""
+        return self.form is str and not self.told
+
+    def text(self, row: int) -> str:
+        value = self.values[row]
+        return self.told[row] if self.told else "" if missing(value) else self.form(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a result, exact."""
+
+    columns: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    def __getitem__(self, name: str) -> Column:
+        return next(each for each in self.columns if each.name == name)
+
+    @property
+    def headed(self) -> tuple[Column, ...]:
+        """The columns for people: those with a heading and with something under it."""
+        return tuple(
+            each for each in self.columns if each.heading and any(map(each.text, range(len(each.values))))
+        )
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
+
+    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one.
+    """
+
+    shape: Shape
+    tint: Tint
+    label: str
+    at: Values
+    to: Values = ()
+
+    def ends(self, row: int) -> list[float]:
+        """Where it begins and ends in a row, as far as it is there."""
+        return [float(each[row]) for each in (self.at, self.to) if each and not missing(each[row])]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Rows of a table under their names, best first, and the marks that are drawn of them over one axis.
+
+    `of` is what a row is. `faint` rows stand back. `written` names the column whose text stands at the end of
+    each row's marks, `axis` the ends of the axis where these are not the marks' own. `hidden` is how many
+    more rows there are, which files have.
+    """
+
+    title: str
+    of: str
+    names: tuple[str, ...]
+    table: Table
+    measured: str = ""
+    marks: tuple[Mark, ...] = ()
+    written: str = ""
+    axis: tuple[float, float] | None = None
+    faint: frozenset[int] = frozenset()
+    says: str = ""
+    hidden: int = 0
+
+    def extent(self) -> tuple[float, float]:
+        """The ends of the axis: those asked for, else all that is drawn, with 0 and a little room."""
+        if self.axis:
+            return self.axis
+        ends = [end for mark in self.marks for row in range(len(mark.at)) for end in mark.ends(row)]
+        low, high = min([0.0, *ends]), max([0.0, *ends])
+        room = 0.04 * (high - low or 1.0)
+        return low - room if low < 0 else 0.0, high + room
+
+    def key(self) -> tuple[str, ...]:
+        """The labels of the marks that are there."""
+        return tuple(mark.label for mark in self.marks if mark.label)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGrid:
+    """A number for every head, layers down and heads across; NaN where there is none.
+
+    `itself` is the place of the head that the others relate to. `control` is a name and as many numbers, told
+    beside each where there is room for them.
+    """
+
+    title: str
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: np.ndarray
+    scale: Scale
+    form: Form
+    unit: str = ""
+    says: str = ""
+    itself: tuple[int, int] | None = None
+    control: tuple[str, np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Rows that look at columns, both with the names of their tokens; NaN where a cell is empty.
+
+    `words` say what a row and what a column is.
+    """
+
+    title: str
+    words: tuple[str, str]
+    rows: Tokens
+    columns: Tokens
+    values: np.ndarray
+    scale: Scale
+    form: Form
+    says: str = ""
+
+
+Block: TypeAlias = Ranking | HeadGrid | Matrix
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Blocks that are read against each other: side by side where there is room, a key told once."""
+
+    blocks: tuple[Block, ...]
+
+
+def only(values: Values, kept: Iterable[bool]) -> list[Any]:
+    """The values of the rows that are `kept`, none for the others."""
+    return [value if keep else None for value, keep in zip(values, kept, strict=True)]
+
+
+def legend(columns: Iterable[Column]) -> str:
+    """What these columns are: `before, after: probability of the answer; KL: ...`."""
+    said: dict[str, list[str]] = {}
+    for each in columns:
+        if each.heading not in (headings := said.setdefault(each.says, [])):
+            headings.append(each.heading)
+    return "; ".join(f"{', '.join(headings)}: {says}" for says, headings in said.items() if says)

@@ -1,0 +1,71 @@
+"""Phrases and numbers that several sheets need, in one notation."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, short, weight_text
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, quoted, written_words
+from attnscope.results import Kind, Verdict
+from attnscope.tokens import Tokens, printable
+
+
+def name(layer: int, head: int) -> str:
+    return f"L{layer} H{head}"
+
+
+def weight(value: float, decimals: int = 2) -> str:
+    """`.98`, `1.0`; `-` for none."""
+    return "-" if math.isnan(value) else weight_text(value, decimals)
+
+
+def signed(value: float, decimals: int = 2) -> str:
+    """`+.79`, `−.02`; what rounds to nothing has no sign."""
+    if math.isnan(value):
+        return "-"
+    text = f"{value:+.{decimals}f}"
+    text = text[1:] if not text.strip("+-0.") else text
+    text = text.replace("0.", ".", 1) if abs(value) < 1 else text
+    return text.replace("-", "−")
+
+
+def chance(probability: float) -> str:
+    """A probability; a small one with its exponent."""
+    return weight_text(probability, 3) if probability >= 0.0005 or probability == 0 else short(probability)
+
+
+def attention(kind: Kind, tower: str) -> str:
+    """`encoder self-attention`, and of which part of the model where the kind does not tell."""
+    return attention_words(kind) + (f" of {printable(tower)}" if tower else "")
+
+
+def grid_size(layers: Iterable[int], heads: Iterable[int]) -> str:
+    return f"{counted(len(tuple(layers)), 'layer')} x {counted(len(tuple(heads)), 'head')}"
+
+
+def read(kind: Kind, queries: Tokens, keys: Tokens) -> tuple[str, ...]:
+    """The text that was read; of cross-attention both sides. Nothing of a picture or a sound."""
+    if kind is Kind.CROSS and keys.texts:
+        return f"query {quoted(queries).plain}", f"key   {quoted(keys).plain}"
+    return (quoted(queries).plain,) if queries.texts else ()
+
+
+def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
+    """How rows are to be read where that is not plain."""
+    return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
+
+
+def at(tokens: Tokens, position: int) -> str:
+    """`5 [MASK]`."""
+    return f"{tokens.positions[position]} {settled(tokens.names[position])}"
+
+
+def proof(verdicts: Iterable[Verdict], of: str, more: str = "") -> tuple[tuple[Verdict, str], ...]:
+    """How many have each verdict: `✓ certified: 48 of 48 heads`."""
+    count = Counter(verdicts)
+    total = counted(count.total(), of) + more
+    return tuple(
+        (each, f"{GLYPHS[each]} {each.value}: {count[each]} of {total}") for each in Verdict if count[each]
+    )

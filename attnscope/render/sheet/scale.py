@@ -1,0 +1,84 @@
+"""How numbers become colours, the same in every medium, and the inks of pictures and pages."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from rich.color_triplet import ColorTriplet
+
+from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.palette import diverging, readable_on, sequential
+
+# ColorBrewer's Blues, and its RdBu for numbers around 0
+_BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
+_AROUND = (
+    *("67001f", "b2182b", "d6604d", "f4a582", "fddbc7", "f7f7f7"),
+    *("d1e5f0", "92c5de", "4393c3", "2166ac", "053061"),
+)
+INK, FAINT = "#222222", "#666666"
+# by the meaning of a mark
+TINTS = {
+    "own": "#3a7ebf", "kin": "#5ab4ac", "faint": "#c4c4c4", "loses": "#b2182b", "gains": "#2166ac",
+    "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK, "peers": "#777777",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers as colours: `rising` is dark at its high end, `falling` at its low one, `signed` around 0.
+
+    `ends` say what the least and the largest value mean.
+    """
+
+    low: float
+    high: float
+    kind: Literal["rising", "falling", "signed"] = "rising"
+    ends: tuple[str, str] = ("", "")
+
+    @classmethod
+    def around(cls, values: Any, ends: tuple[str, str] = ("", "")) -> "Scale":
+        """Red below 0, blue above it, as far as the values go."""
+        extent = largest_magnitude(np.asarray(values, float)) or 1.0
+        return cls(-extent, extent, "signed", ends)
+
+    def share(self, value: float) -> float:
+        """Where a value lies from the low end, 0, to the high one, 1; NaN where there is none."""
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return math.nan if math.isnan(share) else min(max(share, 0.0), 1.0)
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The colours from the low end to the high one, as `#rrggbb`."""
+        named = _AROUND if self.kind == "signed" else _BLUES
+        return tuple(f"#{each}" for each in (named[::-1] if self.kind == "falling" else named))
+
+    @property
+    def shades(self) -> tuple[str, str]:
+        """How its low and its high end look, in a word."""
+        named = {"rising": ("light", "dark"), "falling": ("dark", "light"), "signed": ("red", "blue")}
+        return named[self.kind]
+
+    def style(self, value: float) -> str:
+        """The name of a terminal's shade; none for no number."""
+        share = self.share(value)
+        if self.kind == "signed":
+            return diverging(2 * share - 1, 1.0)
+        return sequential(1 - share if self.kind == "falling" else share)
+
+    def paper(self, value: float) -> tuple[str, str]:
+        """The colour of a cell and of the ink on it; white and faint where there is no number."""
+        share = self.share(value)
+        if math.isnan(share):
+            return "#ffffff", FAINT
+        anchors = [bytes.fromhex(each[1:]) for each in self.anchors]
+        place = share * (len(anchors) - 1)
+        first = min(int(place), len(anchors) - 2)
+        pairs = zip(anchors[first], anchors[first + 1], strict=True)
+        ground = ColorTriplet(*(round(a + (b - a) * (place - first)) for a, b in pairs))
+        return ground.hex, readable_on(ground).hex
+
+
+def missing(value: object) -> bool:
+    """Whether a row has no such value."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,193 @@
+"""Which heads read what others write, from weights alone, beside random circuits."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table
+from attnscope.render.sheet.said import attention, name, signed, weight
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Composition, Verdict
+from attnscope.results.claims.composition import Pair, Through
+from attnscope.tokens import printable
+
+_SHOWN, _SIDE = 12, 6  # pairs by each input; of one head those before it, and as many after it
+_INPUTS = {Through.QUERY: "queries (Q)", Through.KEY: "keys (K)", Through.VALUE: "values (V)"}
+_WHAT = {
+    "score": "how much of what the later head reads is along what the earlier one writes, 0 to 1",
+    "chance": "its mean where directions are random and singular values are kept",
+    "sd": "standard deviation of chance",
+    "diff": "score less chance",
+    "others": "median of the other pairs of the same two layers",
+    "beats": "how many of the draws the score lies above",
+}
+Ranked = dict[Through, list[Pair]]
+
+
+def composition(found: Composition) -> Sheet:
+    ranked = {each: pairs for each in found.through if (pairs := found.ranked(each, most=_SHOWN))}
+    rankings = [_ranking(found, each, ranked) for each in ranked]
+    grids = [_grid(found, each, ranked) for each in ranked] if found.shown else []
+    best = max(ranked, key=lambda each: ranked[each][0].difference, default=None)
+    rows: list[Beside] = [Beside(tuple(each)) for each in (grids, rankings) if each]
+    title = f"composition of {counted(found.heads, 'head')}"
+    if found.shown:
+        title = f"composition of {name(*found.shown)} with the heads before and after it"
+    return Sheet(
+        kind="composition",
+        title=title,
+        setting=f"{attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        origins=(found.provenance,),
+        answer=_answer(found, ranked),
+        blocks=tuple(rows),
+        table=lambda: _every(found),
+        notes=tuple(_notes(found, ranked)),
+        proof=tuple(_proof(found)),
+        main=None if found.shown or best is None else rankings[list(ranked).index(best)],
+        whole="one head has a grid for each input",
+        summary=(counted(len(found.pairs), "pair"),),
+    )
+
+
+def _named(pair: Pair) -> str:
+    return f"{name(*pair.early)} → {name(*pair.late)}"
+
+
+def _every(found: Composition) -> Table:
+    """Every pair by every input, in the order of the model."""
+    inputs, pairs = len(found.through), found.pairs.tolist()
+    columns = [list(each) for each in zip(*pairs, strict=True)]
+    places = "early_layer", "early_head", "late_layer", "late_head"
+    numbers = {
+        "score": found.scores,
+        "chance": found.chance,
+        "spread": found.spread,
+        "percentile": found.percentile,
+        "difference": found.scores - found.chance,
+    }
+    return Table(
+        (
+            Column("through", [each.value for each in found.through for _ in pairs]),
+            *(Column(each, inputs * column) for each, column in zip(places, columns, strict=True)),
+            *(Column(each, values.ravel().tolist()) for each, values in numbers.items()),
+        )
+    )
+
+
+def _table(found: Composition, pairs: Sequence[Pair]) -> Table:
+    """What people see of some pairs; the shades are those of all."""
+    score, difference = Scale(0.0, float(np.nanmax(found.scores))), Scale.around(found.scores - found.chance)
+    number, change = partial(weight, decimals=3), partial(signed, decimals=3)
+    return Table(
+        (
+            _column("score", "score", [each.score for each in pairs], number, score),
+            _column("chance", "chance", [each.chance for each in pairs], number),
+            _column("spread", "sd", [each.spread for each in pairs], number, spared=2),
+            _column("difference", "diff", [each.difference for each in pairs], change, difference),
+            _column("beside", "others", [each.beside for each in pairs], number, spared=1),
+            _column("percentile", "beats", [each.percentile for each in pairs], "{:.0f} %".format),
+        )
+    )
+
+
+def _column(
+    key: str, heading: str, values: list[float], form: object, scale: Scale | None = None, spared: int = 0
+) -> Column:
+    return Column(key, values, heading, form, _WHAT[heading], scale, spared)  # type: ignore[arg-type]
+
+
+def _title(found: Composition, through: Through) -> str:
+    return f"through {_INPUTS[through]}: {counted(found.looked_at(through), 'pair')} looked at"
+
+
+def _ranking(found: Composition, through: Through, ranked: Ranked) -> Ranking:
+    """The strongest pairs by one input beside chance; of one head what it reads, then what reads it."""
+    at, pairs = found.through.index(through), ranked[through]
+    beat = int((found.percentile[at] == 100).sum())
+    says = f"{beat} of {counted(found.looked_at(through), 'pair')} above every draw of their own"
+    if found.shown is not None:
+        before, after = (found.ranked(through, before=side, most=_SIDE) for side in (True, False))
+        pairs = [*before, *after]
+    table = _table(found, pairs)
+    reach = [(each.chance - 2 * each.spread, each.chance + 2 * each.spread) for each in pairs]
+    top = max(float(np.nanmax(found.scores)), found.largest[at])
+    return Ranking(
+        title=_title(found, through),
+        of="pair",
+        names=tuple(map(_named, pairs)),
+        table=table,
+        measured="composition score",
+        marks=(
+            Mark("span", "control", "", [low for low, _ in reach], [high for _, high in reach]),
+            Mark("tick", "peers", "others of both layers: median", table["beside"].values),
+            Mark("ring", "control", "chance: mean, 2 sd", table["chance"].values),
+            Mark("dot", "own", "score", table["score"].values),
+            Mark("line", "limit", "largest by chance", [found.largest[at]]),
+        ),
+        axis=(0.0, 1.06 * top),
+        says=says,
+        hidden=found.looked_at(through) - len(pairs),
+    )
+
+
+def _grid(found: Composition, through: Through, ranked: Ranked) -> HeadGrid:
+    """The partners of one head, on one scale for all inputs."""
+    assert found.shown is not None, "grids are of one head"
+    values = found.grid(through)
+    own = name(*found.shown)
+    return HeadGrid(
+        title=f"score less chance, through {_INPUTS[through]}",
+        layers=found.layers,
+        heads=tuple(range(values.shape[1])),
+        values=values,
+        scale=Scale.around(np.array([found.grid(each) for each in ranked])),
+        form=_short,
+        itself=(found.layers.index(found.shown[0]), found.shown[1]),
+        says=f"above the row of {own} what it reads, below it what reads it",
+    )
+
+
+def _short(value: float) -> str:
+    """`.28`, `−.03`; what rounds to nothing has no sign."""
+    return signed(value).removeprefix("+")
+
+
+def _answer(found: Composition, ranked: Ranked) -> str:
+    """The pair that lies farthest above chance."""
+    best = [pairs[0] for pairs in ranked.values()]
+    if not best:
+        return "No pair of heads has a score."
+    pair = max(best, key=lambda each: each.difference)
+    largest = found.largest[found.through.index(pair.through)]
+    return (
+        f"Farthest above chance lies {_named(pair)} through {_INPUTS[pair.through]}: it scores "
+        f"{weight(pair.score, 3)} where chance gives {weight(pair.chance, 3)}, and no random draw of any "
+        f"pair more than {weight(largest, 3)}."
+    )
+
+
+def _notes(found: Composition, ranked: Ranked) -> Iterator[str]:
+    if found.shown is not None:
+        yield f"pairs: first what {name(*found.shown)} reads, then what reads it"
+    yield f"from weights alone, no text; with {', '.join(found.inside)}; left out: {'; '.join(found.outside)}"
+    yield (
+        f"chance: {found.draws} draws, seed {found.seed}, in {found.hidden} dimensions; a score above it "
+        "says that two heads are wired for each other, not that the model makes use of it"
+    )
+    lacking = (each for each in found.through if each not in ranked)
+    yield from (f"no pair composes through its {_INPUTS[each]}" for each in lacking)
+    yield from (f"no score, {printable(each)}" for each in found.reasons)
+
+
+def _proof(found: Composition) -> Iterator[tuple[Verdict, str]]:
+    """How many heads have each verdict in the run that the matrices were read back in."""
+    total = sum(found.certified.values())
+    for each in Verdict:
+        if count := found.certified.get(each.value):
+            of = f"{count} of {total} heads in the run that their matrices were read back in"
+            yield each, f"{GLYPHS[each]} {each.value}: {of}"

@@ -1,0 +1,259 @@
+"""Two runs held against each other head by head: what one gives more, beside what rounding does."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet.blocks import Block, Column, HeadGrid, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.said import attention, signed
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Difference, Provenance, Verdict
+from attnscope.results.claims.difference import Run
+from attnscope.tokens import Tokens, printable
+
+_SHOWN = 10  # heads, and queries of the one that is shown
+_FACTS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
+
+
+def difference(found: Difference) -> Sheet:
+    a, b = printable(found.a.name), printable(found.b.name)
+    matrix, alike = _matrix(found), found.largest[found.shown] == 0
+    layer, head = found.pairs[found.shown][:2]
+    return Sheet(
+        kind="difference",
+        title=f"{found.name(found.shown)}: {b} less {a}",
+        setting="",
+        origins=(found.a.provenance, found.b.provenance),
+        answer=_answer(found),
+        blocks=(_heads(found), *([] if alike else [matrix]), *_rows(found), *_grids(found)),
+        table=lambda: _every(found),
+        texts=(f"A {a}: {_run(found.a, found.b)}", f"B {b}: {_run(found.b, found.a)}"),
+        notes=tuple(each for each in (_other_tokens(found), _rounding(found)) if each),
+        proof=tuple(_proof(found)),
+        main=matrix,
+        summary=(counted(len(found.pairs), "head"),),
+        opens={"layer": layer, "head": head},
+    )
+
+
+def _run(run: Run, other: Run) -> str:
+    """What a run is, and of its provenance what is not the same in the other."""
+    parts = [model_words(run.provenance), attention(run.kind, ""), *_own(run.provenance, other.provenance)]
+    if run.verdict is not Verdict.CERTIFIED:
+        parts.append(verdict_words(run.verdict))
+    sentence = f" “{printable(run.query_tokens.sentence)}”" if run.query_tokens.texts else ""
+    return " · ".join(parts) + sentence
+
+
+def _own(own: Provenance, other: Provenance) -> list[str]:
+    """What pins the weights down and how they were run, as far as the other run has something else there."""
+    told = [own.source] if own.source != other.source else []
+    told += [
+        f"{name} {getattr(own, name)}" if name == "kernel" else str(getattr(own, name))
+        for name in ("device", "dtype", "kernel", "route")
+        if getattr(own, name) != getattr(other, name)
+    ]
+    versions = own.versions.items()
+    told += [f"{name} {version}" for name, version in versions if other.versions.get(name) != version]
+    return [printable(each) for each in told]
+
+
+def _other_tokens(found: Difference) -> str:
+    """Whether the runs read other tokens, and where."""
+    if not found.other_tokens:
+        return ""
+    pairs = zip(found.a.query_tokens.names, found.b.query_tokens.names, strict=True)
+    named = [f"{i} {a} / {b}" for i, (a, b) in enumerate(pairs) if a != b]
+    more = f", and {len(named) - 4} more" if len(named) > 4 else ""
+    listed = f": {', '.join(named[:4])}{more}" if named else ""
+    return f"other tokens at {counted(found.other_tokens, 'position')}{listed}"
+
+
+def _rounding(found: Difference) -> str:
+    if np.isfinite(found.rounding).any():
+        heads = counted(len(found.pairs), "head")
+        return f"of {heads} {found.within_rounding} differ by no more than rounding may make them"
+    return "no head has a tolerance: it cannot be told what rounding does"
+
+
+def _answer(found: Difference) -> str:
+    """How far the head that is shown lies apart, beside two neighbouring heads of one run."""
+    i, named = found.shown, found.name(found.shown)
+    if math.isnan(found.divergences[i]):
+        return f"{named} has no query with a key."
+    if found.largest[i] == 0:
+        return f"{named} is the same in both runs to the bit."
+    row = int(np.nan_to_num(found.rows[i], nan=-1.0).argmax())
+    told = f"{named} differs by {nats(found.divergences[i])} nats on average"
+    if math.isfinite(found.unlike):
+        told += f", where two neighbouring heads of a layer of one run differ by {nats(found.unlike)}"
+    query = printable(found.a.query_tokens.named(row))
+    return f"{told}; most for query {query}, by {nats(found.rows[i, row])}."
+
+
+def nats(value: float) -> str:
+    """`.210`, small ones with an exponent."""
+    value = float(value)
+    return "-" if math.isnan(value) else f"{value:.3f}".removeprefix("0") if value >= 5e-4 else short(value)
+
+
+def _heads(found: Difference) -> Ranking:
+    """The heads that differ most, beside two neighbouring heads and beside rounding."""
+    order = found.ranking[:_SHOWN]
+    apart, shades = [float(found.divergences[i]) for i in order], Scale(0.0, math.log(2))
+    unlike = [found.unlike] if math.isfinite(found.unlike) else []
+    return Ranking(
+        title="heads that differ most",
+        of="head",
+        names=tuple(map(found.name, order)),
+        table=Table(
+            (
+                Column("divergence", apart, "divergence", nats, "Jensen-Shannon, in nats", shades),
+                Column("largest", [float(found.largest[i]) for i in order], "largest", short, "of a weight"),
+                Column("rounding", [_against(found, i) for i in order], "against rounding", spared=1),
+            )
+        ),
+        measured="divergence in nats",
+        marks=(
+            Mark("bar", "own", "divergence of both runs", apart),
+            Mark("line", "limit", "two neighbouring heads of a layer" if unlike else "", unlike),
+        ),
+        hidden=len(found.ranking) - len(order),
+    )
+
+
+def _against(found: Difference, i: int) -> str:
+    """`within rounding`, or how many times rounding."""
+    largest, rounding = float(found.largest[i]), float(found.rounding[i])
+    if largest == 0:
+        return "the same to the bit"
+    if math.isnan(rounding):
+        return ""
+    if largest <= rounding:
+        return "within rounding"
+    times = largest / rounding
+    return f"{times:,.0f} x rounding" if times < 1e6 else "over 1,000,000 x rounding"
+
+
+def _matrix(found: Difference) -> Matrix:
+    """What the second run gives more, blank where neither gives anything."""
+    values = np.where((found.before > 0) | (found.after > 0), found.signed, np.nan)
+    return Matrix(
+        title=f"{found.name(found.shown)}: B less A",
+        words=("query", "key"),
+        rows=_both(found.a.query_tokens, found.b.query_tokens),
+        columns=_both(found.a.key_tokens, found.b.key_tokens),
+        values=values,
+        scale=Scale.around(values),
+        form=signed,
+        says="above 0, blue: B gives more; below, red: less; blank: neither gives anything",
+    )
+
+
+def _both(a: Tokens, b: Tokens) -> Tokens:
+    """The tokens of the first run, named after both where they are not the same."""
+    items = tuple(
+        first if first.name == second.name else replace(first, text=f"{first.name}/{second.name}", piece="")
+        for first, second in zip(a.items, b.items, strict=True)
+    )
+    return replace(a, items=items)
+
+
+def _rows(found: Difference) -> Iterator[Block]:
+    """The queries of the head that is shown, those that differ most first, with what gains and loses most."""
+    own = found.rows[found.shown]
+    order = [i for i in np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable").tolist() if own[i] > 0]
+    if not order:
+        return
+    shown, change = order[:_SHOWN], np.nan_to_num(found.signed)
+    ends = [(int(change[i].argmax()), int(change[i].argmin())) for i in shown]
+    apart = [float(own[i]) for i in shown]
+    yield Ranking(
+        title="its queries that differ most",
+        of="query",
+        names=tuple(printable(found.a.query_tokens.named(i)) for i in shown),
+        table=Table(
+            (
+                Column("divergence", apart, "divergence", nats),
+                Column("gains", _told(found, change, shown, [most for most, _ in ends]), "gains most"),
+                Column("loses", _told(found, change, shown, [least for _, least in ends]), "loses most"),
+            )
+        ),
+        measured="divergence in nats",
+        marks=(Mark("bar", "own", "", apart),),
+        hidden=len(order) - len(shown),
+    )
+
+
+def _told(found: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
+    """`1 the +.20`: a key of each row and what becomes of its weight."""
+    names = (printable(found.a.key_tokens.named(key)) for key in keys)
+    values = (signed(float(change[row, key])) for row, key in zip(rows, keys, strict=True))
+    return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
+
+
+def _grids(found: Difference) -> Iterator[HeadGrid]:
+    """Every head beside its control, where there are several and each is held against itself."""
+    if len(found.pairs) < 2 or any(pair[:2] != pair[2:] for pair in found.pairs):
+        return
+    layers, heads = (tuple(sorted({pair[axis] for pair in found.pairs})) for axis in (0, 1))
+
+    def by_head(values: np.ndarray) -> np.ndarray:
+        grid = np.full((len(layers), len(heads)), np.nan)
+        for (layer, head, *_), value in zip(found.pairs, values, strict=True):
+            grid[layers.index(layer), heads.index(head)] = value
+        return grid
+
+    apart, largest = by_head(found.divergences), by_head(found.largest)
+    unlike = "two neighbouring heads of a layer", np.full(apart.shape, found.unlike)
+    may = "rounding may make", by_head(found.rounding)
+    for title, values, unit, control in (
+        ("divergence of every head", apart, "nats", unlike),
+        ("largest difference of a weight", largest, "", may),
+    ):
+        scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)
+        yield HeadGrid(title, layers, heads, values, scale, _cell, unit, control=control)
+
+
+def _cell(value: float) -> str:
+    return "0" if value < 5e-4 else f"{value:.3f}"[1:] if value < 0.1 else f"{value:.2f}".removeprefix("0")
+
+
+def _every(found: Difference) -> Table:
+    """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
+    rows = list(_facts(found))
+    names = (
+        *("fact", "layer", "head", "layer_b", "head_b"),
+        *("query", "query_token", "key", "key_token", "a", "b", "value"),
+    )
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return Table(tuple(Column(name, values) for name, values in columns))
+
+
+def _facts(found: Difference) -> Iterator[tuple[object, ...]]:
+    a, none = found.a, ("",) * 6
+    for i in found.ranking:
+        for fact, field in _FACTS.items():
+            yield fact, *found.pairs[i], *none, float(getattr(found, field)[i])
+    for pair, own in zip(found.pairs, found.rows.tolist(), strict=True):
+        for query, value in enumerate(own):
+            yield "divergence of a row", *pair, query, a.query_tokens.labels[query], *none[:4], value
+    for (query, key), value in np.ndenumerate(found.signed):
+        at = query, a.query_tokens.labels[query], key, a.key_tokens.labels[key]
+        both = float(found.before[query, key]), float(found.after[query, key])
+        yield "weight", *found.pairs[found.shown], *at, *both, float(value)
+
+
+def _proof(found: Difference) -> Iterator[tuple[Verdict, str]]:
+    """The verdicts of both runs."""
+    if found.a.verdict is found.b.verdict:
+        yield found.a.verdict, f"{GLYPHS[found.a.verdict]} {found.a.verdict.value}: both runs"
+        return
+    for run in (found.a, found.b):
+        yield run.verdict, f"{GLYPHS[run.verdict]} {run.verdict.value}: {printable(run.name)}"

@@ -1,0 +1,289 @@
+"""Heads ranked by one number, each beside its controls."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.command import looked_at, opening_head
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Ranking, Table, Tint, only
+from attnscope.render.sheet.said import (
+    at,
+    attention,
+    grid_size,
+    name,
+    proof,
+    read,
+    reading_notes,
+    signed,
+    weight,
+)
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Contents, Finding, Pattern, Special
+from attnscope.results.claims.finding import Account
+from attnscope.tokens import Patches
+
+Place = tuple[int, int]
+_SHOWN = 12
+_PATTERNS = {
+    Pattern.PREVIOUS: "the previous token",
+    Pattern.NEXT: "the next token",
+    Pattern.SELF: "the token itself",
+    Pattern.FIRST: "the first token",
+    Pattern.SAME: "the same token elsewhere",
+    Pattern.INDUCTION: "what followed the same token before",
+    Pattern.PUNCTUATION: "punctuation",
+    Pattern.SPECIAL: "special tokens",
+}
+_BESIDE = {Pattern.PREVIOUS: "the patch to the left", Pattern.NEXT: "the patch to the right"}
+_PLURAL = {Contents.TEXT: "words", Contents.PICTURE: "patches", Contents.SOUND: "frames"}
+_BARS: dict[Account | None, tuple[Tint, str]] = {
+    Account.TEXT: ("own", "by the {of}: neither place nor {part} keeps half"),
+    Account.WORD: ("kin", "by the {part}: goes with the key's {own}"),
+    Account.PLACE: ("faint", "by the place: stays whatever the {of} holds"),
+    None: ("floor", "no more than all keys alike"),
+}
+
+
+def finding(found: Finding) -> Sheet:
+    best = found.ranking[0] if found.ranking else None
+    ranking = _ranking(found)
+    measured, change = "divergence" if found.smaller_is_better else "weight", Scale.around(found.difference)
+    control = "mean of its controls", found.controls.mean
+    size = grid_size(found.layers, found.heads)
+    pieces = " by tokens" if found.words or found.special is not Special.SHOW else ""
+    return Sheet(
+        kind="finding",
+        title=_subject(found),
+        setting=f"{size} · {attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        origins=(found.provenance,),
+        answer=_answer(found),
+        blocks=(
+            ranking,
+            _grid(found, "difference to the mean of its controls", found.difference, change),
+            _grid(found, measured, found.weights, _scale(found), control),
+        ),
+        table=lambda: _table(found, found.ranking),
+        texts=read(found.kind, found.query_tokens, found.key_tokens),
+        notes=(*_notes(found), *reading_notes(found.kind, found.query_tokens), *found.notes),
+        proof=proof((each for row in found.verdicts for each in row), "head", pieces),
+        main=ranking,
+        summary=(counted(found.weights.size, "head"), f"best {_named(found, best)}" if best else ""),
+        record=(("kind", found.kind.value), ("tower", found.tower), ("verdict", found.verdict.value)),
+        next=_next(found),
+        opens=_opens(found, best or (0, 0)),
+    )
+
+
+def _subject(found: Finding) -> str:
+    """What heads are ranked by: `weight of 7 [MASK] → 5 door`."""
+    sought = found.sought
+    if sought.like is not None:
+        return f"Jensen-Shannon divergence from {name(*sought.like)} in nats"
+    if sought.pattern is not None:
+        return f"weight on {_pattern(found, sought.pattern)}, mean of {counted(found.rows, 'query')}"
+    assert sought.query is not None, "a pair, where nothing else is sought"
+    assert sought.key is not None, "a pair has both"
+    return f"weight of {at(found.query_tokens, sought.query)} → {at(found.key_tokens, sought.key)}"
+
+
+def _pattern(found: Finding, pattern: Pattern) -> str:
+    """The keys that are meant, as they are called of words, patches or frames."""
+    tokens, words = found.key_tokens, _PATTERNS[pattern]
+    if not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches):
+        words = _BESIDE.get(pattern, words)
+    if tokens.texts or not tokens.stretches:
+        return words.replace("token", "word") if found.words and pattern is not Pattern.SPECIAL else words
+    named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
+    return named.get(pattern, words.replace("token", found.controls.of.part))
+
+
+def _named(found: Finding, place: Place) -> str:
+    return name(found.layers[place[0]], found.heads[place[1]])
+
+
+def _scale(found: Finding) -> Scale:
+    """From 0 to 1 where that shows the numbers, else to the largest; what is best is dark."""
+    largest = float(np.nanmax(found.weights, initial=0.0))
+    if found.smaller_is_better:
+        return Scale(0.0, largest or 1.0, "falling", ("nearest", ""))
+    return Scale(0.0, 1.0 if largest > 0.4 else largest or 1.0)
+
+
+def _grid(
+    found: Finding,
+    title: str,
+    values: np.ndarray,
+    scale: Scale,
+    control: tuple[str, np.ndarray] | None = None,
+) -> HeadGrid:
+    form = signed if scale.kind == "signed" else weight
+    unit = "nats" if found.smaller_is_better else ""
+    return HeadGrid(title, found.layers, found.heads, values, scale, form, unit, control=control)
+
+
+def _answer(found: Finding) -> str:
+    """The best of so many heads, beside the best head of the control texts: a maximum beside a maximum."""
+    controls, count = found.controls, counted(found.weights.size, "head")
+    if not found.ranking:
+        return f"None of {count} has a number."
+    best, of = found.ranking[0], controls.of.value
+    own, mean = (weight(float(each[best])) for each in (found.weights, controls.mean))
+    low, high = (weight(float(each)) for each in np.quantile(controls.best, (0.05, 0.95)))
+    beaten = round(found.best_percentile * controls.count / 100)
+    told = f"{_named(found, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
+    if found.smaller_is_better:
+        told = f"{_named(found, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
+    told += (
+        f"; the best head of a control {of} has {weight(float(controls.best.mean()))} ({low} to {high}), "
+        f"{'farther' if found.smaller_is_better else 'less'} than that in {beaten} of {controls.count}"
+    )
+    if (most := found.most_above) not in (None, best):
+        side = "below" if found.smaller_is_better else "above"
+        own, mean = (weight(float(each[most])) for each in (found.weights, controls.mean))
+        told += f"; farthest {side} its own controls is {_named(found, most)}, {own} against {mean}"
+    return f"{told}."
+
+
+def _table(found: Finding, places: Sequence[Place]) -> Table:
+    """A row for each of these heads; people see the columns that have a meaning here."""
+    controls, of = found.controls, found.controls.of
+    own = of.value
+
+    def of_each(values: np.ndarray | None) -> list[float | None]:
+        return [None if values is None else float(values[place]) for place in places]
+
+    low, high = of_each(controls.low), of_each(controls.high)
+    between = [f"{weight(a or 0.0)}-{weight(b or 0.0)}" for a, b in zip(low, high, strict=True)]
+    accounts = [found.account(place) for place in places]
+    called = {Account.PLACE: "place", Account.WORD: of.part, Account.TEXT: own, None: ""}
+    single = found.sought.pattern is None
+    moved = "what all pieces move together" if found.words else "what is moved"
+    measured = "divergence" if found.smaller_is_better else "weight"
+    # fmt: off
+    return Table((
+        Column("layer", [found.layers[i] for i, _ in places]),
+        Column("head", [found.heads[j] for _, j in places]),
+        Column("weight", of_each(found.weights), measured, partial(weight, decimals=3), scale=_scale(found)),
+        Column("rank", of_each(found.ranks), "rank", f"{{:.{0 if single else 1}f}}".format,
+               f"{'of that key' if single else 'of the strongest such key, mean,'} in its row", spared=2),
+        Column("norm", of_each(found.norms)),
+        Column("norm_share", of_each(found.shares), "norm", weight,
+               f"share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)", spared=3),
+        Column("even", of_each(found.even)),
+        Column("control_mean", of_each(controls.mean), "control", weight, "mean of the controls"),
+        Column("control_low", low, "90 %", says="the middle nine tenths of them", told=between, spared=1),
+        Column("control_high", high),
+        Column("control_percentile", of_each(controls.percentile), "beats", "{:.0f} %".format,
+               f"how many of the controls the {own} goes beyond"),
+        Column("difference", of_each(found.difference), "diff", signed, "to the mean of the controls",
+               Scale.around(found.difference)),
+        Column("followed", of_each(found.followed), "follows", weight, _follows(found), spared=4),
+        Column("account", [called[each] for each in accounts], "by", says=_by(found)),
+        Column("verdict", [found.verdicts[i][j].value for i, j in places]),
+    ))
+    # fmt: on
+
+
+def _follows(found: Finding) -> str:
+    if found.sought.key is None:
+        return ""
+    key = settled(found.key_tokens.names[found.sought.key])
+    return f"what the query gives to {key} in the controls, wherever it went"
+
+
+def _by(found: Finding) -> str:
+    """What a head is said to look at, by what of its weight is left in the controls."""
+    of = found.controls.of
+    told = [f"place, where half of the weight or more stays whatever the {_PLURAL[of]}"]
+    if found.followed is not None:
+        own = "token" if of is Contents.TEXT else of.part
+        told.append(f"{of.part}, where as much goes with the key's {own}")
+    return ", ".join([*told, f"{of.value}, where it does not"])
+
+
+def _ranking(found: Finding) -> Ranking:
+    """The best heads as bars in the colour of what they look by, their controls across them."""
+    places, controls = found.ranking[:_SHOWN], found.controls
+    table, best = _table(found, places), [float(controls.best.mean())] if places else []
+    ends = table["control_low"].values, table["control_high"].values
+    return Ranking(
+        title="best heads first",
+        of="head",
+        names=tuple(_named(found, place) for place in places),
+        table=table,
+        measured="divergence in nats" if found.smaller_is_better else "weight",
+        marks=(
+            *_bars(found, places, table["weight"].values),
+            Mark("span", "control", "", *ends),
+            Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
+            Mark("line", "limit", "best head of a control, mean" if best else "", best),
+        ),
+        axis=(0.0, 1.02) if _scale(found).high == 1.0 and not found.smaller_is_better else None,
+        hidden=len(found.ranking) - len(places),
+    )
+
+
+def _bars(found: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
+    """The number of each head, in the tint of what it looks by."""
+    of, accounts = found.controls.of, [found.account(place) for place in places]
+    if found.smaller_is_better:
+        return [Mark("bar", "own", f"this {of.value}", values)]
+    words = {"of": of.value, "part": of.part, "own": "token" if of is Contents.TEXT else of.part}
+    return [
+        Mark("bar", tint, label.format(**words), only(values, (each is account for each in accounts)))
+        for account, (tint, label) in _BARS.items()
+        if account in accounts
+    ]
+
+
+def _notes(found: Finding) -> list[str]:
+    """What has to be known to read the numbers."""
+    controls, plural = found.controls, _PLURAL[found.controls.of]
+    pattern, key = found.sought.pattern, found.sought.key
+    short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
+    texts = counted(controls.count, controls.of.value)
+    told = [f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"]
+    if pattern is not None and pattern.of_places:
+        told.append(
+            "this pattern is about places, which stay: a control near the weight says that a head looks "
+            f"there whatever the {plural}"
+        )
+    if key is not None and found.key_tokens.items[key].special:
+        told.append(f"the key is a special token, which stays: the controls have other {plural} around it")
+    if found.words:
+        told.append(JOINED)
+    if found.special is not Special.SHOW:
+        hidden = "special tokens left out, rows keep what they hold"
+        told.append(WITHOUT_SPECIAL if found.special is Special.RENORMALISE else hidden)
+    if found.even is not None and not np.isnan(found.even).all():
+        least, most = (weight(float(each(found.even))) for each in (np.nanmin, np.nanmax))
+        told.append(f"all keys alike: {least if least == most else f'{least}-{most}'}")
+    return told
+
+
+def _next(found: Finding) -> str:
+    """How to open the best head, where its query looks at its key."""
+    if not found.ranking:
+        return ""
+    i, j = found.ranking[0]
+    over = not found.query_tokens.texts and found.key_tokens.stretches  # where every key is shown
+    key = None if over else found.sought.key
+    opened = opening_head(found, found.layers[i], found.heads[j], found.sought.query, key)
+    return f"Open it: {opened}{looked_at(found.words, found.special)}"
+
+
+def _opens(found: Finding, best: Place) -> dict[str, object]:
+    return {
+        "layer": found.layers[best[0]],
+        "head": found.heads[best[1]],
+        "query": found.sought.query,
+        "key": found.sought.key,
+        "words": found.words,
+        "special": found.special,
+    }

@@ -1,0 +1,56 @@
+"""Every row of a result, exact: for CSV, for data frames and for the numbers of a page.
+
+A result that has a sheet takes them from it; of the others each has its own rows in its room.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from attnscope.render.kit import csv as rooms
+from attnscope.render.kit.csv import Row, exact
+from attnscope.render.sheet.scale import missing
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets import sheet_of
+from attnscope.results import Result
+from attnscope.tokens import printable
+
+
+def as_csv(result: Result) -> str:
+    """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
+    if (sheet := sheet_of(result)) is None:
+        return rooms.as_csv(result)
+    buffer = io.StringIO()
+    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(sheet))
+    csv.writer(buffer, lineterminator="\n").writerows(_rows(sheet))
+    return buffer.getvalue()
+
+
+def rows(result: Result) -> Iterator[Row]:
+    """The heading line and the rows below it; `NotImplementedError` of a result that has none."""
+    return rooms.rows(result) if (sheet := sheet_of(result)) is None else _rows(sheet)
+
+
+def _rows(sheet: Sheet) -> Iterator[Row]:
+    columns = sheet.table().columns
+    yield tuple(each.name for each in columns)
+    yield from zip(*(map(_cell, each.values) for each in columns), strict=True)
+
+
+def _cell(value: object) -> object:
+    """A number as the shortest text that reads back as the same, nothing for none."""
+    return "" if missing(value) else exact(value) if isinstance(value, float) else value
+
+
+def _comments(sheet: Sheet) -> Iterator[tuple[str, object]]:
+    yield "schema", f"attnscope.{sheet.kind}/1"
+    yield "subject", sheet.title
+    yield "setting", sheet.setting
+    yield from sheet.record
+    yield "answer", sheet.answer
+    yield from (("note", told) for told in sheet.notes)
+    yield from (("proof", told) for _, told in sheet.proof)
+    for origin in sheet.origins:
+        yield from rooms.provenance_comments({"provenance": asdict(origin)})
+    yield from (("text", each) for each in sheet.texts)

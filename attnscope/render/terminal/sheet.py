@@ -1,0 +1,93 @@
+"""A sheet in a terminal, for any width: its words in their order around its blocks."""
+
+from itertools import zip_longest
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM
+from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.kit.words.command import Command
+from attnscope.render.kit.words.header import reading
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Ranking, legend
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.terminal.blocks import kept_columns, lines_of
+
+_GAP = 3  # cells between blocks that stand side by side
+_MOST_LINES = 40  # beyond them a further grid is left to the picture
+
+
+def screen(sheet: Sheet, width: int) -> list[RenderableType]:
+    """What it is, all that it shows, and where to go next."""
+    return [
+        Group(*header(sheet), "", body(sheet, width)),
+        *([Command(sheet.next)] if sheet.next else []),
+    ]
+
+
+def header(sheet: Sheet) -> list[Text]:
+    """What this is and where it comes from, the text that was read."""
+    lines = [Text.assemble((sheet.title, "bold"), f" · {sheet.setting}" if sheet.setting else "")]
+    lines += [reading(sheet.origins[0])] if len(sheet.origins) == 1 else []
+    return lines + [Text(each, style="italic", no_wrap=True, overflow="ellipsis") for each in sheet.texts]
+
+
+def body(sheet: Sheet, width: int) -> Group:
+    """The answer, the blocks that have room, what their columns are, and what is proved."""
+    shown = _shown(sheet, width)
+    columns = [each for one in shown if isinstance(one, Ranking) for each in kept_columns(one, width)]
+    told = dict.fromkeys(each.says for each in shown if isinstance(each, HeadGrid))
+    answer: list[RenderableType] = [Text(sheet.answer), ""] if sheet.answer else []
+    return Group(
+        *answer,
+        *_laid(shown, width),
+        "",
+        *(Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each),
+        *(Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof),
+    )
+
+
+def _shown(sheet: Sheet, width: int) -> list[Block]:
+    """The blocks in their order; of grids behind another block those that a screen has room for."""
+    shown, lines = list[Block](), 0
+    for each in sheet.blocks:
+        blocks = each.blocks if isinstance(each, Beside) else (each,)
+        needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
+        if shown and all(isinstance(one, HeadGrid) for one in blocks) and lines + needed > _MOST_LINES:
+            continue
+        shown += blocks
+        lines += needed
+    return shown
+
+
+def _laid(blocks: list[Block], width: int) -> list[RenderableType]:
+    """One below the other, those that are narrow side by side where they fit."""
+    rows: list[list[list[Text]]] = []
+    for block in blocks:
+        lines = lines_of(block, width)
+        if rows and sum(map(_wide, [*rows[-1], lines])) + _GAP * len(rows[-1]) <= width:
+            rows[-1].append(lines)
+        else:
+            rows.append([lines])
+    drawn: list[RenderableType] = []
+    for row in rows:
+        drawn += [*([""] if drawn else []), *_joined(row)]
+    return drawn
+
+
+def _wide(lines: list[Text]) -> int:
+    return max(each.cell_len for each in lines)
+
+
+def _joined(beside: list[list[Text]]) -> list[Text]:
+    if len(beside) == 1:
+        return beside[0]
+    rows = []
+    for row in zip_longest(*beside, fillvalue=Text()):
+        joined = Text(no_wrap=True, overflow="crop")
+        for part, lines in zip(row, beside, strict=True):
+            joined.append_text(part)
+            joined.append(" " * (_wide(lines) + _GAP - part.cell_len))
+        joined.rstrip()
+        rows.append(joined)
+    return rows

@@ -1,0 +1,164 @@
+"""A sheet as a picture: exact numbers at their places, nothing cut, any size and look."""
+
+import io
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from made_blocks import NAMES, grid, matrix, ranking, sheet, table
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from PIL import Image
+
+from attnscope.render.kit.figure.figure_file import figure_bytes
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.look import Look, dressed
+from attnscope.render.plot.sheet import draw, figure
+from attnscope.render.sheet.blocks import Beside, Mark
+from attnscope.render.sheet.scale import TINTS, Scale
+from attnscope.results import Verdict
+
+CASES = {
+    "ranking": sheet(blocks=(ranking(),)),
+    "ranking and grid": sheet(),
+    "two grids": sheet(blocks=(ranking(), grid(12, 12), grid(12, 12))),
+    "many heads": sheet(blocks=(ranking(), grid(32, 32), grid(32, 32))),
+    "one head": sheet(
+        blocks=(
+            ranking(names=("L0 H0",), table=table(1), marks=(Mark("dot", "own", "it", [0.4]),)),
+            grid(1, 1),
+        )
+    ),
+    "beside": sheet(blocks=(Beside((ranking(), ranking(), ranking())), Beside((grid(), grid(2, 9))))),
+    "matrix": sheet(blocks=(ranking(), matrix(5, 7), grid())),
+    "long names": sheet(blocks=(ranking(names=("a long name " * 4, "b", "c")),), answer="words " * 60),
+}
+
+
+def words(drawn: Figure) -> list[Text]:
+    """All that is drawn: a tick beyond the ends of its axis is not."""
+    beyond = [
+        label
+        for axes in drawn.axes
+        for label in axes.get_xticklabels()
+        if not axes.get_xlim()[0] <= label.get_position()[0] <= axes.get_xlim()[1]
+    ]
+    every = (each for each in drawn.findobj(Text) if isinstance(each, Text) and each not in beyond)
+    return [each for each in every if each.get_text().strip() and each.get_visible()]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [None, (12.0, 4.0), (4.0, 7.0)])
+def test_every_word_lies_on_its_page_and_none_on_another(name: str, size: tuple[float, float] | None) -> None:
+    with dressed(Look(size=size)), drawing():
+        drawn = figure(CASES[name])
+        drawn.draw_without_rendering()
+        boxes = [(each.get_text(), each.get_window_extent()) for each in words(drawn)]
+    width, height = drawn.get_size_inches() * drawn.dpi
+    for text, box in boxes:
+        assert 0 <= box.x0 <= box.x1 <= width, text
+        assert 0 <= box.y0 <= box.y1 <= height, text
+    for (text, box), (other, at) in combinations(boxes, 2):
+        across, down = min(box.x1, at.x1) - max(box.x0, at.x0), min(box.y1, at.y1) - max(box.y0, at.y0)
+        assert across < 1 or down < 2, (text, other)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [(12.0, 4.0), (3.3, 2.5)])
+def test_a_picture_is_as_large_as_it_was_asked_to_be(name: str, size: tuple[float, float]) -> None:
+    with dressed(Look(size=size)):
+        image = Image.open(io.BytesIO(figure_bytes(figure(CASES[name]), "png", 100)))
+    assert image.size == (100 * size[0], 100 * size[1])
+
+
+def test_a_wider_page_has_wider_axes_and_letters_as_large() -> None:
+    plain = figure(sheet())
+    with dressed(Look(size=(14.0, 8.0))):
+        stretched = figure(sheet())
+    assert stretched.zoom == 1.0  # type: ignore[attr-defined]
+    at = [each.axes[0].get_position().width * each.get_size_inches()[0] for each in (plain, stretched)]
+    assert at[1] > 1.2 * at[0]
+
+
+def test_bars_are_as_long_as_their_numbers_and_marks_stand_at_theirs() -> None:
+    (axes,) = figure(CASES["ranking"]).axes
+    assert [each.get_width() for each in axes.patches] == pytest.approx([0.91, 0.4, -0.05])
+    assert {to_hex(each.get_facecolor()) for each in axes.patches} == {TINTS["own"]}
+    (rings,) = [each for each in axes.lines if each.get_marker() == "o"]
+    assert list(rings.get_xdata()) == [0.2, 0.3], "the third row has no control"
+    assert [each.get_xdata()[0] for each in axes.lines if each.get_color() == TINTS["limit"]] == [0.7]
+    assert [each.get_text() for each in axes.get_yticklabels()] == list(NAMES)
+    assert {"+.91", "+.40", "−.05"} <= {each.get_text() for each in axes.texts}
+    low, high = axes.get_xlim()
+    assert low < -0.05
+    assert high > 0.91
+
+
+@pytest.mark.parametrize("shape", ["bar", "band", "span", "dot", "ring", "diamond", "tick", "line"])
+def test_every_mark_has_its_name_above_the_axis(shape: str) -> None:
+    mark = Mark(shape, "gains", f"a {shape}", [0.2, 0.1, None], [0.5, 0.4, None] if shape == "span" else ())  # type: ignore[arg-type]
+    line = Mark("line", "gains", "a line", [0.2])
+    (axes,) = figure(sheet(blocks=(ranking(marks=(line if shape == "line" else mark,)),))).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [each.get_text() for each in legend.get_texts()] == [f"a {shape}"]
+
+
+def test_a_grid_has_every_number_on_its_scale_with_the_ends_below() -> None:
+    axes, bar = figure(sheet(blocks=(grid(2, 3),))).axes
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    assert mesh.get_clim() == (-0.9, 0.9)
+    np.testing.assert_allclose(np.ma.filled(mesh.get_array(), math.nan), grid(2, 3).values)
+    assert [each.get_text() for each in axes.texts] == ["−.40", "−.14", "+.38", "+.64", "+.90"]
+    assert [each.get_text() for each in bar.get_xticklabels()] == ["−.90", "+.90"]
+    many = figure(sheet(blocks=(grid(3, 32),))).axes[0]
+    assert not many.texts
+
+
+def test_a_matrix_has_every_number_on_its_scale_and_none_where_there_is_none() -> None:
+    axes = figure(sheet(blocks=(matrix(2, 3),))).axes[0]
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    assert mesh.get_clim() == (-0.9, 0.9)
+    np.testing.assert_allclose(np.ma.filled(mesh.get_array(), math.nan), matrix(2, 3).values)
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("query", "key")
+    assert len([each for each in axes.texts if each.get_text().strip()]) == 5
+
+
+def test_the_strong_end_of_a_falling_scale_is_dark() -> None:
+    falling = replace(grid(2, 3), scale=Scale(0.0, 1.0, "falling"))
+    axes = figure(sheet(blocks=(falling,))).axes[0]
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    assert to_hex(mesh.cmap(mesh.norm(0.0))) == "#08306b"
+
+
+def test_side_by_side_a_key_is_told_once() -> None:
+    drawn = figure(CASES["beside"])
+    assert sum(axes.get_legend() is not None for axes in drawn.axes) == 1
+
+
+def test_a_verdict_that_is_not_the_best_stands_in_the_heading_and_the_answer_above_the_panels() -> None:
+    failed = figure(sheet(proof=((Verdict.CERTIFIED, "✓"), (Verdict.FAILED, "✗ failed: 1 of 3 heads"))))
+    told = [each.get_text() for each in failed.texts]
+    assert told[0] == "an invention · ✗ FAILED"
+    assert "L0 H3 does .91 where others do .20." in told
+    assert "FAILED" not in figure(sheet()).texts[0].get_text()
+
+
+def test_bare_leaves_the_axes_alone() -> None:
+    with dressed(Look(bare=True)):
+        bare = figure(sheet())
+    assert not bare.texts
+    assert bare.get_size_inches()[1] < figure(sheet()).get_size_inches()[1]
+
+
+def test_the_same_sheet_gives_the_same_bytes_and_any_axes_will_do() -> None:
+    once, again = (figure_bytes(figure(sheet()), "svg") for _ in range(2))
+    assert once == again
+    axes = Figure().add_subplot()
+    with drawing():
+        draw(ranking(), axes)
+    assert [each.get_text() for each in axes.get_yticklabels()] == list(NAMES)

@@ -1,0 +1,104 @@
+"""A sheet in a terminal: every width, with and without colour."""
+
+from dataclasses import replace
+
+import made_results
+import pytest
+from golden_text import printed
+from made_blocks import grid, matrix, ranking, sheet
+
+from attnscope.render.sheet.blocks import Beside
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.terminal.blocks import kept_columns, lines_of
+from attnscope.render.terminal.sheet import body, screen
+
+
+def shown(made: Sheet, width: int = 80, colour: str | None = None) -> str:
+    return "".join(
+        printed(part, width, colour) if colour else printed(part, width) for part in screen(made, width)
+    )
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80, 140])
+@pytest.mark.parametrize("heads", [1, 5, 12, 40])
+def test_no_line_is_wider_than_the_terminal(width: int, heads: int) -> None:
+    made = sheet(blocks=(ranking(says="long words " * 20), grid(3, heads), grid(2, heads)))
+    assert max(map(len, printed(body(made, width), width).splitlines())) <= width
+
+
+def test_colour_changes_no_character() -> None:
+    coloured = shown(sheet(), colour="truecolor")
+    assert coloured != made_results.plain(coloured)
+    assert made_results.plain(coloured) == shown(sheet())
+
+
+def test_a_row_has_its_numbers_beside_its_control() -> None:
+    rows = shown(sheet()).splitlines()
+    (heading,) = [line for line in rows if line.startswith("head ")]
+    assert heading.split() == ["head", "score", "control", "beats", "by"]
+    (row,) = [line for line in rows if line.startswith("L10 H11")]
+    assert row.split() == ["L10", "H11", "+.40", ".30", "1", "of", "4", "word"]
+    (alone,) = [line for line in rows if line.startswith("both at once")]
+    assert alone.split() == ["both", "at", "once", "−.05"]
+    assert "and 5 heads more (-o FILE.csv has all)" in rows
+
+
+def test_columns_that_give_way_are_not_explained() -> None:
+    wide, narrow = shown(sheet(), 80), shown(sheet(), 40)
+    assert "beats: how many others" in " ".join(wide.split())
+    assert [each.heading for each in kept_columns(ranking(), 40)] == ["score", "control", "by"]
+    assert "beats" not in narrow
+    assert "control: what others do" in " ".join(narrow.split())
+    assert "nobody may read this" not in wide
+
+
+def test_a_grid_has_every_number_at_its_place_and_a_hole_where_there_is_none() -> None:
+    lines = [line.plain for line in lines_of(grid(2, 3), 80)]
+    assert lines[1].split() == ["H0", "H1", "H2"]
+    assert lines[2].split() == ["L0", "−.40", "−.14"]
+    assert lines[3].split() == ["L1", "+.38", "+.64", "+.90"]
+    marked = [line.plain for line in lines_of(grid(2, 3, itself=(1, 0)), 80)]
+    assert marked[3].split() == ["L1", "■", "+.64", "+.90"]
+
+
+def test_a_grid_that_is_too_wide_comes_in_pieces() -> None:
+    lines = [line.plain for line in lines_of(grid(2, 20), 60)]
+    headings = [line.split() for line in lines if line.split()[0] == "H0" or line.split()[0].startswith("H")]
+    assert [each for names in headings for each in names] == [f"H{head}" for head in range(20)]
+    assert len(headings) == 3
+
+
+def test_a_matrix_has_every_number_under_its_column_and_a_hole_where_there_is_none() -> None:
+    lines = [line.plain for line in lines_of(matrix(2, 3), 80)]
+    assert lines[0] == "B less A"
+    assert [line.split()[2:] for line in lines[-3:-1]] == [["−.60", "−.30"], ["+.30", "+.60", "+.90"]]
+    assert lines[-3].split()[:2] == ["0", "r0"]
+    assert lines[-1] == "blue: more"
+    for large in (matrix(2, 60), matrix(41, 2)):
+        assert lines_of(large, 80)[1].plain.startswith("too large for this screen")
+
+
+def test_narrow_blocks_stand_side_by_side_and_wide_ones_below() -> None:
+    two = sheet(blocks=(grid(2, 3), grid(2, 4)))
+    assert any("H0" in line[8:] and line.lstrip().startswith("H0") for line in shown(two, 80).splitlines())
+    assert shown(two, 40).count("\n  ") > 0
+    assert not any(line.count("H0") > 1 for line in shown(two, 40).splitlines())
+
+
+def test_a_large_grid_behind_another_block_is_left_to_the_picture() -> None:
+    assert "by layer and head" not in shown(sheet(blocks=(ranking(), grid(48, 12))))
+    assert "by layer and head" in shown(sheet(blocks=(grid(48, 12),)))
+    beside = sheet(blocks=(ranking(), Beside((ranking(), grid(48, 12)))))
+    assert "by layer and head" in shown(beside), "what is read beside a ranking stays with it"
+
+
+def test_what_it_says_stands_around_its_blocks() -> None:
+    lines = shown(sheet()).splitlines()
+    assert lines[0] == "an invention · 12 heads"
+    assert "“one two”" in lines
+    assert lines.index("L0 H3 does .91 where others do .20.") < lines.index("best heads first")
+    assert lines[-1] == "Open it: attnscope heads"
+    assert lines[-2] == "✓ certified: 3 of 3 heads"
+    assert "[b]no markup[/b]" in lines
+    (only,) = screen(replace(sheet(), next=""), 80)
+    assert "Open it" not in printed(only, 80)

@@ -1,0 +1,73 @@
+"""A result with a sheet as a page: its answer and its rankings stand there without any script."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import made_ablation
+import made_composition
+import made_finding
+import pytest
+from made_blocks import ranking, sheet
+
+from attnscope.render.saving import content
+from attnscope.render.sheets import sheet_of
+from attnscope.render.web.rankings import section
+from attnscope.results import Result
+
+MADE: list[Result] = [made_finding.finding(), made_ablation.together(), made_composition.composition()]
+
+
+def rows(page: str) -> list[list[str]]:
+    """The texts of the cells of the first ranking."""
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    told = re.sub(r"<title>.*?</title>", "", body)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in told.split("</tr>")[:-1]]
+    return [[html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in cells]
+
+
+def test_a_row_has_its_texts_and_under_the_pointer_its_exact_numbers() -> None:
+    page = section(sheet())
+    assert rows(page)[1] == ["L10 H11", "", "+.40", ".30", "1 of 4", "word"]
+    assert 'title="0.3">.30</td>' in page
+    assert "<title>its control 0.3</title>" in page
+    assert "and 5 heads more, among the numbers" in page
+    assert "score: how much it does" in page
+
+
+def test_marks_stand_at_their_places_on_one_axis() -> None:
+    block = ranking()
+    low, high = block.extent()
+    page = section(sheet(blocks=(block,)))
+    body = page.split("<tbody>")[1]
+    rings = [float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="10" r="3"', body)]
+    assert rings == pytest.approx([300 * (each - low) / (high - low) for each in (0.2, 0.3)], abs=0.06)
+    bars = [
+        float(x) for x in re.findall(r'<rect x="[\d.]+" y="4" width="([\d.]+)"', page.split("<tbody>")[1])
+    ]
+    assert bars == pytest.approx([300 * each / (high - low) for each in (0.91, 0.4, 0.05)], abs=0.11)
+
+
+def test_what_a_text_is_called_is_never_markup() -> None:
+    named = "<script>alert(1)</script>"
+    hostile = ranking(names=(named, "b", "c"), title=named, says=named, of=named)
+    page = section(sheet(blocks=(hostile,), answer=named))
+    assert "<script" not in page
+    assert page.count(html.escape(named)) == 6
+
+
+def test_nothing_ranked_is_no_table() -> None:
+    empty = section(sheet(blocks=(replace(ranking(), names=()),)))
+    assert "<table" not in empty
+    assert "L0 H3 does" in empty
+
+
+@pytest.mark.parametrize("result", MADE, ids=lambda each: type(each).__name__)
+def test_every_kind_with_a_sheet_has_a_page_with_its_answer(result: Result, tmp_path: Path) -> None:
+    page = content(result, ".html").decode()
+    made = sheet_of(result)
+    assert made is not None
+    assert html.escape(made.answer) in page
+    first = next(each for each in made.every if hasattr(each, "names"))
+    assert [row[0] for row in rows(page)] == list(first.names)  # type: ignore[union-attr]
