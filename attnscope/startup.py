@@ -34,7 +34,7 @@ def hasten() -> None:
 
 @contextmanager
 def lean_loading() -> Iterator[None]:
-    """Around importing transformers and loading a model, in the command's own process."""
+    """Around importing transformers and loading a model: no garbage collection; stand-ins where hastened."""
     collecting = gc.isenabled()
     gc.disable()  # imports make hundreds of thousands of objects, and all of them stay
     try:

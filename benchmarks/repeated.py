@@ -16,6 +16,7 @@ from pathlib import Path
 
 from heads import MAKE_CHECKPOINT, PEER
 from pairs import ATTNSCOPE
+from startup import settings
 
 TEXT = " ".join(["door"] * 9)
 
@@ -40,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder, cache = Path(made, "model"), Path(made, "cache")
         subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, folder], check=True, capture_output=True)
-        environment = {**os.environ, "ATTNSCOPE_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+        environment = settings(made) | {"ATTNSCOPE_CACHE": str(cache)}
         ask = [ATTNSCOPE, "heads", TEXT, "-m", str(folder), "--layer", "3", "--head"]
         commands = {
             "plain": [sys.executable, "-c", PEER, str(folder), TEXT],

@@ -37,13 +37,13 @@ def main() -> int:
         folder = str(Path(work) / "model")
         subprocess.run([sys.executable, "-c", MAKE_CHECKPOINT, folder], check=True, capture_output=True)
         commands = _commands(folder, str(Path(work) / "head.png"))
-        settings = _settings(work)
+        environment = settings(work)
         for command, switch in commands.values():  # byte code is made, files are in memory
-            _cost(command, settings | switch)
+            _cost(command, environment | switch)
         costs: dict[str, list[Cost]] = {name: [] for name in commands}
         for _ in range(rounds):
             for name, (command, switch) in commands.items():
-                costs[name].append(_cost(command, settings | switch))
+                costs[name].append(_cost(command, environment | switch))
     return _told({name: _median(each) for name, each in costs.items()}, rounds)
 
 
@@ -60,7 +60,7 @@ def _commands(folder: str, picture: str) -> dict[str, tuple[list[str], dict[str,
     }
 
 
-def _settings(work: str) -> dict[str, str]:
+def settings(work: str) -> dict[str, str]:
     """The environment of every process: one thread, no hub, folders of their own for what is kept."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     own = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "ATTNSCOPE_CACHE": str(Path(work) / "kept")}
