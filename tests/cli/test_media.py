@@ -182,7 +182,7 @@ def test_measures_over_a_picture_and_a_sound(attnscope: Any, saved: Any, square:
     assert "patches lie in rows and columns" in absent["distance"]
     heard = ("heads", "--audio", tone, "-m", saved("hubert"), "--measure", "distance,evenness", "--json")
     measured = document(attnscope(*heard))["measures"]
-    assert [each["name"] for each in measured if not each["absent"]] == ["distance", "evenness"]
+    assert [name for name, each in measured.items() if not each["absent"]] == ["distance", "evenness"]
 
 
 def test_a_find_over_a_picture_is_shown_and_stored(

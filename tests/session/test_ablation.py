@@ -16,7 +16,7 @@ def test_the_library_asks_what_the_command_asks(reading: at.Reading) -> None:
     (same,) = [each for each in result.heads if (each.layer, each.head) == (3, 11)]
     assert one.heads[0].difference == pytest.approx(same.difference, abs=1e-4)
     assert reading.ablate(named="L3H7,L2H4").group.heads == ((3, 7), (2, 4))
-    assert "answer: “box” at 5 [MASK], probability .083" in str(result)
+    assert "probability of “box” at 5 [MASK] goes from .083 to" in str(result)
     assert "each output replaced by zeros" in one.text(width=120)
     frame = result.to_pandas()
     assert list(frame["difference"]) == [each.difference for each in result.heads]

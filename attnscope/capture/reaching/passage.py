@@ -31,7 +31,7 @@ class Enough(Exception):
     """Raised inside the forward pass once every module that is asked about is through, with its block."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hooks:
     """What is asked as the model runs; where there is none, or it returns None, all goes on as it is."""
 
