@@ -88,7 +88,7 @@ def test_files_of_every_kind_hold_the_same_bytes_again(attnscope, document, tmp_
     assert len(re.findall(rb"/Type /Page\b", (tmp_path / "first.pdf").read_bytes())) == 6
     arrays = np.load(tmp_path / "first.npz", allow_pickle=False)
     assert arrays["contributions"].tolist() == document["contributions"]
-    assert int(arrays["query"]) == 7
+    assert json.loads(str(arrays["meta"]))["query"] == 7
     rows = [line for line in (tmp_path / "first.csv").read_text().splitlines() if not line.startswith("#")]
     shares = [float(row.rsplit(",", 1)[1]) for row in rows[1:]]
     assert shares == document["contributions"]

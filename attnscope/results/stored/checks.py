@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from functools import singledispatch
 from typing import Any
 
+import numpy as np
+
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
@@ -35,7 +37,7 @@ from attnscope.results.worked import Step
 from attnscope.tokens import Frames, Patches, Token, Tokens
 
 
-def _fits(right: bool, wrong: str) -> None:
+def _fits(right: bool | np.bool_, wrong: str) -> None:
     if not right:
         raise Damaged(wrong)
 
