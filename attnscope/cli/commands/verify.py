@@ -17,8 +17,8 @@ EveryToken = Annotated[
     bool,
     typer.Option(
         "--every-token",
-        help="Try the place of each token, however long the text. Otherwise the positions of a text of more "
-        "than 252 tokens are tried on samples of it.",
+        help="Try the place of each token, however long the text, and each row of a block by itself. "
+        "Otherwise samples are tried: of a text of more than 252 tokens, and of every block a half.",
         show_default=False,
     ),
 ]

@@ -230,7 +230,7 @@ class Reading(Claimed):
     def verify(self, *, every_token: bool = False) -> Verification:
         """Every layer and head certified, and the model's results held against an untouched run.
 
-        With `every_token` the place of each token is tried, however long the text.
+        With `every_token` the place of each token is tried, however long the text, and each row of a block.
         """
         return verify_reading(self._whole(), every_token=every_token)
 

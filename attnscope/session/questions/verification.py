@@ -12,7 +12,7 @@ from attnscope.session.reading import Reading
 def verify_reading(reading: Reading, *, every_token: bool = False) -> Verification:
     """The certificates of all heads, and the model's results held against a run that was not touched.
 
-    With `every_token` the place of each token is tried, however long the text.
+    With `every_token` the place of each token is tried, however long the text, and each row of a block.
     """
     model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
     target = None if reading.target is None else reading.target.tokens

@@ -46,6 +46,16 @@ def test_an_edit_of_code_that_may_take_part_is_another_run_and_of_other_code_it_
         (root / name).write_text(kept)
 
 
+@pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"[1]", b'{"a":' * 3000 + b"1" + b"}" * 3000])
+def test_a_configuration_that_cannot_be_read_is_left_to_whoever_loads_the_model(
+    root: Path, damage: bytes
+) -> None:
+    (root / "model" / "config.json").write_bytes(damage)
+    first = code_of(root / "model")
+    (root / GPT2).write_text("edited")
+    assert code_of(root / "model") != first
+
+
 def test_a_run_that_was_begun_with_other_code_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ def code_of(model: Path) -> str:
     """SHA-256 over all files of code that may take part where the model in this folder runs.
 
     Of the library these are what all models share and the folders of the types of model that `config.json`
-    names; all of its models where one of these folders has another name than the type.
+    names; all of its models where a folder has another name than the type, or the file cannot be read.
     """
     files = [*_own(), *_shared(), *_of_models(model), *sorted(model.glob("*.py"))]
     return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
@@ -36,8 +37,10 @@ def _shared() -> Iterator[Path]:
 
 
 def _of_models(model: Path) -> Iterator[Path]:
-    rooms, config = _folder(_LIBRARY) / "models", model / "config.json"
-    types = {each.replace("-", "_") for each in _types(json.loads(config.read_text("utf-8")))}
+    rooms, types = _folder(_LIBRARY) / "models", set[str]()
+    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
+        config = json.loads((model / "config.json").read_text("utf-8"))
+        types = {each.replace("-", "_") for each in _types(config)}
     folders = [rooms / each for each in sorted(types)]
     for folder in folders if folders and all(each.is_dir() for each in folders) else [rooms]:
         yield from sorted(folder.rglob("*.py"))
