@@ -7,6 +7,7 @@
 Importing this imports nothing heavy: each public name is loaded when it is first used.
 """
 
+from attnscope import presenter
 from attnscope.version import __version__
 
 TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
@@ -26,6 +27,7 @@ _HOMES = {
 _NAMES = {"open": "load"}  # where a name is another one at home
 
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
     from attnscope.errors import AttnscopeError as AttnscopeError
@@ -62,6 +64,15 @@ def __getattr__(name: str) -> "Any":
     found = getattr(import_module(_HOMES[name]), _NAMES.get(name, name))
     globals()[name] = found
     return found
+
+
+def _presenter() -> "ModuleType":
+    from importlib import import_module
+
+    return import_module("attnscope.render.present")
+
+
+presenter.load = _presenter
 
 
 def __dir__() -> list[str]:

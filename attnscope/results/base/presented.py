@@ -1,8 +1,9 @@
 """How a result shows itself: in a console, in a notebook, in a picture, in a table and in a file."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from attnscope import presenter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,22 +14,23 @@ if TYPE_CHECKING:
 class Presented:
     """What every result can do for somebody who looks at it; `repr` is one line, `print` the whole.
 
-    All of it is done in `attnscope.render.present`; matplotlib and pandas are loaded when they are needed.
+    All of it is done by the presenter that the package names (`attnscope.render.present`); matplotlib and
+    pandas are loaded when they are needed.
     """
 
     def __repr__(self) -> str:
-        return str(_presenter().summary(self))
+        return str(presenter.load().summary(self))
 
     def __str__(self) -> str:
-        return str(_presenter().text(self))
+        return str(presenter.load().text(self))
 
     def _repr_html_(self) -> str:
         """Certificate and picture, or else the text, as HTML that needs nothing from elsewhere."""
-        return str(_presenter().html(self))
+        return str(presenter.load().html(self))
 
     def _repr_png_(self) -> bytes | None:
         """The picture; None for a result that has none."""
-        png: bytes | None = _presenter().png(self)
+        png: bytes | None = presenter.load().png(self)
         return png
 
     def plot(
@@ -49,7 +51,7 @@ class Presented:
         and height in inches, as it will be saved or shown), `dpi`, `caption` (`short`, `full`, `none`) and
         `bare`, the axes alone. Raises `InputError` for what has no such picture.
         """
-        drawn: Axes | Figure = _presenter().plot(
+        drawn: Axes | Figure = presenter.load().plot(
             self, ax, show=show, query=query, key=key, scale=scale, look=look
         )
         return drawn
@@ -69,7 +71,9 @@ class Presented:
         Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
         written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
         """
-        written: Path = _presenter().save(self, path, show=show, query=query, key=key, scale=scale, look=look)
+        written: Path = presenter.load().save(
+            self, path, show=show, query=query, key=key, scale=scale, look=look
+        )
         return written
 
     def text(
@@ -85,7 +89,7 @@ class Presented:
 
         Raises `InputError` for a stage or a token that the result does not have.
         """
-        return str(_presenter().text(self, show=show, query=query, key=key, scale=scale, width=width))
+        return str(presenter.load().text(self, show=show, query=query, key=key, scale=scale, width=width))
 
     def to_pandas(self, show: str | None = None) -> "DataFrame":
         """The numbers with their names: a row a query, layer, head, point or guess, as the result has them.
@@ -93,13 +97,5 @@ class Presented:
         `show` is a stage of a head. Raises `InputError` where pandas is not installed, which comes with
         `pip install 'attnscope[pandas]'`.
         """
-        frame: DataFrame = _presenter().to_pandas(self, show)
+        frame: DataFrame = presenter.load().to_pandas(self, show)
         return frame
-
-
-def _presenter() -> Any:
-    """`attnscope.render.present`, found by its name when something is shown.
-
-    Results may not import rendering: they are what is read and computed with where nothing is shown.
-    """
-    return import_module("attnscope.render.present")
