@@ -21,6 +21,10 @@ class InputError(AttnscopeError):
     exit_code = 2
 
 
+class Damaged(Exception):
+    """A stored result does not hold what its schema says; the message says what, and where in it."""
+
+
 class ModelUnavailableError(AttnscopeError):
     """The model cannot be had, or its files are not sound."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from attnscope.errors import InputError, listed
+from attnscope.errors import Damaged, InputError, listed
 
 _LISTED = 40  # tokens that a message names at most, about
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -63,6 +63,13 @@ class Token:
     unknown: bool = False
     padding: bool = False
 
+    def lies_within(self, texts: Sequence[str]) -> bool:
+        """Whether its span lies in its text, as far as that is there."""
+        if self.part < 0 or self.span is None:
+            return self.part >= 0
+        start, end = self.span
+        return 0 <= start <= end and (self.part >= len(texts) or end <= len(texts[self.part]))
+
     @property
     def added(self) -> bool:
         """Whether the tokenizer put it around the text; what the user typed has a place in it."""
@@ -106,6 +113,11 @@ class Patches:
     def positions(self) -> tuple[int, ...]:
         return self.places or tuple(range(self.first, self.first + self.count))
 
+    def check_parts(self) -> None:
+        """Raises `Damaged` where there are not as many positions as patches."""
+        if self.count < 0 or len(self.positions) != self.count:
+            raise Damaged("'stretches' do not fit together")
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -118,6 +130,11 @@ class Frames:
     @property
     def positions(self) -> tuple[int, ...]:
         return tuple(range(self.first, self.first + self.count))
+
+    def check_parts(self) -> None:
+        """Raises `Damaged` where the number of frames is none."""
+        if self.count < 0:
+            raise Damaged("'stretches' do not fit together")
 
 
 @dataclass(frozen=True)
@@ -256,3 +273,10 @@ class Tokens:
             if source.strip().casefold() == wanted.casefold():
                 return positions
         return []
+
+    def check_parts(self) -> None:
+        """Raises `Damaged` where positions are not as many as tokens, or a token lies outside of its text."""
+        if len(self.positions) != len(self):
+            raise Damaged("'positions' are not as many as the tokens")
+        if not all(token.lies_within(self.texts) for token in self.items):
+            raise Damaged("'tokens' have a place outside of their text")

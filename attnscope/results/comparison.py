@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Certificate, Kind, Verdict
+from attnscope.results.base.parts import Value, fits, one_for_each, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.special import Special
 from attnscope.results.heads import HeadAttention
@@ -107,6 +108,25 @@ class Side:
     def every_certificate(self) -> tuple[Certificate, ...]:
         return tuple(certificate for layer in self.certificates for certificate in layer)
 
+    def check_parts(self) -> None:
+        inside = within(self.position, len(self.head.query_tokens))
+        fits(inside, f"'position' is {self.position}, which is no token's")
+        fits(
+            self.view is None or self.view.query_row(self.position) is not None, "'view' leaves the word out"
+        )
+
+    def derived(self) -> dict[str, Value]:
+        """The word's row and vectors. Scores belong to single tokens: null where the row is over words."""
+        scaled = self.head.scaled[self.position] if self.view is None else None
+        return {
+            "word": self.word,
+            "pieces": self.pieces,
+            "weights": self.weights,
+            "scaled": scaled,
+            "allowed": self.allowed,
+            **self.vectors,
+        }
+
 
 def mean_of(
     rows: Float[np.ndarray, "piece column"], counted: Bool[np.ndarray, " piece"]
@@ -142,6 +162,9 @@ class Divergence:
 
     jensen_shannon: Float[np.ndarray, "layer head"]
     total_variation: Float[np.ndarray, "layer head"]
+
+    def derived(self) -> dict[str, Value]:
+        return {"jensen_shannon_unit": "nats"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,3 +217,21 @@ class Comparison(Presented):
     def similarity(self, vector: str) -> Similarity | None:
         """The similarity of one kind of vector, None where there is none."""
         return next((each for each in self.similarities if each.vector == vector), None)
+
+    def check_parts(self) -> None:
+        for side in self.sides:
+            one_for_each(side.certificates, (len(self.layers), len(self.heads)), "certificates")
+        ways = {(side.view.words, side.view.special) if side.view else None for side in self.sides}
+        fits(len(ways) == 1, "its two sides are looked at in two ways")
+        a, b = self.a.head, self.b.head
+        compared = (a.layer, b.layer) in self.layers and a.head in self.heads
+        fits(compared, "the heads that are shown are none of those that are compared")
+
+    def derived(self) -> dict[str, Value]:
+        """The provenance of the whole is that of side a."""
+        return {
+            "verdict": self.verdict,
+            "words": self.words,
+            "special": self.special,
+            "provenance": self.a.head.provenance,
+        }

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention
 
@@ -92,3 +93,27 @@ class Dimensions(Presented):
         if self.rotation is None:
             return np.zeros(0)
         return np.asarray(self.products[self.rotation.first] + self.products[self.rotation.second])
+
+    def check_parts(self) -> None:
+        for name, position, size in (
+            ("query", self.query, len(self.head.q)),
+            ("key", self.key, len(self.head.k)),
+        ):
+            fits(within(position, size), f"'{name}' is no position of {size}")
+        dimensions = self.head.q.shape[1]
+        for places in () if self.rotation is None else (self.rotation.first, self.rotation.second):
+            inside = not places.size or (places.min() >= 0 and places.max() < dimensions)
+            fits(inside, f"'rotation' names a dimension that is none of {dimensions}")
+
+    def derived(self) -> dict[str, Value]:
+        """The pair, and a row per dimension, largest product first."""
+        head, place = self.head, (self.query, self.key)
+        named = {"q": self.query_vector, "k": self.key_vector}
+        named |= {"product": self.products, "others": self.beside}
+        every = zip(self.order.tolist(), self.cumulated.tolist(), strict=True)
+        products = [
+            {"dim": dim, **{name: float(values[dim]) for name, values in named.items()}, "cumulated": so_far}
+            for dim, so_far in every
+        ]
+        pair = {"score": float(head.scores[place]), "weight": float(head.weights[place])}
+        return pair | {"rotary": self.rotation is not None, "products": products}

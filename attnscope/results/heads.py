@@ -1,7 +1,7 @@
 """Attention heads on one input: one of them in full, or several at a glance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.special import Special, SpecialMass, special_mass
 from attnscope.results.measure import MeasureDescription
@@ -70,6 +71,17 @@ class HeadWeights(Presented):
         """The same of some queries alone: mean over those of them that have a key."""
         return special_mass([self.weights[list(queries)]], self.key_tokens)
 
+    def derived(self) -> dict[str, Value]:
+        """What was not read of a head of which only the weights were returned is null."""
+        terms = getattr(self, "terms", None)
+        absent = {slot.name for slot in fields(HeadAttention)} - {slot.name for slot in fields(self)}
+        return dict.fromkeys(sorted(absent)) | {
+            "name": self.name,
+            "verdict": self.verdict,
+            "special_mass": self.special_mass,
+            "added": None if terms is None else list(terms),
+        }
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadAttention(HeadWeights):
@@ -95,6 +107,9 @@ class HeadAttention(HeadWeights):
     window: int | None
     terms: Mapping[str, Float[np.ndarray, "query key"]] = field(default_factory=dict)
     sink_by_query: bool = False
+
+    def check_parts(self) -> None:
+        fits(self.q.shape[1] > 0, "'q' has no dimensions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +145,21 @@ class HeadScores:
             return None
         value = float(self.values[i, j])
         return "" if np.isnan(value) else self.description.classes[int(value)]
+
+    def check_parts(self) -> None:
+        classes = self.description.classes
+        known = self.values[self.values == self.values]  # without NaN
+        right = not classes or all(value == int(value) and 0 <= value < len(classes) for value in known.flat)
+        fits(right, "'values' has a class that there is not")
+
+    def derived(self) -> dict[str, Value]:
+        one = {"value": float(self.values.flat[0])} if self.values.size == 1 else {}
+        return {"measure": self.measure, "range": self.description.range} | one
+
+    def value_of(self, i: int, j: int) -> Value:
+        """A number, or the name of the class that it stands for."""
+        named = self.class_of(i, j)
+        return float(self.values[i, j]) if named is None else named or None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,3 +249,48 @@ class Overview(Presented):
     @property
     def heads(self) -> tuple[int, ...]:
         return self.main.heads
+
+    def check_parts(self) -> None:
+        fits(bool(self.scores), "'measures' are empty")
+        shape = self.main.values.shape
+        one_for_each(self.certificates, shape, "certificates")
+        fits(
+            self.strongest.shape[:2] == shape, "'strongest' is not one link for each of the layers and heads"
+        )
+        fits(
+            all(each.values.shape == shape for each in self.scores.values()), "'measures' are of other heads"
+        )
+        most = self.strongest.max(axis=(0, 1), initial=-1)
+        right = self.strongest.min(initial=0) >= -1
+        right = right and most[0] < len(self.query_tokens) and most[1] < len(self.key_tokens)
+        fits(right, "a strongest link leads to a token that is not there")
+
+    def derived(self) -> dict[str, Value]:
+        """Every measure by its name, and a row for each head with its strongest link and its verdict."""
+        return {
+            "layers": self.layers,
+            "heads": self.heads,
+            "measure": self.main.measure,
+            "unit": self.main.unit,
+            "verdict": self.verdict,
+            **{name: each.values for name, each in self.scores.items()},
+            "results": [self._row(i, j) for i, j in np.ndindex(self.main.values.shape)],
+        }
+
+    def _row(self, i: int, j: int) -> dict[str, Value]:
+        """A head with its strongest link, None where it has none, and its verdict."""
+        query, key = (None if position < 0 else int(position) for position in self.strongest[i, j])
+        return {
+            "layer": self.layers[i],
+            "head": self.heads[j],
+            **{name: scores.value_of(i, j) for name, scores in self.scores.items()},
+            "query": query,
+            "key": key,
+            "weight": float(self.strongest_weight[i, j]),
+            "verdict": self.certificates[i][j].verdict,
+        }
+
+    def npz_columns(self) -> Arrays:
+        verdicts = [[each.verdict.value for each in layer] for layer in self.certificates]
+        places = {"layers": np.array(self.layers), "heads": np.array(self.heads)}
+        return {**places, "verdicts": np.array(verdicts)}

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.special import SpecialMass
 from attnscope.tokens import Tokens
@@ -92,6 +93,24 @@ class LongHead(Presented):
             largest=_joined(self.largest, rows, columns, np.fmax),
             pairs=pairs,
         )
+
+    def check_parts(self) -> None:
+        axes = zip((self.query_tokens, self.key_tokens), self.first, self.size, self.steps, strict=True)
+        for side, first, size, step in axes:
+            inside = first >= 0 and size >= 1 and step >= 1 and first + size <= len(side)
+            fits(inside, "'first', 'size' and 'steps' are no window of the text")
+        cells = tuple(-(-size // step) for size, step in zip(self.size, self.steps, strict=True))
+        fits(self.mean.shape == cells, "'mean' is not of as many rows and columns as the window has blocks")
+        together = (self.query is None) == (self.row is None) and within(self.query, len(self.query_tokens))
+        fits(together, "'query' and 'row' do not belong together")
+        top, keys = self.top_keys, len(self.key_tokens)
+        fits(
+            not top.size or -1 <= top.min() <= top.max() < keys,
+            "'top_keys' lead to a token that is not there",
+        )
+
+    def derived(self) -> dict[str, Value]:
+        return {"name": self.name, "verdict": self.verdict}
 
 
 def _joined(values: Any, rows: int, columns: int, combine: np.ufunc) -> Any:

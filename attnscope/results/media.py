@@ -7,9 +7,10 @@ from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, Overview
-from attnscope.tokens import printable
+from attnscope.tokens import Tokens, printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,10 @@ class Picture:
         """Name of the file, and how much of it was read."""
         height, width = self.size
         return f"{printable(self.name)}, read as {height} x {width} pixels"
+
+    def check_parts(self) -> None:
+        same = self.pixels is None or self.pixels.shape[:2] == self.told_size
+        fits(same, "'pixels' has not the picture's height and width")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,10 @@ class Sound:
         """Name of the file, and how much of it was read."""
         return f"{printable(self.name)}, {self.seconds:.2f} s at {self.rate} Hz"
 
+    def check_parts(self) -> None:
+        same = self.samples is None or len(self.samples) == self.told_count
+        fits(self.rate >= 1 and self.told_count >= 0 and same, "'sound' does not say how long it is")
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrogram:
@@ -112,6 +121,15 @@ class Gaze:
     cell: tuple[int, ...] | None = field(metadata={"file": "query_cell"})
     keys: Int[np.ndarray, "..."]
 
+    def check_places(self, queries: Tokens, keys: Tokens, shape: tuple[int, ...]) -> None:
+        """Raises `Damaged` where it does not lie within these tokens and this many patches or frames."""
+        fits(self.keys.shape == shape, "'keys' are not one for each patch or frame")
+        inside = not self.keys.size or -1 <= self.keys.min() <= self.keys.max() < len(keys)
+        fits(inside, "'keys' has a position that is no key's")
+        fits(within(self.query, len(queries)), f"'query' is {self.query}, which is no token's position")
+        inside = self.cell is None or (len(self.cell) == len(shape) and all(map(within, self.cell, shape)))
+        fits(inside, "'query_cell' lies outside of the picture or the sound")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PictureAttention(Presented):
@@ -128,6 +146,12 @@ class PictureAttention(Presented):
         """The verdict of the head's certificate."""
         return self.head.verdict
 
+    def check_parts(self) -> None:
+        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights.shape)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PictureHeads(Presented):
@@ -142,6 +166,13 @@ class PictureHeads(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return self.overview.verdict
+
+    def check_parts(self) -> None:
+        shape = self.weights.shape[2:]
+        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, shape)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,6 +197,12 @@ class SoundAttention(Presented):
         """The verdict of the head's certificate."""
         return self.head.verdict
 
+    def check_parts(self) -> None:
+        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights.shape)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoundHeads(Presented):
@@ -187,3 +224,10 @@ class SoundHeads(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return self.overview.verdict
+
+    def check_parts(self) -> None:
+        shape = self.weights.shape[2:]
+        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, shape)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}

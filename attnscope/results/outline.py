@@ -8,6 +8,7 @@ what the attention module says of itself. None stands for what neither tells.
 from dataclasses import dataclass, field
 
 from attnscope.results.base.origin import Kind, Route
+from attnscope.results.base.parts import Arrays, Value, columns_of
 from attnscope.results.base.presented import Presented
 
 
@@ -132,6 +133,9 @@ class Cost:
         """Bytes of all of these at once."""
         return self.weights + self.operands + self.kernel + self.reference
 
+    def derived(self) -> dict[str, Value]:
+        return {"flops": self.flops, "bytes": self.memory}
+
 
 @dataclass(frozen=True, repr=False)
 class Outline(Presented):
@@ -168,3 +172,15 @@ class Outline(Presented):
     def verdict(self) -> None:
         """None: nothing was computed."""
         return None
+
+    def derived(self) -> dict[str, Value]:
+        layers = [
+            {"tower": tower.name, "kind": tower.kind, **vars(layer)}
+            for tower in self.towers
+            for layer in tower.layers
+        ]
+        return {"bytes_float32": 4 * self.parameters, "layers": layers}
+
+    def npz_columns(self) -> Arrays:
+        layers = (layer for tower in self.towers for layer in tower.layers)
+        return columns_of(layers, ("layer", "heads", "key_heads", "dim", "value_dim", "queries", "keys"))

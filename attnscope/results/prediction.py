@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from attnscope.results.base.origin import Provenance
+from attnscope.results.base.parts import Arrays, columns_of, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -71,3 +74,17 @@ class Prediction(Presented):
     def verdict(self) -> None:
         """None: the model was run untouched, there is nothing to certify."""
         return None
+
+    def check_parts(self) -> None:
+        if self.generated is None:  # else they are tokens of the text that was written
+            in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")
+
+    def npz_columns(self) -> Arrays:
+        """Axes: blank guess; -1 and NaN where a blank has fewer guesses than another."""
+        most = max((len(blank.guesses) for blank in self.blanks), default=0)
+        shape = len(self.blanks), most
+        ids, probabilities = np.full(shape, -1), np.full(shape, np.nan)
+        for i, blank in enumerate(self.blanks):
+            for j, guess in enumerate(blank.guesses):
+                ids[i, j], probabilities[i, j] = guess.id, guess.probability
+        return columns_of(self.blanks, ("position",)) | {"id": ids, "probability": probabilities}

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention
 from attnscope.results.view import HeadView
@@ -136,3 +137,11 @@ class Projection(Presented):
         """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""
         found = np.flatnonzero(self.ranked_keys(query) == key)
         return int(found[0]) + 1 if found.size else None
+
+    def check_parts(self) -> None:
+        points = len(self.query_tokens), len(self.key_tokens)
+        fits(self.distance.shape == points, "'distance' is not between as many points as there are tokens")
+        fits(
+            (self.view is None) == (self.view_scaled is None),
+            "'view' and 'view_scaled' do not belong together",
+        )

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import fits, in_tokens, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, HeadScores
 from attnscope.results.prediction import Prediction
@@ -50,3 +51,12 @@ class Report(Presented):
     @property
     def head(self) -> HeadAttention:
         return self.projection.head
+
+    def check_parts(self) -> None:
+        tokens = self.head.query_tokens
+        fits(within(self.query, len(tokens)), f"'query' is {self.query}, which is no token's position")
+        fits(len(self.contributions) == len(self.head.key_tokens), "'contributions' are not one for each key")
+        inside = self.view is None or self.view.query_row(self.query) is not None
+        fits(inside, "'view' leaves the query out")
+        if self.prediction is not None:
+            in_tokens((blank.position for blank in self.prediction.blanks), len(tokens), "blanks")

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 
 
@@ -89,3 +90,10 @@ class Senses(Presented):
         values = self.cosines[layer][pairs]
         most, least = int(np.nan_to_num(values, nan=-2).argmax()), int(np.nan_to_num(values, nan=2).argmin())
         return tuple((int(pairs[0][place]), int(pairs[1][place])) for place in (most, least))  # type: ignore[return-value]
+
+    def check_parts(self) -> None:
+        fits(len(self.usages) >= 2, "'usages' are of fewer than two texts")
+        fits(self.cosines.shape[1:] == (len(self.usages),) * 2, "'cosines' are not between all 'usages'")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}

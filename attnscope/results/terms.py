@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import Value
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention
 
@@ -72,3 +73,6 @@ class HeadTerms(Presented):
             "score": np.where(head.allowed, head.scaled, -np.inf),
             "weight": head.weights,
         }
+
+    def derived(self) -> dict[str, Value]:
+        return {"sink_weights": self.sink_weights}

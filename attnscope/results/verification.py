@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.parts import Arrays, Value, columns_of
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -46,3 +49,19 @@ class Verification(Presented):
             return Verdict.FAILED
         every = [certificate.verdict for layer in self.layers for certificate in layer.certificates]
         return max(every, key=lambda verdict: verdict.rank, default=Verdict.UNCERTIFIED)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
+
+    def npz_columns(self) -> Arrays:
+        """A row for each head of every layer, in order."""
+        heads = [(layer, i) for layer in self.layers for i in range(len(layer.certificates))]
+        certificates = [layer.certificates[i] for layer, i in heads]
+        numbers = ("weight_error", "weight_tolerance", "output_error", "output_tolerance", "power")
+        return {
+            **columns_of((layer for layer, _ in heads), ("layer", "block")),
+            "tower": np.array([layer.tower for layer, _ in heads]),
+            "head": np.array([i for _, i in heads], np.int64),
+            "verdict": np.array([each.verdict.value for each in certificates]),
+            **columns_of(certificates, (), numbers),
+        }

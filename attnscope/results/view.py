@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.special import Special
 from attnscope.results.heads import HeadWeights
@@ -56,3 +57,28 @@ class HeadView(Presented):
     def query_row(self, position: int) -> int | None:
         """The row that holds the head's query at `position`; None where it is left out."""
         return next((row for row, group in enumerate(self.query_groups) if position in group), None)
+
+    def check_parts(self) -> None:
+        for groups, rows, tokens in (
+            (self.query_groups, self.query_tokens, self.head.query_tokens),
+            (self.key_groups, self.key_tokens, self.head.key_tokens),
+        ):
+            inside = all(group and all(within(each, len(tokens)) for each in group) for group in groups)
+            fits(inside, "'row_groups' and 'column_groups' hold tokens that the head does not have")
+            fits(
+                len(groups) == len(rows),
+                "'row_groups' and 'column_groups' are not as many as rows and columns",
+            )
+
+    def derived(self) -> dict[str, Value]:
+        """What each row and column holds of the head's tokens."""
+        named = {
+            "queries": (self.query_tokens, self.query_groups),
+            "keys": (self.key_tokens, self.key_groups),
+        }
+        return {"emptied_queries": self.emptied} | {
+            name: [
+                {"label": label, "tokens": group} for label, group in zip(tokens.labels, groups, strict=True)
+            ]
+            for name, (tokens, groups) in named.items()
+        }

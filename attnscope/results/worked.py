@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Certificate, Provenance, Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 
 MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
@@ -107,6 +108,27 @@ class Step:
         """Whether it is what a mistake makes, shown beside what is right."""
         return self.key.startswith(WRONG)
 
+    def check_parts(self) -> None:
+        shape = self.matrix.values.shape
+        names = len(self.matrix.rows.names), len(self.matrix.columns.names)
+        fits(
+            shape == names,
+            "'row_axis' and 'column_axis' have not as many names as the step has rows and columns",
+        )
+        fits(self.allowed is None or self.allowed.shape == shape, "'allowed' has not the shape of its step")
+        cell = self.cell
+        inside = cell is None or (within(cell.row, shape[0]) and within(cell.column, shape[1]))
+        fits(inside, "'cell' lies outside of its step")
+
+    def derived(self) -> dict[str, Value]:
+        axes = self.matrix.rows, self.matrix.columns
+        return {
+            "given": not self.formula,
+            "shape": self.matrix.values.shape,
+            "axes": [each.symbol or each.word for each in axes],
+            **{name: each.names for name, each in zip(("rows", "columns"), axes, strict=True)},
+        }
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -144,6 +166,9 @@ class Check:
     def passed(self) -> bool:
         return self.difference <= self.tolerance
 
+    def derived(self) -> dict[str, Value]:
+        return {"passed": self.passed}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Worked(Presented):
@@ -177,6 +202,12 @@ class Worked(Presented):
         """The step called `key`; `KeyError` where the example has none."""
         return {step.key: step for step in self.steps}[key]
 
+    def derived(self) -> dict[str, Value]:
+        """Every array by the name of its step: what was given has the keys that `attnscope sdpa` reads."""
+        certificates = [{"against": against} | vars(one) | one.derived() for against, one in self.proofs]
+        arrays = {step.key: step.matrix.values for step in self.steps}
+        return {"verdict": self.verdict, "certificates": certificates, **arrays}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleStudy(Presented):
@@ -202,3 +233,6 @@ class ScaleStudy(Presented):
     def verdict(self) -> Verdict | None:
         """`failed` when a check did not pass, else None: random numbers are no model's."""
         return None if all(check.passed for check in self.checks) else Verdict.FAILED
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from attnscope.results.base.parts import Value
 from attnscope.vocabulary import Effect, Kind, Route, Standing
 
 __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
@@ -124,3 +125,6 @@ class Certificate:
     def unseen(self) -> tuple[str, ...]:
         """Names of the faults that this certificate would have missed."""
         return tuple(fault.name for fault in self.faults if not fault.power > 1)
+
+    def derived(self) -> dict[str, Value]:
+        return {"power": self.power, "unseen": self.unseen}

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
+from attnscope.results.base.parts import Arrays, Value, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -203,6 +204,21 @@ class Ablation(Presented):
         for each in self.heads:
             values[layers.index(each.layer), each.head] = each.difference
         return values
+
+    def check_parts(self) -> None:
+        in_tokens([self.answer.position], len(self.tokens), "answer")
+        for position, tokens in zip(self.edge or (), (self.query_tokens, self.key_tokens), strict=False):
+            in_tokens([position], len(tokens), "edge")
+        places = [(each.layer, each.head) for each in self.heads]
+        once = len(set(places)) == len(places) and all(min(place) >= 0 for place in places)
+        fits(once, "'heads' has a layer and head twice, or none")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "looked_at": len(self.estimates) or len(self.heads)}
+
+    def npz_columns(self) -> Arrays:
+        numbers = ("before", "after", "difference", "kl", "chance", "estimate")
+        return columns_of(self.heads, ("layer", "head", "beaten", "others"), numbers)
 
 
 def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attnscope.results.base.origin import Provenance, Verdict, worst
+from attnscope.results.base.parts import Value
 from attnscope.results.base.presented import Presented
 
 
@@ -32,6 +33,9 @@ class HeadCheck:
     def name(self) -> str:
         return f"L{self.layer} H{self.head}"
 
+    def derived(self) -> dict[str, Value]:
+        return {"as_stored": self.as_stored}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Presented):
@@ -55,3 +59,6 @@ class Check(Presented):
     def verdict(self) -> Verdict:
         """`failed` where a head is not as stored, else the worst of the new certificates."""
         return Verdict.FAILED if self.off else worst(each.verdict for each in self.heads)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "checked": len(self.heads), "not_as_stored": len(self.off)}

@@ -7,7 +7,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
+
+STRONGEST = 10  # pairs of heads that stand in JSON by name
 
 
 class Through(StrEnum):
@@ -40,6 +43,9 @@ class Pair:
     def difference(self) -> float:
         """The score less what chance comes to."""
         return self.score - self.chance
+
+    def derived(self) -> dict[str, Value]:
+        return {"difference": self.difference}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,3 +135,17 @@ class Composition(Presented):
             layer, number = (first, head) if self._before(i) else (second, other)
             values[self.layers.index(layer), number] = self.scores[t, i] - self.chance[t, i]
         return values
+
+    def check_parts(self) -> None:
+        fits(len(self.through) == len(self.largest), "'largest' is not one for each of 'through'")
+        fits(len(self.layers) == len(self.counts), "'counts' are not one for each of 'layers'")
+        heads = dict(zip(self.layers, self.counts, strict=True))
+        for layer, head in self.pairs.reshape(-1, 2).tolist():
+            inside = 0 <= head < heads.get(layer, 0)
+            fits(inside, f"'pairs' name a head L{layer} H{head} that is not there")
+
+    def derived(self) -> dict[str, Value]:
+        """How many pairs have a score, and the strongest of them, by the input that they go through."""
+        looked_at = {each.value: self.looked_at(each) for each in self.through}
+        strongest = {each.value: self.ranked(each)[:STRONGEST] for each in self.through}
+        return {"verdict": self.verdict, "looked_at": looked_at, "strongest": strongest}

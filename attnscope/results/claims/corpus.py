@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from attnscope.errors import InputError
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadScores
 
@@ -119,6 +120,13 @@ class Corpus(Presented):
             raise InputError(f"no measure '{name}' in this corpus: {', '.join(self.measures)}")
         return self.measures[name]
 
+    def check_parts(self) -> None:
+        fits(bool(self.measures), "'measures' are none")
+        fits(not self.shown or self.shown in self.measures, "'shown' is none of the measures")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "levels": LEVELS}
+
 
 @dataclass(frozen=True, eq=False)
 class ScoresApart:
@@ -177,3 +185,10 @@ class CorpusDifference(Presented):
         if self.shown:
             return self.measures[self.shown]
         return next(iter(self.measures.values()))
+
+    def check_parts(self) -> None:
+        fits(bool(self.measures), "'measures' are none")
+        fits(not self.shown or self.shown in self.measures, "'shown' is none of the measures")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}

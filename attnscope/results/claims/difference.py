@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
+from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -81,3 +82,26 @@ class Difference(Presented):
         layer, head, other, second = self.pairs[place]
         first = f"L{layer} H{head}"
         return first if (layer, head) == (other, second) else f"{first} and L{other} H{second}"
+
+    def check_parts(self) -> None:
+        fits(within(self.shown, len(self.pairs)), "'shown' is none of the pairs")
+        sizes = [(len(run.query_tokens), len(run.key_tokens)) for run in (self.a, self.b)]
+        fits(sizes[0] == sizes[1] == self.before.shape, "'a' and 'b' have not as many tokens")
+
+    def derived(self) -> dict[str, Value]:
+        """The pairs as a ranking, those that differ most first."""
+        numbers = ("divergences", "largest", "rounding")
+        names = ("layer", "head", "layer_b", "head_b")
+        return {
+            "verdict": self.verdict,
+            "looked_at": len(self.pairs),
+            "within_rounding": self.within_rounding,
+            "other_tokens": self.other_tokens,
+            "unit": "nats",
+            "provenance": self.a.provenance,
+            "ranking": [
+                dict(zip(names, self.pairs[i], strict=True))
+                | {name.removesuffix("s"): float(getattr(self, name)[i]) for name in numbers}
+                for i in self.ranking
+            ],
+        }

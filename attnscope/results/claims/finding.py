@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
@@ -103,6 +104,9 @@ class Controls:
     def count(self) -> int:
         return len(self.best)
 
+    def derived(self) -> dict[str, Value]:
+        return {"count": self.count}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding(Presented):
@@ -194,6 +198,41 @@ class Finding(Presented):
             return None
         place = np.unravel_index(int(np.nanargmax(signed)), signed.shape)
         return int(place[0]), int(place[1])
+
+    def check_parts(self) -> None:
+        sought = self.sought
+        in_tokens([sought.query], len(self.query_tokens), "sought")
+        in_tokens([sought.key], len(self.key_tokens), "sought")
+        one = sum(each is not None for each in (sought.key, sought.pattern, sought.like)) == 1
+        fits(one, "'sought' is not one thing")
+        one_for_each(self.verdicts, self.weights.shape, "verdicts")
+
+    def derived(self) -> dict[str, Value]:
+        """Every head with what its controls have, the best first; those without a number come last."""
+        unranked = [(int(i), int(j)) for i, j in np.argwhere(np.isnan(self.weights))]
+        return {
+            "verdict": self.verdict,
+            "looked_at": self.weights.size,
+            "best_percentile": self.best_percentile,
+            "heads": [self._row(i, j) for i, j in (*self.ranking, *unranked)],
+        }
+
+    def _row(self, i: int, j: int) -> dict[str, Value]:
+        def at(values: Float[np.ndarray, "layer head"] | None) -> float | None:
+            return None if values is None else float(values[i, j])
+
+        own = {"weight": self.weights, "rank": self.ranks, "norm": self.norms}
+        own |= {"norm_share": self.shares, "even": self.even}
+        controls = {name: getattr(self.controls, name) for name in ("mean", "low", "high", "percentile")}
+        controls |= {"difference": self.difference, "followed": self.followed}
+        return {
+            "layer": self.layers[i],
+            "head": self.heads[j],
+            **{name: at(values) for name, values in own.items()},
+            "control": {name: at(values) for name, values in controls.items()},
+            "account": self.account((i, j)),
+            "verdict": self.verdicts[i][j],
+        }
 
 
 def beyond(

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits, in_tokens, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Intervention
 from attnscope.tokens import Tokens
@@ -55,6 +56,9 @@ class Ablated:
     def together(self) -> int:
         """The most positions that were replaced at once."""
         return max((len(each) for each in self.groups), default=1)
+
+    def derived(self) -> dict[str, Value]:
+        return {"count": self.count}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,3 +130,21 @@ class Flow(Presented):
         if self.zeroed is not None:
             found["zeroing"] = self.zeroed[-1]
         return found
+
+    def check_parts(self) -> None:
+        fits(within(self.query, len(self.tokens)), "'query' is no token's position")
+        for group in () if self.ablated is None else self.ablated.groups:
+            fits(bool(group), "'groups' has one of no positions")
+            in_tokens(group, len(self.tokens), "groups")
+
+    def derived(self) -> dict[str, Value]:
+        """Every input token and all that is known of it."""
+        effects = None if self.ablated is None else self.ablated.effects
+        shares = {name.replace(" ", "_"): each for name, each in self.methods.items()}
+        inputs = [
+            {"position": key, "token": label}
+            | {name: float(each[key]) for name, each in shares.items()}
+            | {"effect": None if effects is None else float(effects[key])}
+            for key, label in enumerate(self.tokens.labels)
+        ]
+        return {"verdict": self.verdict, "inputs": inputs}

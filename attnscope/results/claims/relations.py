@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 
 
@@ -101,6 +102,9 @@ class Relation:
             return 0
         return int(self.held_out.low > 0) - int(self.held_out.high < 0)
 
+    def derived(self) -> dict[str, Value]:
+        return {"beaten": self.beaten, "told_apart": self.told_apart}
+
 
 @dataclass(frozen=True)
 class Treebank:
@@ -172,3 +176,14 @@ class Dependencies(Presented):
         """The accuracy of every head for one relation."""
         place = [each.name for each in self.relations].index(name)
         return np.asarray(self.accuracies[..., place])
+
+    def check_parts(self) -> None:
+        names = [relation.name for relation in self.relations]
+        fits(bool(names), "'relations' are none")
+        fits(not self.shown or self.shown in names, "'shown' is none of the relations")
+        fits(
+            len(self.offsets) == len(self.tried_offsets), "'offsets' are not one for each of 'tried_offsets'"
+        )
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "tried": self.tried}

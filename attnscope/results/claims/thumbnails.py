@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
@@ -39,3 +40,12 @@ class Thumbnails(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return worst(verdict for layer in self.verdicts for verdict in layer)
+
+    def check_parts(self) -> None:
+        fits(self.step >= 1, "'step' is no number of tokens")
+        one_for_each(self.verdicts, self.weights.shape, "verdicts")
+        cells = tuple(-(-len(each) // self.step) for each in (self.query_tokens, self.key_tokens))
+        fits(self.weights.shape[2:] == cells, "'weights' is not of as many cells as the tokens make")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}

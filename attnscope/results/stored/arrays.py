@@ -8,9 +8,10 @@ from typing import Any, get_args, get_origin
 import numpy as np
 from jaxtyping import Shaped
 
-from attnscope.results.stored.strict import Damaged, Missing, Value
+from attnscope.errors import Damaged
+from attnscope.results.base.parts import Arrays, Value
+from attnscope.results.stored.strict import Missing
 
-Arrays = dict[str, Shaped[np.ndarray, "..."]]
 Sizes = dict[str, int]  # of axes by their names
 Hint = Any  # a type as an annotation gives it
 IN_NPZ = "npz"  # {"npz": name} stands in a document where an npz has the array of that name

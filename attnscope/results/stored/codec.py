@@ -1,7 +1,7 @@
 """Results as plain values and back, by nothing but the fields of their classes and the types of these.
 
 `written` makes the plain values, with arrays among them; `made` reads them again. Beside its fields an object
-tells what `also` gives for its readers. Every key of a field has to be there, and no other than these may be.
+has what `derived` gives for readers. Every key of a field has to be there, and no other than these may be.
 What is wrong is a `Damaged` that says where and what.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from attnscope.errors import Damaged
+from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadAttention, HeadWeights
-from attnscope.results.stored.also import also
-from attnscope.results.stored.arrays import Arrays, Hint, Sizes, array_in, array_of
-from attnscope.results.stored.checks import check
+from attnscope.results.stored.arrays import Hint, Sizes, array_in, array_of
 from attnscope.results.stored.slots import Slot, form, in_order, options, several, slots
-from attnscope.results.stored.strict import Damaged, Missing, OrNone, Value
+from attnscope.results.stored.strict import Missing, OrNone
 from attnscope.tokens import Tokens
 
 Object = dict[str, Value]
@@ -51,7 +51,7 @@ def written(value: Any, *, npz: bool, hint: Hint = Any) -> Value:
 
 def _object(value: Any, npz: bool) -> Object:
     kind: Any = type(value)
-    found: Object = {key: written(each, npz=npz) for key, each in also(value).items()}
+    found: Object = {key: written(each, npz=npz) for key, each in _derived(value).items()}
     tokens: dict[int, Object] = {}  # both axes often have the same
     for slot in slots(kind):
         own: Any = getattr(value, slot.of or slot.name) if npz or not slot.npz else None
@@ -77,6 +77,10 @@ def _tokens_written(tokens: Tokens) -> Object:
     for position, (token, label) in enumerate(zip(found["tokens"], tokens.labels, strict=True)):
         token.update(position=position, label=label, id=None if token["id"] < 0 else token["id"])
     return found
+
+
+def _derived(value: Any) -> Object:
+    return value.derived() if hasattr(value, "derived") else {}
 
 
 def _shared(kind: Any) -> str:
@@ -188,7 +192,8 @@ def _fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str]]:
         known |= keys
         place.sizes.update(_lengths(slot.name, values[slot.name]))
     found = kind(**values)
-    check(found)
+    if hasattr(found, "check_parts"):
+        found.check_parts()
     return found, known
 
 
@@ -219,7 +224,7 @@ def _lengths(name: str, value: Any) -> Iterator[tuple[str, int]]:
 def _told(found: Any) -> set[str]:
     """The keys that an object has for readers alone."""
     kind: Any = type(found)
-    told = set(also(found))
+    told = set(_derived(found))
     for slot in slots(kind):
         if slot.spread:
             told |= _told(getattr(found, slot.name))

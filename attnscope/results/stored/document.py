@@ -3,12 +3,12 @@
 import re
 from typing import Any
 
-from attnscope.errors import InputError
+from attnscope.errors import Damaged, InputError
+from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadAttention
 from attnscope.results.result import KINDS, Result
-from attnscope.results.stored.arrays import Arrays
 from attnscope.results.stored.codec import Place, made, written
-from attnscope.results.stored.strict import LAYOUT, Damaged, Value, exactly
+from attnscope.results.stored.strict import LAYOUT, exactly
 from attnscope.tokens import printable
 
 _NAMES = {kind: name for name, kind in KINDS.items()} | {HeadAttention: "head"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from attnscope.errors import InputError
+from attnscope.results.base.parts import Arrays
 from attnscope.results.result import Result
-from attnscope.results.stored.arrays import Arrays
 from attnscope.results.stored.document import NO_RESULT, restored
 from attnscope.tokens import printable
 

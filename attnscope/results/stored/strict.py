@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
-Value = Any  # anything that json writes, and arrays of numbers before it does
-LAYOUT = (
-    3  # of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 4
-)
+from attnscope.errors import Damaged
+from attnscope.results.base.parts import Value
 
-
-class Damaged(Exception):
-    """A file that does not hold what its schema says; the message says what, and where in it."""
+# of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 4
+LAYOUT = 3
 
 
 class Missing(Damaged):

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.result import Result
-from attnscope.results.stored.also import columns
-from attnscope.results.stored.arrays import Arrays, parted
+from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.document import document
-from attnscope.results.stored.strict import Value, strict
+from attnscope.results.stored.strict import strict
 from attnscope.tokens import steers
 
 
@@ -40,8 +40,9 @@ def as_npz(result: Result) -> bytes:
     """
     arrays: Arrays = {}
     meta = _written(strict(parted(document(result, npz=True), arrays)))
+    columns: Arrays = result.npz_columns() if hasattr(result, "npz_columns") else {}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays, **columns(result))
+    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays, **columns)
     return buffer.getvalue()
 
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
+from attnscope.errors import Damaged
 from attnscope.results import Result
-from attnscope.results.stored.arrays import Arrays, parted
+from attnscope.results.base.parts import Arrays
+from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.document import document, of_document
-from attnscope.results.stored.strict import Damaged, strict
+from attnscope.results.stored.strict import strict
 from attnscope.session.cache.entry import DamagedEntryError, Part
 
 _TIMES, _MASKED = "times_scale", "scaled"

@@ -1,0 +1,51 @@
+"""What classes say of themselves for files, beside their fields. Each has, where there is something to say,
+
+check_parts()  raises `Damaged` where its parts do not fit together, which their types do not tell
+derived()      what files tell their readers, by key: it follows from the fields and is not read again
+npz_columns()  the same as arrays, for the npz of a result that holds none by itself
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from attnscope.errors import Damaged
+
+Value: TypeAlias = Any  # anything that json writes, and arrays of numbers before it does
+Arrays: TypeAlias = dict[str, np.ndarray]  # by name
+
+
+def fits(right: bool | np.bool_, wrong: str) -> None:
+    if not right:
+        raise Damaged(wrong)
+
+
+def within(position: int | None, size: int) -> bool:
+    """Whether there is such a position; None is none that could be wrong."""
+    return position is None or 0 <= position < size
+
+
+def in_tokens(positions: Iterable[int | None], size: int, name: str) -> None:
+    fits(all(within(position, size) for position in positions), f"'{name}' has a position that is no token's")
+
+
+def one_for_each(rows: tuple[tuple[Any, ...], ...], shape: tuple[int, ...], name: str) -> None:
+    """Checks that there is one for each layer and head."""
+    right = [len(row) for row in rows] == [shape[1]] * shape[0] and bool(rows) and bool(shape[1])
+    fits(right, f"'{name}' are not one for each of the layers and heads")
+
+
+def columns_of(rows: Iterable[Any], whole: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Arrays:
+    """A column for each attribute of `rows`: -1 for a whole number that there is not, NaN for another."""
+    every = list(rows)
+    kinds = [(whole, np.int64, -1), (numbers, np.float64, np.nan)]
+    return {
+        name: np.array([_or(getattr(row, name), none) for row in every], kind)
+        for names, kind, none in kinds
+        for name in names
+    }
+
+
+def _or(value: Any, none: float) -> Any:
+    return none if value is None else value
