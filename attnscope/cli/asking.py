@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from attnscope.session.cache.memory import Memory
     from attnscope.session.choosing import Chosen
+    from attnscope.session.looking import ChosenHeads
     from attnscope.session.opening import Opened, Purpose
     from attnscope.session.questions.pages import Held
     from attnscope.session.reading import Reading
@@ -68,8 +69,8 @@ class Question:
     """What is asked, of which model and of what it reads, and where the answer goes.
 
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
-    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for;
-    `cached` that the answer may come from the cache of captures, and is kept there.
+    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
+    `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and nothing is kept.
     """
 
     ask: Ask
@@ -80,14 +81,14 @@ class Question:
     output: "Output"
     whole: bool = False
     ranks: bool = False
-    cached: bool = False
+    ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
         from attnscope.session.opening import open_model
 
-        if self.cached and (memory := self._memory(inputs)) is not None:
-            self._remembered(memory, inputs, purpose)
+        if (memory := self._memory(inputs)) is not None:
+            self._with_cache(memory, inputs, purpose)
             return
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output)
         if self.read.texts is None:
@@ -98,36 +99,27 @@ class Question:
     def _memory(self, inputs: "Inputs") -> "Memory | None":
         """What is kept of such a question; None for pages and many files, which take several runs."""
         several = self.read.texts is not None or any(map(is_of_each_head, self.delivery.targets))
-        if several or self.paged or self.whole or self.wanted is None:
+        if self.ask_kept is None or several or self.paged or self.whole or self.wanted is None:
             return None
         from attnscope.session.cache.memory import remember
 
         return remember(self.request, inputs, self.wanted, self.output)
 
-    def _remembered(self, memory: "Memory", inputs: "Inputs", purpose: "Purpose") -> None:
+    def _with_cache(self, memory: "Memory", inputs: "Inputs", purpose: "Purpose") -> None:
         """Show what is kept; else load the model, ask it and, when the answer stands, keep it."""
         assert self.wanted is not None, "otherwise nothing is kept"
-        from attnscope.session.cache.hearing import Hearing
+        assert self.ask_kept is not None, "otherwise nothing is kept"
         from attnscope.session.cache.memory import NotKeptError
-        from attnscope.session.cache.remembered import recall
+        from attnscope.session.cache.recall import recall
 
         with suppress(NotKeptError):
-            known = recall(memory, self.wanted)
-            answer = self.ask(
-                cast("Reading", known), cast("Chosen", known.meant)
-            )  # see session.cache.answers
+            answer = self.ask_kept(recall(memory, self.wanted))
             self._deliver(answer, self.delivery.targets)
             return
-        from attnscope.session.entering import open_chosen
+        from attnscope.session.cache.keeping import reading_kept
 
-        memory.about_to_read()
-        heard = Hearing(self.output)
-        reading, chosen = open_chosen(self.request, inputs, self.wanted, heard, purpose)
-        from attnscope.session.cache.keeping import kept
-
-        reading, keeper = kept(memory, reading, chosen, heard)
-        self._deliver(self.ask(reading, chosen), self.delivery.targets)
-        keeper.keep()
+        with reading_kept(memory, self.request, inputs, self.wanted, purpose) as (reading, chosen):
+            self._deliver(self.ask(reading, chosen), self.delivery.targets)
 
     def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:
         from attnscope.session.entering import read_inputs

@@ -48,9 +48,7 @@ class Chosen:
 
     def only(self) -> tuple[int, int]:
         """The one layer and head; `InputError` where several are meant."""
-        if not self.one:
-            raise InputError("this needs one head: give one --layer and one --head")
-        return self.layers[0], self.heads[0]
+        return selection.only_one(self.layers, self.heads)
 
 
 def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) -> Chosen:

@@ -16,8 +16,8 @@ from attnscope.attention import Capture
 from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.heads import read_overview, read_terms, read_weights
-from attnscope.session.questions.looking import look_at
+from attnscope.session.looking import look_at
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
@@ -48,14 +48,14 @@ class Kept:
         self.looked_at = layer
         reading, chosen = self._one(layer, head)
         with self._unless_kept(reading):
-            weights = read_weights(reading, chosen)
+            weights = OpenedHeads(reading, chosen).weights()
         return look_at(weights, looking) or weights
 
     def terms(self, layer: int, head: int) -> HeadTerms:
         """The scores of one head taken apart."""
         reading, chosen = self._one(layer, head)
         with self._unless_kept(reading):
-            return read_terms(reading, chosen)
+            return OpenedHeads(reading, chosen).terms()
 
     def over(self, layer: int, head: int, query: int | None) -> Laid:
         """What one query gives to every patch or frame."""
@@ -75,7 +75,7 @@ class Kept:
         chosen = replace(chosen, heads=chosen.heads if heads is None else heads)
         apart = any(MEASURES[name].description.apart for name in measures)
         with self._unless_kept(reading, apart):
-            return read_overview(reading, chosen, measures, looking)
+            return OpenedHeads(reading, chosen).overview(measures, looking)
 
     @contextmanager
     def _unless_kept(self, reading: Reading, runs: bool = False) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -13,10 +14,10 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.results import Result
+from attnscope.results import Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs
+from attnscope.session.request import Inputs, Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
@@ -34,7 +35,9 @@ class Keeper(Protocol):
 
     def captured(self, found: Capture, reading: "Reading") -> None: ...
 
-    def made(self, result: Result, *what: Any) -> None: ...
+    def answered(
+        self, result: Overview | Thumbnails, chosen: Chosen, looking: Looking, measures: Sequence[str] = ()
+    ) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)

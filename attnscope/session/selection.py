@@ -108,6 +108,13 @@ def choose(
     return tuple(sorted(chosen))
 
 
+def only_one(layers: tuple[int, ...], heads: tuple[int, ...]) -> tuple[int, int]:
+    """The one layer and head that are chosen; `InputError` where there are several."""
+    if not len(layers) == len(heads) == 1:
+        raise InputError("this needs one head: give one --layer and one --head")
+    return layers[0], heads[0]
+
+
 def _from_start(number: int, there: tuple[int, ...]) -> int | None:
     if number < 0:
         return there[number] if -len(there) <= number else None

@@ -81,7 +81,7 @@ def test_a_reading_shows_its_heads_in_as_few_runs_as_memory_allows(monkeypatch: 
     whole = reading.grid()
     assert whole.weights.shape == (4, 12, 6, 6)
     assert np.isnan(whole.weights[:, :, 0, 1:]).all()
-    monkeypatch.setattr("attnscope.session.questions.claims.thumbnails._HELD", 1)
+    monkeypatch.setattr("attnscope.session.questions.heads._READ_AT_ONCE", 1)
     assert np.array_equal(whole.weights, reading.grid().weights, equal_nan=True)
     some = reading.grid([1, 3], [0, 5])
     assert np.array_equal(some.weights, whole.weights[[1, 3]][:, [0, 5]], equal_nan=True)

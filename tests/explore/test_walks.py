@@ -20,7 +20,7 @@ from attnscope.session.choosing import choose
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.questions.claims.ablation import ablate
-from attnscope.session.questions.heads import read_head
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.request import Wanted
 
 JUMP = ("slash", "3", ".", "1", "1", "enter")  # typed, as a person does
@@ -53,7 +53,9 @@ def test_the_head_that_is_shown_is_that_of_a_run_that_looks_at_it_alone(
 ) -> None:
     """The oracle is a run of its own that ends behind layer 2, and of which nothing is kept."""
     chosen = choose(demo._opened.model, Wanted(2, 7), Quiet(), sensed=False)
-    alone = read_head(read_inputs(replace(demo._opened, chosen=chosen), demo.inputs, Quiet()), chosen)
+    alone = OpenedHeads(
+        read_inputs(replace(demo._opened, chosen=chosen), demo.inputs, Quiet()), chosen
+    ).head()
 
     async def keys(app: Explorer, screen) -> None:
         await screen.press("right_square_bracket", "right_square_bracket", *["full_stop"] * 7)

@@ -11,6 +11,7 @@ from attnscope.session.entering import read_inputs
 from attnscope.session.keeping import Kept
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 
@@ -31,7 +32,7 @@ def test_heads_are_those_of_a_run_that_looked_at_them_alone(opened: Opened) -> N
     one = kept(opened)
     for layer, head in ((0, 3), (3, 11), (2, 0)):
         chosen = choose(opened.model, Wanted(layer, head), Quiet(), sensed=False)
-        alone = keeping.read_weights(read_inputs(opened, Inputs(TEXT), Quiet()), chosen)
+        alone = OpenedHeads(read_inputs(opened, Inputs(TEXT), Quiet()), chosen).weights()
         found = one.head(layer, head)
         assert found.name == alone.name
         np.testing.assert_array_equal(found.weights, alone.weights)

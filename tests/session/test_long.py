@@ -8,7 +8,7 @@ import pytest
 import attnscope as at
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.session.questions import long
-from attnscope.session.questions.heads import read_overview, read_weights
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.request import Wanted
 from attnscope.session.selection import window
 
@@ -84,14 +84,16 @@ def test_what_would_not_fit_is_told_before_it_starts(opened, monkeypatch, tiled,
 
 def test_one_head_and_several_are_what_they_are_when_held_whole(opened):
     reading, chosen = asked(opened, layer=1, head=1)
-    whole, tiled = read_weights(reading, chosen), long.read_long(reading, chosen, query=5, zoom="2-6:0-4")
+    whole = OpenedHeads(reading, chosen).weights()
+    tiled = long.read_long(reading, chosen, query=5, zoom="2-6:0-4")
     expected = np.where(whole.allowed, whole.weights, np.nan)[2:7, 0:5]
     assert tiled.mean == pytest.approx(expected, abs=1e-5, nan_ok=True)
     assert tiled.row == pytest.approx(np.where(whole.allowed[5], whole.weights[5], 0), abs=1e-5)
     assert tiled.verdict == whole.verdict
     reading, chosen = asked(opened, layer=1)
     names = ("entropy", "previous", "induction")  # the last of a run of its own
-    short, several = (ask(reading, chosen, names) for ask in (read_overview, long.read_long_overview))
+    short = OpenedHeads(reading, chosen).overview(names)
+    several = long.read_long_overview(reading, chosen, names)
     for name in names:
         expected = pytest.approx(short.scores[name].values, abs=1e-5, nan_ok=True)
         assert several.scores[name].values == expected

@@ -42,12 +42,12 @@ def report(
     check_delivery(delivery, "Report")
     inputs = read.inputs(writing)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.heads import read_head
+    from attnscope.session.questions.heads import OpenedHeads
     from attnscope.session.questions.report import report_head
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "a head is wanted"
-        head = read_head(reading, chosen)
+        head = OpenedHeads(reading, chosen).head()
         result = report_head(reading, head, query, looking, settings)
         place = own_place("report", head, (looking, settings, result.query), read.media)
         return Answer(result, each=lambda: [result], place=place)

@@ -21,6 +21,7 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
+    from attnscope.session.looking import ChosenHeads
     from attnscope.session.reading import Reading
 
 CompareQuery = Annotated[
@@ -57,13 +58,12 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
-    from attnscope.session.cache.answers import look_at, read_head
+    from attnscope.session.looking import look_at
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.maps import map_head
 
-    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
-        assert chosen is not None, "a head is wanted"
-        head = read_head(reading, chosen)
+    def mapped(heads: "ChosenHeads") -> Answer:
+        head = heads.head()
         shown = look_at(head, looking) or head
         queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
         focus = Focus(queries=tuple(queries), key=None if key is None else shown.key_tokens.position(key))
@@ -71,4 +71,11 @@ def tsne(
         result = map_head(head, settings, output, looking)
         return Answer(result, focus, each=lambda: [result], place=place)
 
-    Question(ask, request, read, wanted, delivery, output, cached=not no_cache).put(inputs, Purpose.ATTENTION)
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        from attnscope.session.questions.heads import OpenedHeads
+
+        assert chosen is not None, "a head is wanted"
+        return mapped(OpenedHeads(reading, chosen))
+
+    ask_kept = None if no_cache else mapped
+    Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept).put(inputs, Purpose.ATTENTION)

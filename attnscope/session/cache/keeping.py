@@ -8,6 +8,7 @@ heads are many or the text long: then the heads that were asked for are kept, or
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,16 +22,19 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError
 from attnscope.model.source import known
 from attnscope.model.source.checkpoint import Checkpoint, digest
-from attnscope.results import Provenance, Result, Verdict
+from attnscope.results import Overview, Provenance, Thumbnails, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.folder import look_into
-from attnscope.session.cache.hearing import Hearing
 from attnscope.session.cache.memory import WITNESSES, Memory, told
 from attnscope.session.cache.packed import packed
-from attnscope.session.cache.remembered import ABOUT, LAYER, RESULT, TOWER
+from attnscope.session.cache.recall import ABOUT, LAYER, RESULT, TOWER, of_several
 from attnscope.session.cache.witnesses import Witnesses, code_in_use
 from attnscope.session.choosing import Chosen
+from attnscope.session.entering import open_chosen
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Purpose
 from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 from attnscope.verify import certify_heads
 
 MOST_PAIRS = 2**19  # pairs of a query and a key, over all heads: twelve heads of 209 tokens, 144 of 60
@@ -46,7 +50,7 @@ class Keeper:
         self._notices, self._possible = list(notices), set(reading.inputs) <= _OWN_INPUTS
         self._before, self._now = _generators(), Witnesses(memory.home)
         self._captured: dict[int, Capture] = {}
-        self._made: list[tuple[tuple[Any, ...], Result]] = []
+        self._answers: list[tuple[tuple[Any, ...], Overview | Thumbnails]] = []
 
     def heads(self, queries: int, keys: int, chosen: Chosen) -> tuple[int, ...]:
         """Whose weights are captured: all of the chosen layers, where that is little."""
@@ -63,9 +67,12 @@ class Keeper:
         if pairs <= MOST_PAIRS:
             self._captured |= dict.fromkeys((call.layer for call in found.calls), found)
 
-    def made(self, result: Result, *what: Any) -> None:
-        """Note what was made of several heads."""
-        self._made.append((what, result))
+    def answered(
+        self, result: Overview | Thumbnails, chosen: Chosen, looking: Looking, measures: Sequence[str] = ()
+    ) -> None:
+        """Note an answer about several heads."""
+        key = of_several(type(result), chosen.layers, chosen.heads, chosen.block, looking, measures)
+        self._answers.append((key, result))
 
     def keep(self) -> None:
         """Keep all of it; what stands in the way of that is told, and nothing else happens."""
@@ -105,9 +112,9 @@ class Keeper:
         common, block = {ABOUT: told({"notices": self._notices}), WITNESSES: made_with}, self._chosen.block
         for layer, found in self._captured.items():
             self._add(memory.key(LAYER, layer, block, depth), dict(_parts(found, layer, block)), common)
-        for what, result in self._made:
-            if _believed(result.verdict):
-                self._add(memory.key(*what, depth), {RESULT: packed(result)}, common)
+        for key, result in self._answers:
+            if result.verdict in _BELIEVED:
+                self._add(memory.key(*key, depth), {RESULT: packed(result)}, common)
         tower = self._chosen.tower
         shape = {"kind": str(tower.kind), "heads": {str(n): tower.heads[n] for n in tower.layers}}
         parts = {TOWER: told(shape | {"by_depth": by_depth}), WITNESSES: made_with}
@@ -176,10 +183,6 @@ def _turned(call: AttentionCall, key_head: int) -> Part:
     return Part({"unpaired": unpaired}, {name: np.asarray(getattr(rotation, name)) for name in names})
 
 
-def _believed(verdict: Verdict | None) -> bool:
-    return verdict in _BELIEVED
-
-
 def _generators() -> tuple[Any, ...]:
     """Where all random generators stand: a model that draws by lot gives another answer next time."""
     cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
@@ -192,7 +195,35 @@ def _pythons_own() -> Any:
     return random.getstate()
 
 
-def kept(memory: Memory, reading: Reading, chosen: Chosen, heard: Hearing) -> tuple[Reading, Keeper]:
-    """The reading that tells a keeper of what it captures, and that keeper."""
-    keeper = Keeper(memory, reading, chosen, heard.heard)
-    return replace(reading, keeper=keeper), keeper
+class _Recording:
+    """A listener that passes everything on and writes the notices down, so that the cache can repeat them."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener, self.notices = listener, list[str]()
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+        self._listener.notice(text)
+
+    def detail(self, text: str) -> None:
+        self._listener.detail(text)
+
+    def working(self, what: str) -> AbstractContextManager[None]:
+        return self._listener.working(what)
+
+
+@contextmanager
+def reading_kept(
+    memory: Memory,
+    request: ModelRequest,
+    inputs: Inputs,
+    wanted: Wanted,
+    purpose: Purpose,
+) -> Iterator[tuple[Reading, Chosen]]:
+    """A reading of the model, and what is chosen of it; what was shown meanwhile is kept if all went well."""
+    memory.about_to_read()
+    recording = _Recording(memory.listener)
+    reading, chosen = open_chosen(request, inputs, wanted, recording, purpose)
+    keeper = Keeper(memory, reading, chosen, recording.notices)
+    yield replace(reading, keeper=keeper), chosen
+    keeper.keep()

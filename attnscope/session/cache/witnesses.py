@@ -20,7 +20,7 @@ from attnscope.model.source import known
 from attnscope.session.cache.surroundings import LIBRARIES, library
 
 _OWN = "attnscope"
-_NO_NUMBERS = {f"{_OWN}.{room}" for room in ("render", "cli", "explore", "demo")}
+NO_NUMBERS_FROM = ("render", "cli", "explore", "demo")  # our packages in which no number of an answer is made
 _SUFFIXES = tuple(all_suffixes())
 _LATEST = 2 * 10**9  # nanoseconds that a module was there before the question, or it may be a newer one
 
@@ -102,9 +102,10 @@ def code_in_use(packages: Collection[str], since: int) -> tuple[str, ...] | None
 
 
 def _files(packages: set[str]) -> Iterator[str]:
+    silent = {f"{_OWN}.{package}" for package in NO_NUMBERS_FROM}
     for name, module in sys.modules.copy().items():
         parents = {name[:end] for end, letter in enumerate(name + ".") if letter == "."}
-        if parents & packages and not parents & _NO_NUMBERS and (file := _file(module)) is not None:
+        if parents & packages and not parents & silent and (file := _file(module)) is not None:
             yield file
 
 

@@ -22,19 +22,10 @@ from attnscope.results import (
 from attnscope.session.attributing import OTHERS, Attributing
 from attnscope.session.choosing import choose
 from attnscope.session.library.claimed import Claimed
+from attnscope.session.looking import ENTROPY, look_at, overview_aimed
 from attnscope.session.questions.claims.attribution import of_answers, read_measured
-from attnscope.session.questions.claims.thumbnails import read_thumbnails
-from attnscope.session.questions.heads import (
-    ENTROPY,
-    read_aimed,
-    read_dimensions,
-    read_head,
-    read_overview,
-    read_terms,
-    read_weights,
-)
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
-from attnscope.session.questions.looking import look_at
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict
@@ -68,8 +59,7 @@ class Reading(Claimed):
         holds the weights that the model returns, uncertified.
         """
         looking = Looking(words, special)
-        done, chosen = self._read(Wanted(layer, head, kind, tower, block, route))
-        weights = read_weights(done, chosen)
+        weights = self._heads(Wanted(layer, head, kind, tower, block, route)).weights()
         return look_at(weights, looking) or weights
 
     def long_head(
@@ -131,13 +121,13 @@ class Reading(Claimed):
             if tiled:
                 raise InputError("a query of several heads takes all queries by all keys: leave tiled out")
             beside = () if measure is None else _measures(measure)
-            return read_aimed(done, chosen, query, key, beside, looking)
+            return overview_aimed(OpenedHeads(done, chosen), query, key, beside, looking)
         if key is not None:
             raise InputError("a key goes with a query: name a query")
         against = "words and special tokens need all queries by all keys" if looking.changes else ""
         if in_tiles(done, chosen, tiled, against):
             return read_long_overview(done, chosen, names, looking)
-        return read_overview(done, chosen, names, looking)
+        return OpenedHeads(done, chosen).overview(names, looking)
 
     def measure(
         self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
@@ -161,11 +151,11 @@ class Reading(Claimed):
 
         With `words`, or without `special` tokens, rows are as `head` has them.
         """
-        return read_thumbnails(*self._read(Wanted(layers, heads, **attention)), Looking(words, special))
+        return self._heads(Wanted(layers, heads, **attention)).thumbnails(Looking(words, special))
 
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""
-        return read_terms(*self._read(Wanted(layer, head, **attention)))
+        return self._heads(Wanted(layer, head, **attention)).terms()
 
     def dimensions(
         self,
@@ -176,7 +166,7 @@ class Reading(Claimed):
         **attention: Any,
     ) -> Dimensions:
         """The product of one query and one key by dimension, by default of the strongest pair of the head."""
-        return read_dimensions(*self._read(Wanted(layer, head, **attention)), query, key)
+        return self._heads(Wanted(layer, head, **attention)).dimensions(query, key)
 
     def tsne(
         self,
@@ -198,8 +188,8 @@ class Reading(Claimed):
         """
         looking = Looking(words, special)
         settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
-        done, chosen = self._read(Wanted(layer, head, **attention))
-        return map_head(read_head(done, chosen), settings, self._listener, looking)
+        head_read = self._heads(Wanted(layer, head, **attention)).head()
+        return map_head(head_read, settings, self._listener, looking)
 
     def report(
         self,
@@ -214,7 +204,8 @@ class Reading(Claimed):
         """One head and one of its queries, with everything that goes on a page."""
         done, chosen = self._read(Wanted(layer, head, **attention))
         name = None if query is None else str(query)
-        return report_head(done, read_head(done, chosen), name, Looking(words, special))
+        head_read = OpenedHeads(done, chosen).head()
+        return report_head(done, head_read, name, Looking(words, special))
 
     def over(self, layers: Numbers, heads: Numbers, query: str | int | None = None, **attention: Any) -> Laid:
         """What `query` gives to every patch of the picture or frame of the sound that was read."""
@@ -233,6 +224,9 @@ class Reading(Claimed):
         With `every_token` the place of each token is tried, however long the text, and each row of a block.
         """
         return verify_reading(self._whole(), every_token=every_token)
+
+    def _heads(self, wanted: Wanted) -> OpenedHeads:
+        return OpenedHeads(*self._read(wanted))
 
 
 def _measures(named: str | Sequence[str]) -> tuple[str, ...]:

@@ -1,83 +1,143 @@
-"""Heads of a reading: one in full, its scores taken apart, or several at a glance."""
+"""Heads of a model in memory: one in full, its scores taken apart, or several at a glance."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.dimensions import head_dimensions
-from attnscope.analysis.links import aimed, among_all
+from attnscope.analysis.links import among_all
 from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_head, returned_overview
 from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.several import viewed_overview
+from attnscope.analysis.views.thumbnails import View, thumbnails
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import Dimensions, HeadAttention, HeadTerms, HeadView, HeadWeights, Overview
+from attnscope.results import (
+    Dimensions,
+    HeadAttention,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    Thumbnails,
+)
 from attnscope.session.choosing import Chosen
+from attnscope.session.looking import ENTROPY, Name, look_at
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.looking import look_at, position_of
+from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Stage
 
-ENTROPY = ("entropy",)
 TOKENS = Looking()
-Name = str | int
+_READ_AT_ONCE = 256 * 2**20  # bytes of weights in memory at once
+_OF_A_PAIR = 16  # bytes of a weight as it is recorded and recomputed
 
 
-def read_head(reading: Reading, chosen: Chosen) -> HeadAttention:
-    """The one chosen head, recomputed and certified; `InputError` where several are meant."""
-    layer, head = chosen.only()
-    with reading.listener.working("reading the attention"):
-        found = recompute_head(reading.capture(chosen), layer, head, block=chosen.block)
-    return replace(found, notes=(*found.notes, *reading.notes))
+@dataclass(frozen=True)
+class OpenedHeads:
+    """The chosen heads of a reading: every question is answered by the model, and kept where one keeps."""
+
+    reading: Reading
+    chosen: Chosen
+
+    @property
+    def one(self) -> bool:
+        """Whether a single head is chosen."""
+        return self.chosen.one
+
+    def head(self) -> HeadAttention:
+        """The head, recomputed and certified."""
+        reading, chosen = self.reading, self.chosen
+        layer, head = chosen.only()
+        with reading.listener.working("reading the attention"):
+            recomputed = recompute_head(reading.capture(chosen), layer, head, block=chosen.block)
+        return replace(recomputed, notes=(*recomputed.notes, *reading.notes))
+
+    def weights(self, stage: str = Stage.WEIGHTS) -> HeadWeights:
+        """The same; of a head that cannot be recomputed the weights that the model returns.
+
+        `InputError` where another `stage` is asked for, and that is not returned.
+        """
+        reading, chosen = self.reading, self.chosen
+        layer, head = chosen.only()
+        with reading.listener.working("reading the attention"):
+            attention = reading.attention(chosen)
+            if not isinstance(attention, Returned):
+                return recompute_head(attention, layer, head, block=chosen.block)
+            if stage != Stage.WEIGHTS:
+                raise InputError(f"{reading.model.name} returns weights alone here: leave --show {stage} out")
+            return returned_head(attention, layer, head)
+
+    def terms(self) -> HeadTerms:
+        """The scores of the head taken apart."""
+        layer, head = self.chosen.only()
+        with self.reading.listener.working("reading the attention"):
+            return head_terms(self.reading.capture(self.chosen), layer, head, self.chosen.block)
+
+    def dimensions(self, query: Name | None = None, key: Name | None = None) -> Dimensions:
+        """One pair of tokens, dimension by dimension; by default the pair with the strongest weight."""
+        layer, head = self.chosen.only()
+        with self.reading.listener.working("reading the attention"):
+            captured = self.reading.capture(self.chosen)
+            return head_dimensions(captured, layer, head, query, key, self.chosen.block)
+
+    def overview(self, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS) -> Overview:
+        """Every head by all of `measures`; what is not taken of the text is measured in a run of its own."""
+        of_text = tuple(name for name in measures if not MEASURES[name].description.apart)
+        overview = _overview_of_text(self.reading, self.chosen, of_text or ENTROPY, looking)
+        overview = with_apart(self.reading, self.chosen, overview, measures)
+        if self.reading.keeper is not None and len(of_text) == len(measures):
+            self.reading.keeper.answered(overview, self.chosen, looking, measures)
+        return overview
+
+    def thumbnails(self, looking: Looking = TOKENS) -> Thumbnails:
+        """The weights of every head in few cells."""
+        reading, chosen = self.reading, self.chosen
+        check_has_words(reading, chosen, looking)
+        view = View(looking.words, looking.treatment)
+        with reading.listener.working("reading the attention"):
+            small = thumbnails(_layers_by_memory(reading, chosen), chosen.heads, chosen.block, view)
+        small = replace(small, notes=(*small.notes, *reading.notes))
+        if reading.keeper is not None:
+            reading.keeper.answered(small, chosen, looking)
+        return small
+
+    def each(self, looking: Looking) -> Iterator[HeadWeights | HeadView]:
+        """Head after head as it is looked at, certified where it can be recomputed."""
+        chosen = self.chosen
+        with self.reading.listener.working("reading the attention"):
+            attention = self.reading.attention(chosen)
+        for layer in chosen.layers:
+            for head in chosen.heads:
+                if isinstance(attention, Returned):
+                    weights: HeadWeights = returned_head(attention, layer, head)
+                else:
+                    weights = recompute_head(attention, layer, head, block=chosen.block)
+                yield look_at(weights, looking) or weights
 
 
-def read_weights(reading: Reading, chosen: Chosen, stage: str = Stage.WEIGHTS) -> HeadWeights:
-    """The one chosen head, or its weights as the model returns them where it cannot be recomputed.
-
-    `InputError` where a `stage` other than the weights is asked for, and that is not returned.
-    """
-    layer, head = chosen.only()
-    with reading.listener.working("reading the attention"):
-        attention = reading.attention(chosen)
-        if not isinstance(attention, Returned):
-            return recompute_head(attention, layer, head, block=chosen.block)
-        if stage != Stage.WEIGHTS:
-            raise InputError(f"{reading.model.name} returns weights alone here: leave --show {stage} out")
-        return returned_head(attention, layer, head)
-
-
-def read_overview(
-    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS
+def _overview_of_text(
+    reading: Reading, chosen: Chosen, measures: Sequence[str], looking: Looking
 ) -> Overview:
-    """The chosen heads in the chosen layers, each by all of `measures`.
-
-    What is not taken of the text is measured in a run of its own.
-    """
-    of_text = tuple(name for name in measures if not MEASURES[name].description.apart)
-    found = _of_text(reading, chosen, of_text or ENTROPY, looking)
-    return with_apart(reading, chosen, found, measures)
-
-
-def _of_text(reading: Reading, chosen: Chosen, measures: Sequence[str], looking: Looking) -> Overview:
     check_has_words(reading, chosen, looking)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=needs_norms(measures))
         if isinstance(attention, Returned):
-            found = returned_overview(attention, chosen.heads, measures)
+            overview = returned_overview(attention, chosen.heads, measures)
         else:
-            found = measure_heads(attention, chosen.heads, chosen.block, measures)
-    found = replace(found, notes=(*found.notes, *reading.notes))
+            overview = measure_heads(attention, chosen.heads, chosen.block, measures)
+    overview = replace(overview, notes=(*overview.notes, *reading.notes))
     if looking.links_among_all:
-        found = among_all(found)
+        overview = among_all(overview)
     if not looking.changes:
-        return found
-    allowed = None if isinstance(attention, Returned) else _allowed(attention, chosen, found.layers)
-    return viewed_overview(found, words=looking.words, special=looking.treatment, allowed=allowed)
+        return overview
+    allowed = None if isinstance(attention, Returned) else _allowed(attention, chosen, overview.layers)
+    return viewed_overview(overview, words=looking.words, special=looking.treatment, allowed=allowed)
 
 
 def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
@@ -97,48 +157,16 @@ def needs_norms(measures: Sequence[str]) -> bool:
     return any(Need.NORMS in MEASURES[name].needs for name in measures)
 
 
-def read_aimed(
-    reading: Reading,
-    chosen: Chosen,
-    query: Name,
-    key: Name | None = None,
-    measures: Sequence[str] = (),
-    looking: Looking = TOKENS,
-) -> Overview:
-    """What one query, named by text or position, gives to one key, or to its strongest, in every chosen head.
-
-    `measures` of the heads stand beside it.
-    """
-    found = read_overview(reading, chosen, measures or ENTROPY, looking)
-    row = position_of(found.query_tokens, str(query))
-    column = None if key is None else position_of(found.key_tokens, str(key))
-    return aimed(found, row, column, beside=measures)
-
-
-def read_terms(reading: Reading, chosen: Chosen) -> HeadTerms:
-    """The scores of the one chosen head taken apart."""
-    layer, head = chosen.only()
-    with reading.listener.working("reading the attention"):
-        return head_terms(reading.capture(chosen), layer, head, chosen.block)
-
-
-def read_dimensions(
-    reading: Reading, chosen: Chosen, query: Name | None = None, key: Name | None = None
-) -> Dimensions:
-    """One pair of the one chosen head, dimension by dimension; by default its strongest."""
-    layer, head = chosen.only()
-    with reading.listener.working("reading the attention"):
-        return head_dimensions(reading.capture(chosen), layer, head, query, key, chosen.block)
-
-
-def each_head(reading: Reading, chosen: Chosen, looking: Looking) -> Iterator[HeadWeights | HeadView]:
-    """Every chosen head of every chosen layer as it is looked at, certified where it can be recomputed."""
-    with reading.listener.working("reading the attention"):
-        attention = reading.attention(chosen)
-    for layer in chosen.layers:
-        for head in chosen.heads:
-            if isinstance(attention, Returned):
-                weights: HeadWeights = returned_head(attention, layer, head)
-            else:
-                weights = recompute_head(attention, layer, head, block=chosen.block)
-            yield look_at(weights, looking) or weights
+def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Returned]:
+    """The layers in as few runs as their weights fit into memory; each run ends with its last layer."""
+    if reading.captured is not None:
+        yield reading.capture(chosen)
+        return
+    patches = () if reading.perceived is None else reading.perceived.positions.items
+    pairs = max(len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens), len(patches) ** 2)
+    count = max(_READ_AT_ONCE // max(_OF_A_PAIR * pairs * len(chosen.heads), 1), 1)
+    for first in range(0, len(chosen.layers), count):
+        attention = reading.attention(replace(chosen, layers=chosen.layers[first : first + count]))
+        if patches and isinstance(attention, Capture):
+            tell_windows(attention, reading, chosen)
+        yield attention

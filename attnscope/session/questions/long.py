@@ -16,8 +16,9 @@ from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
+from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.heads import ENTROPY, TOKENS, needs_norms
+from attnscope.session.questions.heads import TOKENS, needs_norms
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import window

@@ -3,7 +3,7 @@
 from attnscope.analysis.projection import project_head
 from attnscope.results import HeadAttention, MapSettings, Projection
 from attnscope.session.listener import Listener
-from attnscope.session.questions.looking import look_at
+from attnscope.session.looking import look_at
 from attnscope.session.request import Looking
 
 

@@ -13,7 +13,7 @@ from attnscope.errors import InputError
 from attnscope.results import Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.questions.looking import position_of as position_of
+from attnscope.session.looking import position_of as position_of
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 

@@ -19,7 +19,8 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Finding, HeadAttention, Overview, Thumbnails
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.heads import ENTROPY, check_has_words, needs_norms
+from attnscope.session.looking import ENTROPY
+from attnscope.session.questions.heads import check_has_words, needs_norms
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking

@@ -2,7 +2,7 @@
 
 from attnscope.analysis import report as analysis
 from attnscope.results import HeadAttention, MapSettings, Report
-from attnscope.session.questions.looking import look_at
+from attnscope.session.looking import look_at
 from attnscope.session.questions.maps import map_head
 from attnscope.session.questions.prediction import predict_beside
 from attnscope.session.reading import Reading

@@ -3,22 +3,19 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli import options
-from attnscope.cli.asking import Answer, Question, with_heads
-from attnscope.cli.commands.heads.asked import HeadOptions
+from attnscope.cli.asking import PAGE, Answer, Question, with_heads
+from attnscope.cli.commands.heads.options import HeadOptions, Long
 from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
-from attnscope.cli.long import Long, answered_in_tiles
+from attnscope.cli.naming import is_of_each_head
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
-from attnscope.vocabulary import Scaling, Stage
+from attnscope.vocabulary import Pool, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from attnscope.cli.asking import OfHead
-    from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
-    from attnscope.results import Result
+    from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview, Result
     from attnscope.session.choosing import Chosen
+    from attnscope.session.looking import ChosenHeads
     from attnscope.session.reading import Reading
 
 
@@ -46,111 +43,153 @@ def heads(
 
     answers = asked.of_an_answer
 
+    def ask_kept(heads: "ChosenHeads") -> Answer:
+        if asked.grid:
+            from attnscope.render.focus import Focus
+
+            return Answer(heads.thumbnails(looking), Focus(scale=asked.scale))
+        if asked.in_full(heads.one):
+            return _in_full(heads, asked, looking)
+        return Answer(_at_a_glance(heads, asked, looking))
+
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        from attnscope.session.questions.heads import OpenedHeads
+
         assert chosen is not None, "heads are wanted"
-        if (in_tiles := answered_in_tiles(reading, chosen, long, asked, looking, delivery)) is not None:
+        if (in_tiles := _in_tiles(reading, chosen, long, asked, looking, delivery)) is not None:
             return in_tiles
         if inputs.sensed and not asked.grid and measures is None:
             from attnscope.session.questions.media import lay_over
 
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
-        if asked.grid:
-            return _grid(reading, chosen, asked, looking, paged=question.paged)
-        if chosen.one or asked.terms or asked.dims:
-            if measures is not None:
-                raise InputError("--measure is about several heads: leave --head out, or name several")
-            result, focus = _one(reading, chosen, asked, looking)
-            return Answer(result, focus, each=lambda: [result])
-        if asked.show is not Stage.WEIGHTS:
-            raise InputError("--show needs one head: give one --layer and one --head")
-        if asked.scale is not Scaling.AUTO:
-            raise InputError("--scale needs one head: give one --layer and one --head")
-        if question.paged and not answers:
-            from attnscope.session.questions import pages
+        if asked.grid and question.paged:
+            return _grid_on_a_page(reading, chosen, asked, looking)
+        heads = OpenedHeads(reading, chosen)
+        if asked.grid or asked.in_full(heads.one):
+            return ask_kept(heads)
+        if answers:
+            overview = _of_an_answer(reading, chosen, asked, looking)
+        else:
+            if question.paged:
+                from attnscope.session.questions import pages
 
-            reading = pages.kept(reading, chosen, measures or ())
-        several = _several(reading, chosen, asked, looking)
+                heads = OpenedHeads(pages.kept(reading, chosen, measures or ()), chosen)
+            overview = _at_a_glance(heads, asked, looking)
         return Answer(
-            several,
-            each=lambda: _each(reading, chosen, looking),
-            page=lambda: _page(reading, chosen, several),
+            overview,
+            each=lambda: heads.each(looking),
+            page=lambda: _page(heads.reading, chosen, overview),
         )
 
-    cached = not no_cache and not long.asked
-    question = Question(ask, request, read, wanted, delivery, output, whole=answers, cached=cached)
+    from_cache = None if no_cache or long.asked else ask_kept
+    question = Question(ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
-def _grid(
-    reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking, *, paged: bool
-) -> Answer:
-    """Every head in small; what a page shows of them is read at the same time."""
-    from attnscope.render.focus import Focus
-
-    focus = Focus(scale=asked.scale)
-    if not paged:
-        from attnscope.session.cache.answers import read_thumbnails
-
-        return Answer(read_thumbnails(reading, chosen, looking), focus)
-    from attnscope.session.questions.pages import read_small
-
-    small, held = read_small(reading, chosen, looking)
-    return Answer(small, focus, page=lambda: with_heads(small, held))
-
-
-def _page(reading: "Reading", chosen: "Chosen", several: "Result") -> "tuple[Result, Beside]":
-    """What a page of several heads is made of: the weights of all, and queries and keys of some."""
-    from attnscope.render.web.beside import Beside
-    from attnscope.results import Overview
-    from attnscope.session.questions.pages import heads_in_full
-
-    assert isinstance(several, Overview), "several heads are an overview"
-    return several, Beside(heads_in_full(reading, chosen, several.tokens or several))
-
-
-def _each(reading: "Reading", chosen: "Chosen", looking: Looking) -> "Iterator[OfHead]":
-    """Every head as it is looked at, for a file of its own."""
-    from attnscope.session.questions.heads import each_head
-
-    return each_head(reading, chosen, looking)
-
-
-def _several(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Result":
-    """The heads at a glance, by their measures or by what one query gives to a key in each."""
-    from attnscope.session.cache.answers import ENTROPY, read_aimed, read_overview
-
-    if asked.of_an_answer:
-        from attnscope.session.attributing import Attributing
-        from attnscope.session.questions.claims.attribution import read_measured
-
-        answer = None if asked.answer is None else decoded(asked.answer)
-        return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))
-    if asked.query is None:
-        return read_overview(reading, chosen, asked.measures or ENTROPY, looking)
-    return read_aimed(reading, chosen, asked.query, asked.key, asked.measures or (), looking)
-
-
-def _one(
-    reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking
-) -> "tuple[OfHead, Focus]":
+def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answer:
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
-    from attnscope.session.cache.answers import look_at, read_dimensions, read_terms, read_weights
+    from attnscope.session.looking import look_at
 
     if asked.dims:
-        pair = read_dimensions(reading, chosen, asked.query, asked.key)
-        return pair, Focus(rows=listed(asked.rows))
+        pair = heads.dimensions(asked.query, asked.key)
+        return Answer(pair, Focus(rows=listed(asked.rows)), each=lambda: [pair])
+    result: HeadTerms | HeadWeights | HeadView
     if asked.terms:
-        terms = read_terms(reading, chosen)
-        queries, keys = terms.head.query_tokens, terms.head.key_tokens
-        result: OfHead = terms
+        result = heads.terms()
+        queries, keys = result.head.query_tokens, result.head.key_tokens
     else:
-        head = read_weights(reading, chosen, asked.show)
-        shown = look_at(head, looking) or head
-        queries, keys = shown.query_tokens, shown.key_tokens
-        result = shown
+        head = heads.weights(asked.show)
+        result = look_at(head, looking) or head
+        queries, keys = result.query_tokens, result.key_tokens
         if asked.show in (Stage.K, Stage.V):
             queries = keys  # whose vectors these are
     query = () if asked.query is None else (queries.position(asked.query),)
     key = None if asked.key is None else keys.position(asked.key)
-    return result, Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))
+    focus = Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))
+    return Answer(result, focus, each=lambda: [result])
+
+
+def _at_a_glance(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> "Overview":
+    """Several heads by their measures, or by what one query gives to a key in each."""
+    from attnscope.session.looking import ENTROPY, overview_aimed
+
+    if asked.query is None:
+        return heads.overview(asked.measures or ENTROPY, looking)
+    return overview_aimed(heads, asked.query, asked.key, asked.measures or (), looking)
+
+
+def _of_an_answer(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Overview":
+    """Several heads by measures that are about the model's answer."""
+    from attnscope.session.attributing import Attributing
+    from attnscope.session.questions.claims.attribution import read_measured
+
+    answer = None if asked.answer is None else decoded(asked.answer)
+    return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))
+
+
+def _grid_on_a_page(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> Answer:
+    """Every head in small; what a page shows of them is read at the same time."""
+    from attnscope.render.focus import Focus
+    from attnscope.session.questions.pages import read_small
+
+    small, held = read_small(reading, chosen, looking)
+    return Answer(small, Focus(scale=asked.scale), page=lambda: with_heads(small, held))
+
+
+def _page(reading: "Reading", chosen: "Chosen", overview: "Overview") -> "tuple[Result, Beside]":
+    """What a page of several heads is made of: the weights of all, and queries and keys of some."""
+    from attnscope.render.web.beside import Beside
+    from attnscope.session.questions.pages import heads_in_full
+
+    return overview, Beside(heads_in_full(reading, chosen, overview.tokens or overview))
+
+
+def _in_tiles(
+    reading: "Reading",
+    chosen: "Chosen",
+    long: Long,
+    asked: HeadOptions,
+    looking: Looking,
+    delivery: Delivery,
+) -> Answer | None:
+    """The answer in tiles where that is worth it or asked for; None where all pairs are to be held.
+
+    Raises `InputError` for what is asked for and cannot be had so, `DoesNotFitError` where nothing fits.
+    """
+    from attnscope.render.focus import Focus, listed
+    from attnscope.session.questions.long import in_tiles, read_long, read_long_overview
+
+    window = long.zoom is not None or long.pool is not None
+    if window and not chosen.one:
+        raise InputError("--zoom and --pool show one head: give one --layer and one --head")
+    if window and long.tiled is False:
+        raise InputError("--zoom and --pool are of tiles: leave --dense out")
+    against = _against(chosen, asked, looking, delivery)
+    if not in_tiles(reading, chosen, True if window else long.tiled, against):
+        return None
+    if chosen.one:
+        pool = long.pool or Pool.MEAN
+        head = read_long(reading, chosen, zoom=long.zoom, query=asked.query, pool=pool)
+        return Answer(head, Focus(scale=asked.scale, rows=listed(asked.rows)))
+    return Answer(read_long_overview(reading, chosen, asked.measures or ("entropy",), looking))
+
+
+def _against(chosen: "Chosen", asked: HeadOptions, looking: Looking, delivery: Delivery) -> str:
+    """What is asked for that tiles do not have, in a phrase; empty where nothing is."""
+    if asked.show is not Stage.WEIGHTS:
+        return f"--show {asked.show} lists every pair"
+    others = {
+        "--terms": asked.terms,
+        "--dims": asked.dims,
+        "--grid": asked.grid,
+        "--answer": asked.answer is not None or asked.of_an_answer,
+        "--words and --special": looking.changes,
+        "--query of several heads": asked.query is not None and not chosen.one,
+        "--measure of one head": asked.measure is not None and chosen.one,
+        "--key": asked.key is not None,
+        "a page": any(file.suffix.lower() == PAGE for file in delivery.targets),
+        "a file of each head": any(map(is_of_each_head, delivery.targets)),
+    }
+    named = next((name for name, there in others.items() if there), "")
+    return f"{named} needs all queries by all keys" if named else ""

@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
+
 _OWN = "attnscope"
-_NO_NUMBERS = {"render", "cli", "explore", "demo"}  # rooms of ours that no number comes from
 _LIBRARY = "transformers"
 
 
@@ -26,7 +27,7 @@ def code_of(model: Path) -> str:
 def _own() -> Iterator[Path]:
     root = _folder(_OWN)
     for file in sorted(root.rglob("*.py")):
-        if file.relative_to(root).parts[0] not in _NO_NUMBERS:
+        if file.relative_to(root).parts[0] not in NO_NUMBERS_FROM:
             yield file
 
 

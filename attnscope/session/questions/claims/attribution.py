@@ -16,8 +16,9 @@ from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.ablation import Asks
 from attnscope.session.attributing import Attributing
 from attnscope.session.choosing import Chosen
+from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.claims.answers import question_of
-from attnscope.session.questions.heads import ENTROPY, TOKENS, read_overview
+from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.tokens import printable
@@ -48,7 +49,7 @@ def read_measured(
         if asked is not None and asked.answer is not None:
             named = ", ".join(of_answers(tuple(MEASURES)))
             raise InputError(f"an answer is what {named} are about: name one of these measures")
-        return read_overview(reading, chosen, measures, looking)
+        return OpenedHeads(reading, chosen).overview(measures, looking)
     _check(reading, chosen, mine[0])
     others = tuple(name for name in measures if name not in mine)
     question = question_of(reading, None if asked is None else asked.answer)
@@ -56,7 +57,7 @@ def read_measured(
     if not others and all(each.absent for each in found.values()):
         reasons = dict.fromkeys(each.absent for each in found.values())
         raise InputError(f"no {', '.join(mine)} here: {'; '.join(reasons)}")
-    overview = read_overview(reading, chosen, others or ENTROPY, looking)
+    overview = OpenedHeads(reading, chosen).overview(others or ENTROPY, looking)
     scores = {name: found[name] if name in found else overview.scores[name] for name in measures}
     notes = [f"{name}: {each.description.apart}" for name, each in found.items() if not each.absent]
     return replace(overview, scores=scores, notes=(*overview.notes, told, *notes))

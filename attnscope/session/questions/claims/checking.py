@@ -14,10 +14,11 @@ from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Prov
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
+from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.attribution import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
-from attnscope.session.questions.heads import read_overview, read_weights
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import Tokens, printable
@@ -114,11 +115,12 @@ def _chosen(opened: Opened) -> Chosen:
 
 def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> Overview | HeadWeights:
     """The same question asked once more."""
+    heads = OpenedHeads(reading, chosen)
     if isinstance(shown, HeadWeights):
-        return read_weights(reading, chosen)
+        return heads.weights()
     there = tuple(measure for measure in shown.scores if measure in MEASURES)
     known = tuple(measure for measure in there if measure not in of_answers(there))
-    return read_overview(reading, chosen, known or ("entropy",))
+    return heads.overview(known or ENTROPY)
 
 
 def _request(stored: Provenance, leave: Leave) -> ModelRequest:

@@ -9,7 +9,7 @@ from attnscope.cli import options
 from attnscope.cli.groups import Looking, Read, Writing
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
-from attnscope.vocabulary import Scaling, Stage
+from attnscope.vocabulary import Pool, Scaling, Stage
 
 Shown = Annotated[
     Stage,
@@ -60,6 +60,32 @@ AsGrid = Annotated[
         help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
         "long text is the largest of several pairs.",
         show_default=False,
+    ),
+]
+
+
+Tiled = Annotated[
+    bool | None,
+    typer.Option(
+        "--tiled/--dense",
+        help="Compute in tiles, never holding all queries by all keys, or hold them all. Default: by what it "
+        "costs.",
+        show_default=False,
+    ),
+]
+Zoom = Annotated[
+    str | None,
+    typer.Option(
+        "--zoom",
+        metavar="QUERIES:KEYS",
+        help="A window of one head pair by pair: 1000-1063:900-1100, -64--1 (both sides), 7: (all keys).",
+    ),
+]
+PoolShown = Annotated[
+    Pool | None,
+    typer.Option(
+        "--pool",
+        help="What a block of a long head shows: the mean of its pairs or the largest. Default: mean.",
     ),
 ]
 
@@ -135,6 +161,21 @@ class HeadOptions:
         if others:
             raise InputError(f"--grid shows whole heads in small: leave {' and '.join(others)} out")
 
+    def in_full(self, one: bool) -> bool:
+        """Whether one head is shown in full, not several at a glance.
+
+        `InputError` for options that are about the other, by whether `one` is chosen.
+        """
+        if one or self.terms or self.dims:
+            if self.measure is not None:
+                raise InputError("--measure is about several heads: leave --head out, or name several")
+            return True
+        if self.show is not Stage.WEIGHTS:
+            raise InputError("--show needs one head: give one --layer and one --head")
+        if self.scale is not Scaling.AUTO:
+            raise InputError("--scale needs one head: give one --layer and one --head")
+        return False
+
     @property
     def of_an_answer(self) -> bool:
         """Whether a measure is asked for that is about the model's answer; `InputError` for what has none."""
@@ -162,3 +203,19 @@ class HeadOptions:
         from attnscope.measures import parse_measures
 
         return parse_measures(self.measure)
+
+
+@dataclass(frozen=True)
+class Long:
+    """What is done with a text that is too long to be shown whole."""
+
+    PANEL = "Long texts"
+
+    tiled: Tiled = None
+    zoom: Zoom = None
+    pool: PoolShown = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether tiles are asked for by name, so that nothing that was held whole will do."""
+        return bool(self.tiled) or self.zoom is not None or self.pool is not None
