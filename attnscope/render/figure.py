@@ -76,7 +76,7 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
     with dressed(look, verdict_remark(result)):
-        sheet = sheet_of(result)
+        sheet = sheet_of(result, focus)
         return _drawn(result, focus) if sheet is None else sheet_figure(sheet)
 
 

@@ -76,7 +76,7 @@ Lines = list[RenderableType]
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> Lines:
     """All that a terminal of `width` cells shows of a result, part by part from the top."""
-    sheet = sheet_of(result)
+    sheet = sheet_of(result, focus)
     return _shown(result, width, focus) if sheet is None else shown_sheet(sheet, width)
 
 

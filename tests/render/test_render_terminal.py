@@ -11,7 +11,7 @@ from golden_text import assert_golden, printed
 from rich.cells import cell_len
 
 from attnscope.analysis.views.view import viewed
-from attnscope.render.head.bars import bar
+from attnscope.render.kit.cells import bar
 from attnscope.render.kit.words.certificate import power_words
 from attnscope.render.screen import (
     SHOWS,

@@ -8,9 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnscope.render.comparison.words import nothing_words
-from attnscope.render.head.bars import bar
 from attnscope.render.head.strongest import descending
-from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.palette import BAR

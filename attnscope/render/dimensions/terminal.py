@@ -6,9 +6,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.dimensions.words import BESIDE, number, pair_name, share_words, sum_words, wave_text
-from attnscope.render.head.bars import bar
 from attnscope.render.kit import palette
-from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import right
 from attnscope.render.kit.numbers import counted, largest_magnitude, signed_texts
 from attnscope.results import Dimensions

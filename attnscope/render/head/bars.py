@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.head.strongest import descending
-from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.palette import BAR
@@ -18,7 +18,6 @@ from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_KEYS = 25
 _MOST_LABEL = 20
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -49,12 +48,6 @@ def _why_not(result: HeadWeights | HeadView, query: int) -> str:
     """Why a query has no bars: it never had a key, or none is left without special tokens."""
     emptied = isinstance(result, HeadView) and result.head.answered[list(result.query_groups[query])].any()
     return NOTHING_LEFT if emptied else NO_KEY
-
-
-def bar(share: float, cells: int) -> str:
-    """A bar of `share` of `cells`, to an eighth of a cell; never nothing for a share above 0."""
-    eighths = max(round(min(share, 1.0) * cells * 8), 1) if share > 0 else 0
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 @dataclass(frozen=True)

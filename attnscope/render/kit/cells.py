@@ -17,6 +17,7 @@ from attnscope.tokens import Tokens
 HEADING = Style(bold=True)
 DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def line(*parts: tuple[str, StyleType] | str) -> Text:
@@ -26,6 +27,12 @@ def line(*parts: tuple[str, StyleType] | str) -> Text:
         text.append(part) if isinstance(part, str) else text.append(*part)
     text.rstrip()
     return text
+
+
+def bar(share: float, cells: int) -> str:
+    """A bar of `share` of `cells`, to an eighth of a cell; never nothing for a share above 0."""
+    eighths = max(round(min(share, 1.0) * cells * 8), 1) if share > 0 else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:

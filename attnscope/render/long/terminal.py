@@ -7,10 +7,10 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from attnscope.render.head.bars import MOST_KEYS, bar
+from attnscope.render.head.bars import MOST_KEYS
 from attnscope.render.head.matrix import number_table
 from attnscope.render.head.strongest import descending
-from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.palette import BAR

@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.numbers import largest_magnitude, weight_text
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.overview.plot import OUTLINES
+from attnscope.render.sheet.scale import OUTLINES
 from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict
 
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture

@@ -6,9 +6,8 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.head.bars import bar
 from attnscope.render.head.strongest import descending
-from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.palette import BAR

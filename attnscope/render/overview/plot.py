@@ -13,15 +13,10 @@ from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.overview.links import link_words
 from attnscope.render.overview.words import of_a_pair, shades_words, told
+from attnscope.render.sheet.scale import OUTLINES
 from attnscope.results import HeadScores, Overview, Verdict
 
 _MOST_LINKS, _MOST_NUMBERS = 16, 40
-OUTLINES = {
-    Verdict.INCONCLUSIVE: "#e69f00",
-    Verdict.PARTIAL: "#e69f00",
-    Verdict.UNCERTIFIED: "#aa3377",
-    Verdict.FAILED: "#d00000",
-}
 
 
 def cell_size(result: Overview, links: bool = True) -> tuple[float, float]:

@@ -10,8 +10,11 @@ from matplotlib.patches import Rectangle
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.typesetting import text_width
+from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches
 from attnscope.render.sheet.blocks import HeadGrid
+from attnscope.render.sheet.scale import OUTLINES
+from attnscope.results import Verdict
 
 _MOST_NUMBERS = 16  # heads of a layer that have a number in every cell
 _NUMBER = 6.0  # points
@@ -57,12 +60,26 @@ def draw(block: HeadGrid, axes: Axes) -> None:
                 ink = scale.paper(float(value))[1]
                 text = block.form(float(value))
                 axes.text(j + 0.5, i + 0.52, text, ha="center", va="center", size=_NUMBER, color=ink)
+    for i, j in np.ndindex(layers, heads):
+        if (doubt := block.doubt(i, j)) is not None:
+            _outline(axes, (i, j), doubt, written=numbers and bool(np.isnan(block.values[i, j])))
     if block.itself is not None:
         row, column = block.itself
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
         axes.axhspan(row + 0.02, row + 0.98, facecolor="#eeeeee", zorder=0)
     _name_heads(block, axes)
     colour_bar(mesh, axes, (block.form(scale.low), block.form(scale.high)), scale.ends)
+
+
+def _outline(axes: Axes, place: tuple[int, int], verdict: Verdict, written: bool) -> None:
+    """A line around a head that is not certified, and its glyph where it has no number."""
+    row, column = place
+    edge = OUTLINES[verdict]
+    axes.add_patch(
+        Rectangle((column + 0.06, row + 0.08), 0.88, 0.84, fill=False, edgecolor=edge, linewidth=1.3)
+    )
+    if written:
+        axes.text(column + 0.5, row + 0.52, GLYPHS[verdict], ha="center", va="center", size=_NUMBER)
 
 
 def _name_heads(block: HeadGrid, axes: Axes) -> None:

@@ -19,7 +19,7 @@ from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import grid, matrix, ranking
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -86,6 +86,8 @@ def _natural(sheet: Sheet, width: float | None) -> _Laid:
 
 def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
     """The page in exactly this size, its axes wider or higher for it; None where they have no room."""
+    if not laid.bands:
+        return replace(laid, width=size[0], height=size[1])
     across = min(_factor(band, size[0] - 2 * laid.margin) for band in laid.bands)
     spare = size[1] - laid.height
     axes = sum(max(sum(each.height for each in column) for column in band) for band in laid.bands)
@@ -113,11 +115,17 @@ def _bands(sheet: Sheet) -> list[Columns]:
     for each in sheet.blocks:
         if isinstance(each, Beside):
             bands += [_arranged(loose)] if loose else []
-            bands.append([[panel(one)] for one in each.blocks])
+            band = [[panel(one)] for one in each.blocks if _drawn(one)]
+            bands += [band] if band else []
             loose = []
-        else:
+        elif _drawn(each):
             loose.append(panel(each))
     return [*bands, *([_arranged(loose)] if loose else [])]
+
+
+def _drawn(block: Block) -> bool:
+    """Whether a picture has anything to draw of it, and not only words and numbers."""
+    return not isinstance(block, Ranking) or bool(block.marks)
 
 
 def _arranged(panels: list[Panel]) -> Columns:

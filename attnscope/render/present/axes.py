@@ -75,7 +75,7 @@ def plot(
         raise InputError("title, size, dpi, caption and bare are those of a page: leave ax or these out")
     if not isinstance(ax, Axes):
         raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
-    sheet = sheet_of(result)
+    sheet = sheet_of(result, focus)
     with drawing():
         _draw(result, ax, focus) if sheet is None else _draw_main(sheet, ax)
     return ax

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from attnscope.render.sheet.scale import Scale, missing
+from attnscope.results import Verdict
 from attnscope.tokens import Tokens
 
 Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has none
@@ -91,6 +92,8 @@ class Mark:
 class Ranking:
     """Rows of a table under their names, best first, and the marks that are drawn of them over one axis.
 
+    Without marks it is a table: terminal and page show it, a picture leaves it out.
+
     `of` is what a row is. `faint` rows stand back. `written` names the column whose text stands at the end of
     each row's marks, `axis` the ends of the axis where these are not the marks' own. `hidden` is how many
     more rows there are, which files have.
@@ -127,7 +130,8 @@ class HeadGrid:
     """A number for every head, layers down and heads across; NaN where there is none.
 
     `itself` is the place of the head that the others relate to. `control` is a name and as many numbers, told
-    beside each where there is room for them.
+    beside each where there is room for them. `verdicts` are those of the heads, where they are to be seen:
+    what is not certified is marked.
     """
 
     title: str
@@ -140,6 +144,12 @@ class HeadGrid:
     says: str = ""
     itself: tuple[int, int] | None = None
     control: tuple[str, np.ndarray] | None = None
+    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+
+    def doubt(self, row: int, column: int) -> Verdict | None:
+        """The verdict of a head that is not certified."""
+        verdict = self.verdicts[row][column] if self.verdicts else None
+        return None if verdict is Verdict.CERTIFIED else verdict
 
 
 @dataclass(frozen=True, eq=False)

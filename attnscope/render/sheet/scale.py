@@ -9,6 +9,7 @@ from rich.color_triplet import ColorTriplet
 
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.palette import diverging, readable_on, sequential
+from attnscope.results import Verdict
 
 # ColorBrewer's Blues, and its RdBu for numbers around 0
 _BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
@@ -22,6 +23,13 @@ TINTS = {
     "own": "#3a7ebf", "kin": "#5ab4ac", "faint": "#c4c4c4", "loses": "#b2182b", "gains": "#2166ac",
     "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK, "peers": "#777777",
 }  # fmt: skip
+# of the lines around heads that are not certified
+OUTLINES = {
+    Verdict.INCONCLUSIVE: "#e69f00",
+    Verdict.PARTIAL: "#e69f00",
+    Verdict.UNCERTIFIED: "#aa3377",
+    Verdict.FAILED: "#d00000",
+}
 
 
 @dataclass(frozen=True)

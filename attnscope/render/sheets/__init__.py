@@ -6,6 +6,7 @@ Every medium asks here first. What has no line here yet is drawn in a room of it
 from collections.abc import Callable
 from typing import Any
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
 from attnscope.render.sheets.composition import composition
@@ -13,15 +14,21 @@ from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
 from attnscope.results import Ablation, Composition, Difference, Finding, Result
 
-SHEETS: dict[type, Callable[[Any], Sheet]] = {
-    Ablation: ablation,
-    Composition: composition,
-    Difference: difference,
-    Finding: finding,
+
+def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
+    """`make` for a kind of which there is nothing to choose: it is always shown as a whole."""
+    return lambda result, focus: make(result)
+
+
+SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
+    Ablation: _whole(ablation),
+    Composition: _whole(composition),
+    Difference: _whole(difference),
+    Finding: _whole(finding),
 }
 
 
-def sheet_of(result: Result) -> Sheet | None:
-    """What a result shows; None of a kind that has no sheet."""
+def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet | None:
+    """What a result shows of what is looked at; None of a kind that has no sheet."""
     make = SHEETS.get(type(result))
-    return None if make is None else make(result)
+    return None if make is None else make(result, focus)

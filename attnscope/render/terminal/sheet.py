@@ -11,7 +11,8 @@ from attnscope.render.kit.words.command import Command
 from attnscope.render.kit.words.header import reading
 from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Ranking, legend
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.terminal.blocks import kept_columns, lines_of
+from attnscope.render.terminal.blocks import lines_of
+from attnscope.render.terminal.ranking import kept_columns
 
 _GAP = 3  # cells between blocks that stand side by side
 _MOST_LINES = 40  # beyond them a further grid is left to the picture

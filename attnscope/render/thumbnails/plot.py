@@ -11,7 +11,7 @@ from attnscope.render.head.plot import WEIGHTS, weight_norm
 from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.overview.plot import OUTLINES
+from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import Thumbnails, Verdict
 

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from attnscope.render.kit.figure.page import INK, Frame, ink_on
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.overview.plot import OUTLINES
+from attnscope.render.sheet.scale import OUTLINES
 from attnscope.results import Certificate, LayerCheck, Verdict, Verification
 from attnscope.tokens import printable
 

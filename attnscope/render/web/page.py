@@ -47,7 +47,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
         "proof": escape(told["proof"]),
         "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
-        "sheet": "" if (sheet := sheet_of(result)) is None else section(sheet),
+        "sheet": "" if (sheet := sheet_of(result, focus)) is None else section(sheet),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),

@@ -19,7 +19,7 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.plot.sheet import draw, figure
 from attnscope.render.sheet.blocks import Beside, Mark
-from attnscope.render.sheet.scale import TINTS, Scale
+from attnscope.render.sheet.scale import OUTLINES, TINTS, Scale
 from attnscope.results import Verdict
 
 CASES = {
@@ -162,3 +162,20 @@ def test_the_same_sheet_gives_the_same_bytes_and_any_axes_will_do() -> None:
     with drawing():
         draw(ranking(), axes)
     assert [each.get_text() for each in axes.get_yticklabels()] == list(NAMES)
+
+
+def test_a_head_that_is_not_certified_is_outlined_in_the_colour_of_its_verdict() -> None:
+    verdicts = ((Verdict.CERTIFIED, Verdict.FAILED), (Verdict.PARTIAL, Verdict.CERTIFIED))
+    axes = figure(sheet(blocks=(grid(2, 2, verdicts=verdicts),))).axes[0]
+    outlined = {(int(each.get_x()), int(each.get_y())): to_hex(each.get_edgecolor()) for each in axes.patches}  # type: ignore[attr-defined]
+    assert outlined == {(1, 0): OUTLINES[Verdict.FAILED], (0, 1): OUTLINES[Verdict.PARTIAL]}
+    assert "✗" in [each.get_text() for each in axes.texts], "it has no number"
+    assert not figure(sheet(blocks=(grid(2, 2),))).axes[0].patches
+
+
+def test_a_table_without_marks_is_left_to_other_media() -> None:
+    alone = figure(sheet(blocks=(ranking(marks=()),)))
+    assert not alone.axes
+    assert sheet().answer in [each.get_text() for each in alone.texts]
+    with dressed(Look(size=(4.0, 3.0))):
+        assert tuple(figure(sheet(blocks=(Beside((ranking(marks=()),)),))).get_size_inches()) == (4.0, 3.0)

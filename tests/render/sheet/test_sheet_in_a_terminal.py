@@ -7,10 +7,12 @@ import pytest
 from golden_text import printed
 from made_blocks import grid, matrix, ranking, sheet
 
-from attnscope.render.sheet.blocks import Beside
+from attnscope.render.sheet.blocks import Beside, Column, Mark, Table
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.terminal.blocks import kept_columns, lines_of
+from attnscope.render.terminal.blocks import lines_of
+from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body, screen
+from attnscope.results import Verdict
 
 
 def shown(made: Sheet, width: int = 80, colour: str | None = None) -> str:
@@ -102,3 +104,34 @@ def test_what_it_says_stands_around_its_blocks() -> None:
     assert "[b]no markup[/b]" in lines
     (only,) = screen(replace(sheet(), next=""), 80)
     assert "Open it" not in printed(only, 80)
+
+
+def test_bars_are_as_long_as_their_numbers_and_stand_only_where_no_control_belongs_beside_them() -> None:
+    values = [0.8, 0.4, 0.0]
+    only = ranking(marks=(Mark("bar", "own", "", values),), axis=(0.0, 1.0), hidden=0)
+    rows = [line.plain for line in lines_of(only, 140)][2:]
+    assert [row.count("█") for row in rows] == [32, 16, 0]
+    longest = [line.plain for line in lines_of(replace(only, axis=None), 140)][2:]
+    assert [row.count("█") for row in longest] == [40, 20, 0]
+    controlled = replace(only, marks=(*only.marks, Mark("ring", "control", "", values)))
+    around = replace(only, marks=(Mark("bar", "own", "", [0.8, -0.4, 0.0]),), axis=None)
+    for other, width in ((controlled, 140), (around, 140), (only, 40)):
+        assert "█" not in "".join(line.plain for line in lines_of(other, width))
+
+
+def test_words_are_folded_before_a_column_gives_way() -> None:
+    words = Column("said", ["one two three", "", "four"], "said")
+    made = ranking(table=Table((Column("n", [1, 2, 3], "n", "{}".format), words)), marks=(), hidden=0)
+    wide, narrow = ([line.plain for line in lines_of(made, width)] for width in (60, 23))
+    assert wide[2].endswith("one two three")
+    assert [line.split()[-1] for line in narrow[2:5]] == ["one", "two", "three"]
+    assert all("1" not in line for line in narrow[3:5]), "a number stands in the first line alone"
+    assert [each.name for each in kept_columns(made, 20)] == ["n"]
+
+
+def test_a_head_that_is_not_certified_is_marked() -> None:
+    verdicts = ((Verdict.CERTIFIED, Verdict.FAILED), (Verdict.PARTIAL, Verdict.CERTIFIED))
+    lines = [line.plain for line in lines_of(grid(2, 2, verdicts=verdicts), 80)]
+    assert lines[2].split() == ["L0", "−.40", "✗"], "the second has no number"
+    assert lines[3].split() == ["L1", "~", "+.47", "+.90"]
+    assert not {"✗", "~"} & set("".join(line.plain for line in lines_of(grid(2, 2), 80)))

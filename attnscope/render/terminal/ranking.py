@@ -1,0 +1,134 @@
+"""A ranking in a terminal: its columns as far as they have room, and its bars where there is room for more.
+
+The lesser columns give way first, then columns of words are folded, then the last ones give way.
+"""
+
+from rich.cells import cell_len
+from rich.style import StyleType
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, HEADING, bar, line
+from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.palette import BAR
+from attnscope.render.sheet.blocks import Column, Mark, Ranking
+from attnscope.render.sheet.scale import missing
+
+_GAP = 2  # cells before a column
+_LEAST_BAR, _LONGEST_BAR = 8, 40
+
+Columns = list[tuple[Column, int]]  # with the cells that each has
+
+
+def lines_of_ranking(block: Ranking, width: int) -> list[Text]:
+    """Title, headings, rows, and how many more there are."""
+    name, columns = _name(block), _laid_out(block, width)
+    heading = left(block.of, name) + "".join(_fitted(each, each.heading, cells) for each, cells in columns)
+    lines = [Text(each, style="bold") for each in (block.title,) if each]
+    lines += [Text(each, style=DIM) for each in (block.says,) if each]
+    lines.append(line((heading, HEADING)))
+    room = min(width - name - sum(cells for _, cells in columns) - _GAP, _LONGEST_BAR)
+    bars = _bars(block) if room >= _LEAST_BAR else ()
+    for row in range(len(block.names)):
+        lines += _row(block, row, columns, _bar(block, bars, row, room))
+    if block.hidden:
+        lines.append(Text(f"and {counted(block.hidden, block.of)} more (-o FILE.csv has all)", style=DIM))
+    return [each for long in lines for each in folded(long, width)]
+
+
+def kept_columns(block: Ranking, width: int) -> list[Column]:
+    """The columns that have room in `width` cells."""
+    return [column for column, _ in _laid_out(block, width)]
+
+
+def folded(text: Text, width: int) -> list[Text]:
+    """Lines of a table as they are, of words as many as they need."""
+    if text.cell_len <= width or text.no_wrap:
+        return [text]
+    return [Text(each, style=text.style) for each in _words(text.plain, width)]
+
+
+def _words(text: str, cells: int) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}".strip()
+        lines = [*lines[:-1], joined] if cell_len(joined) <= cells else [*lines, word]
+    return [each for each in lines if each] or [""]
+
+
+def _laid_out(block: Ranking, width: int) -> Columns:
+    """The columns that have room, and how many cells each takes."""
+    room, kept = width - _name(block), list(block.table.headed)
+    while sum(map(_cells, kept)) > room and (spared := [each for each in kept if each.spared]):
+        kept.remove(max(spared, key=lambda each: each.spared))
+    while len(kept) > 1 and sum(map(_least, kept)) > room:
+        kept.pop()
+    cells = [_cells(each) for each in kept]
+    least = [_least(each) for each in kept]
+    while sum(cells) > room and (wider := [i for i in range(len(kept)) if cells[i] > least[i]]):
+        cells[max(wider, key=cells.__getitem__)] -= 1
+    return list(zip(kept, cells, strict=True))
+
+
+def _name(block: Ranking) -> int:
+    return max(cell_len(each) for each in (block.of, *block.names)) + 1
+
+
+def _texts(column: Column) -> list[str]:
+    return [column.heading, *map(column.text, range(len(column.values)))]
+
+
+def _cells(column: Column) -> int:
+    """As wide as its widest text, with a gap."""
+    return max(map(cell_len, _texts(column))) + _GAP + len(_pad(column))
+
+
+def _least(column: Column) -> int:
+    """Of words as wide as the longest of them."""
+    if not column.words:
+        return _cells(column)
+    return max(cell_len(word) for text in _texts(column) for word in text.split(" ")) + _GAP
+
+
+def _fitted(column: Column, text: str, cells: int) -> str:
+    return " " * _GAP + left(text, cells - _GAP) if column.words else right(text + _pad(column), cells)
+
+
+def _pad(column: Column) -> str:
+    return " " if column.scale else ""
+
+
+def _row(block: Ranking, row: int, columns: Columns, bar: str) -> list[Text]:
+    """As many lines as its longest words need."""
+    faint: StyleType = DIM if row in block.faint else ""
+    texts = [
+        _words(each.text(row), cells - _GAP) if each.words else [each.text(row)] for each, cells in columns
+    ]
+    lines = []
+    for i in range(max(map(len, texts), default=1)):
+        parts = [
+            _cell(each, row, text[i] if i < len(text) else "", cells, faint)
+            for (each, cells), text in zip(columns, texts, strict=True)
+        ]
+        named = left(block.names[row] if i == 0 else "", _name(block))
+        lines.append(line((named, faint or HEADING), *parts, (bar if i == 0 else "", BAR)))
+    return lines
+
+
+def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> tuple[str, StyleType]:
+    shade = column.scale.style(column.values[row]) if column.scale and text else faint
+    return _fitted(column, text, cells), shade
+
+
+def _bars(block: Ranking) -> tuple[Mark, ...]:
+    """The bars, where all of them begin at 0 and nothing belongs beside them, no control and no interval."""
+    alone = all(each.shape in ("bar", "line") for each in block.marks)
+    return tuple(each for each in block.marks if each.shape == "bar" and alone and block.extent()[0] >= 0)
+
+
+def _bar(block: Ranking, bars: tuple[Mark, ...], row: int, room: int) -> str:
+    """Full at the end of the axis that was asked for, else at the largest number."""
+    values = [float(value) for each in bars for value in each.at if not missing(value)]
+    full = block.axis[1] if block.axis else max(values, default=0.0)
+    own = next((float(each.at[row]) for each in bars if not missing(each.at[row])), 0.0)
+    return " " * _GAP + bar(own / full, room) if own else ""
