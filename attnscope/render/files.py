@@ -34,7 +34,7 @@ from attnscope.render.verification import csv as verification
 from attnscope.render.web.page import PAGED, as_page
 from attnscope.render.worked import csv as worked
 from attnscope.results import Result
-from attnscope.results.stored.write import as_json, as_npz
+from attnscope.results.stored.document import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (

@@ -5,10 +5,9 @@ Beside `attnscope.analysis` and not in it: numbers need no transformers, only `h
 
 from attnscope.worked.attention import work_out
 from attnscope.worked.beside import Beside
-from attnscope.worked.dictionary import look_up
-from attnscope.worked.examples import EXAMPLES, TABLE, example
-from attnscope.worked.heads.stored import work_head
+from attnscope.worked.examples import EXAMPLES, TABLE, example, look_up
 from attnscope.worked.mistakes import MISTAKES, mistaken
+from attnscope.worked.model_head import work_head
 from attnscope.worked.scale import scale_study
 
 __all__ = [

@@ -11,9 +11,17 @@ from attnscope.errors import InputError
 from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
 from attnscope.sdpa import Stages, project
 from attnscope.worked.beside import Beside
-from attnscope.worked.cells import product_cell, softmax_cell
 from attnscope.worked.same import excused, no_faults
-from attnscope.worked.scored import Scored, additive_scored, dot_scored, given_scored, pairs, tensor
+from attnscope.worked.scored import (
+    Scored,
+    additive_scored,
+    dot_scored,
+    given_scored,
+    pairs,
+    product_cell,
+    softmax_cell,
+    tensor,
+)
 from attnscope.worked.shapes import named, squares
 
 FORMULAS = {

@@ -1,15 +1,56 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.worked.heads.theatre`."""
+"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.worked.model_head`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Given, ScaleStudy, Scoring, Worked
+from attnscope.results.worked import Axis, Given, Matrix, ScaleStudy, Scoring, Step, Worked
 from attnscope.worked.attention import work_out
-from attnscope.worked.dictionary import look_up
 from attnscope.worked.scale import scale_study
+
+WHY = (
+    "a key that is not exactly there has no answer, however much it resembles one that is: vectors are "
+    "needed, which can be more or less alike"
+)
+
+
+def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -> Worked:
+    """Each of `wanted` in `table`: its value with certainty, or NaN where no key is exactly that.
+
+    The same three arrays as in attention: a match of 1 for the key that is equal, 0 for all others, and
+    the values weighted by it. A row without a match has nothing to weight.
+    """
+    keys, queries = Axis("key", tuple(table)), Axis("query", tuple(wanted))
+    value = Axis("", ("value",))
+    match = np.array([[float(key == query) for key in table] for query in wanted])
+    answers = np.array([[table.get(query, np.nan)] for query in wanted])
+    values = np.array([[value] for value in table.values()], dtype=np.float64)
+    unanswered = [query for query in wanted if query not in table]
+    return Worked(
+        name=name,
+        title="dictionary lookup",
+        formula="the value of the key that equals the query",
+        steps=(
+            Step("values", Matrix("values", values, keys, value), meaning="one value per key"),
+            Step(
+                "match",
+                Matrix("match", match, queries, keys),
+                "1 where query is key",
+                "0 for any other word",
+                weights=True,
+            ),
+            Step(
+                "answer",
+                Matrix("answer", answers, queries, value),
+                "the value of the match",
+                "certain, or not to be had",
+            ),
+        ),
+        notes=((f"no answer for {', '.join(unanswered)}: {WHY}",) if unanswered else ()),
+    )
+
 
 TABLE = {"apple": 9.0, "banana": 6.0, "chair": 3.0}
 UNKNOWN = "fruit"

@@ -11,8 +11,8 @@ import pytest
 from attnscope.analysis.links import aimed, among_all, links
 from attnscope.analysis.views.several import viewed_overview
 from attnscope.results import Overview, Special
+from attnscope.results.stored.document import as_json, as_npz
 from attnscope.results.stored.load import load
-from attnscope.results.stored.write import as_json, as_npz
 
 NAMES = ["[CLS]", "the", "door", "opened", "[SEP]"]
 

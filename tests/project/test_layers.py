@@ -199,5 +199,5 @@ def test_a_line_that_breaks_the_tables_is_reported(module: str, line: str, repor
 
 
 def test_a_circle_of_two_parts_is_reported(imports) -> None:
-    bad = {**imports, "worked.cells": imports["worked.cells"] | {"worked.attention"}}
+    bad = {**imports, "worked.scored": imports["worked.scored"] | {"worked.attention"}}
     assert "worked" in [circle.partition(":")[0] for circle in circles(bad)]

@@ -21,7 +21,7 @@ from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Verdict, load
 from attnscope.worked import work_head
-from attnscope.worked.heads.theatre import theatre
+from attnscope.worked.model_head import theatre
 
 IDS = {"input_ids": torch.tensor([[5, 3, 8, 1, 9, 2]])}
 LAYER, HEAD, WIDTH = 1, 2, 8

@@ -13,7 +13,7 @@ from attnscope.capture import Labels, Selection, record
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict
 from attnscope.worked import TABLE, example, look_up, scale
-from attnscope.worked.heads.theatre import SENTENCE, theatre
+from attnscope.worked.model_head import SENTENCE, theatre
 from attnscope.worked.scale import scale_study, softmax_jacobian
 
 
@@ -170,7 +170,7 @@ def test_the_theatre_says_how_its_words_became_tokens(shown) -> None:
 def test_projections_of_another_head_would_not_pass(
     encoder, read, captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import attnscope.worked.heads.theatre as module
+    import attnscope.worked.model_head as module
 
     genuine = module.projections_of
 

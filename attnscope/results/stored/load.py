@@ -21,7 +21,7 @@ def load(path: str | Path) -> Result:
     """The result in a .npz or .json file that attnscope wrote; which of the two it is, its content tells.
 
     `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope, or no
-    result. What JSON leaves out (see `attnscope.results.stored.write`) is None in the result.
+    result. What JSON leaves out (see `attnscope.results.stored.document`) is None in the result.
     """
     name = printable(str(path))
     content = _content(Path(path), name)

@@ -15,7 +15,7 @@ def work_through_theatre(
     Without a layer and a head it is the one that the bundled model learned for it, of others the first.
     """
     from attnscope.session.entering import open_chosen
-    from attnscope.worked.heads.theatre import HEAD, LAYER, SENTENCE, theatre
+    from attnscope.worked.model_head import HEAD, LAYER, SENTENCE, theatre
 
     usual = HEAD if request.model in ("demo", None) else 0
     wanted = Wanted(layer=LAYER if layer is None else layer, head=usual if head is None else head, kind=kind)

@@ -12,7 +12,7 @@ import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
-from attnscope.results.stored.write import as_json, as_npz
+from attnscope.results.stored.document import as_json, as_npz
 from attnscope.session.corpus.apart import corpora_apart
 from attnscope.session.corpus.measuring import measurer
 from attnscope.session.corpus.reading import chunks as reading

@@ -17,7 +17,7 @@ import letters
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.results.stored.write import as_npz
+from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus.engine.interface import Chunk, Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters

@@ -8,7 +8,7 @@ import corpus_of_demo as demo
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.results.stored.write import as_npz
+from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus.reading import chunks as reading
 from attnscope.session.corpus.run import folder as folders
 

@@ -1,1 +1,0 @@
-"""Heads of models as worked examples: found in a model, or read from a file."""
