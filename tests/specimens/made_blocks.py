@@ -67,8 +67,9 @@ def grid(layers: int = 3, heads: int = 5, **other: object) -> HeadGrid:
     values = np.linspace(-0.4, 0.9, layers * heads).reshape(layers, heads)
     if heads > 1:
         values[0, -1] = np.nan
-    shown = tuple(range(layers)), tuple(range(heads))
-    return HeadGrid("by layer and head", *shown, values, Scale.around(values), signed, **other)  # type: ignore[arg-type]
+    made = {"scale": Scale.around(values), "form": signed}
+    shown = tuple(range(layers)), tuple(range(heads)), values
+    return HeadGrid("by layer and head", *shown, **(made | other))  # type: ignore[arg-type]
 
 
 def matrix(rows: int = 3, columns: int = 4) -> Matrix:

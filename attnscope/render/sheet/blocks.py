@@ -6,6 +6,7 @@ A ranking, a grid of heads and a matrix hold exact numbers, how a person reads t
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -126,12 +127,40 @@ class Ranking:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadGrid:
-    """A number for every head, layers down and heads across; NaN where there is none.
+class Companion:
+    """What stands with the number of every head where there is room: its control, its error, its link.
 
-    `itself` is the place of the head that the others relate to. `control` is a name and as many numbers, told
-    beside each where there is room for them. `verdicts` are those of the heads, where they are to be seen:
-    what is not certified is marked.
+    `short` is never cut. `names`, where there are any, stand below the number, cut to so many cells. Both are
+    asked for by row and column.
+    """
+
+    label: str
+    short: Callable[[int, int], str]
+    names: Callable[[int, int, int], str] | None = None
+
+    @classmethod
+    def numbers(cls, label: str, values: np.ndarray, form: Form) -> "Companion":
+        """A second number of every head, NaN where it has none."""
+
+        def short(row: int, column: int) -> str:
+            value = float(values[row, column])
+            return "" if np.isnan(value) else form(value)
+
+        return cls(label, short)
+
+    def text(self, row: int, column: int, cells: int = 60) -> str:
+        """Names and the short text in one, the names cut alone."""
+        short = self.short(row, column)
+        names = "" if self.names is None else self.names(row, column, cells - len(short) - bool(short))
+        return f"{names} {short}".strip()
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGrid:
+    """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
+
+    `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
+    their `verdicts`, and so are those `beyond` something, which says beyond what.
     """
 
     title: str
@@ -143,13 +172,38 @@ class HeadGrid:
     unit: str = ""
     says: str = ""
     itself: tuple[int, int] | None = None
-    control: tuple[str, np.ndarray] | None = None
+    companion: Companion | None = None
     verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+    beyond: tuple[str, frozenset[tuple[int, int]]] = ("", frozenset())
+    absent: str = ""
+
+    @property
+    def heading(self) -> str:
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def text(self, row: int, column: int) -> str:
+        """The number of one head as a person reads it."""
+        value = float(self.values[row, column])
+        return self.absent if np.isnan(value) else self.form(value)
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Row and column of every head."""
+        return [(i, j) for i in range(len(self.layers)) for j in range(len(self.heads))]
+
+    def name(self, row: int, column: int) -> str:
+        return f"L{self.layers[row]} H{self.heads[column]}"
 
     def doubt(self, row: int, column: int) -> Verdict | None:
         """The verdict of a head that is not certified."""
         verdict = self.verdicts[row][column] if self.verdicts else None
         return None if verdict is Verdict.CERTIFIED else verdict
+
+    @cached_property
+    def outlined(self) -> dict[tuple[int, int], Verdict | None]:
+        """The heads that stand out: by a verdict that is not the best, or with None those beyond."""
+        doubts = {place: each for place in self.places if (each := self.doubt(*place)) is not None}
+        return dict.fromkeys(self.beyond[1]) | doubts
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ from attnscope.render.kit.figure.figure_file import figure_bytes
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.plot.sheet import draw, figure
-from attnscope.render.sheet.blocks import Beside, Mark
+from attnscope.render.sheet.blocks import Beside, Companion, Mark
+from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.scale import OUTLINES, TINTS, Scale
 from attnscope.results import Verdict
 
@@ -116,7 +117,33 @@ def test_a_grid_has_every_number_on_its_scale_with_the_ends_below() -> None:
     assert [each.get_text() for each in axes.texts] == ["−.40", "−.14", "+.38", "+.64", "+.90"]
     assert [each.get_text() for each in bar.get_xticklabels()] == ["−.90", "+.90"]
     many = figure(sheet(blocks=(grid(3, 32),))).axes[0]
-    assert not many.texts
+    assert len(many.texts) == 3 * 32 - 1, "the only grid has room for its numbers"
+    assert not figure(sheet(blocks=(grid(3, 32), grid(3, 32)))).axes[0].texts
+    assert not figure(sheet(blocks=(grid(3, 41),))).axes[0].texts
+
+
+def test_below_each_number_stands_what_belongs_to_it_its_names_cut_to_the_cell() -> None:
+    errors = Companion.numbers("its error", np.full((2, 3), 0.5), weight)
+    axes = figure(sheet(blocks=(grid(2, 3, companion=errors),))).axes[0]
+    assert [each.get_text() for each in axes.texts].count(".50") == 6 - 1, "a head without a number has none"
+    assert "below each number: its error" in [each.get_text() for each in axes.figure.texts]
+    names = Companion(
+        "its link", lambda i, j: ".9", lambda i, j, cells: "a very long name of a token"[:cells]
+    )
+    axes = figure(sheet(blocks=(grid(2, 3, companion=names),))).axes[0]
+    links = [each.get_text() for each in axes.texts if each.get_text().startswith("a ")]
+    assert len(links) == 5
+    assert all(each.endswith(" .9") and "token" not in each for each in links)
+
+
+def test_heads_beyond_something_and_those_not_certified_are_outlined_in_their_colours() -> None:
+    bad = ((Verdict.CERTIFIED, Verdict.FAILED), (Verdict.CERTIFIED, Verdict.CERTIFIED))
+    block = grid(2, 2, verdicts=bad, beyond=("better than chance", frozenset({(1, 0)})))
+    axes = figure(sheet(blocks=(block,))).axes[0]
+    outlined = {(each.get_x() // 1, each.get_y() // 1): to_hex(each.get_edgecolor()) for each in axes.patches}
+    assert outlined == {(0, 1): TINTS["limit"], (1, 0): OUTLINES[Verdict.FAILED]}
+    told = " ".join(each.get_text() for each in axes.figure.texts)
+    assert "outlined: better than chance; outlined: not certified" in told
 
 
 def test_a_matrix_has_every_number_on_its_scale_and_none_where_there_is_none() -> None:
@@ -178,4 +205,5 @@ def test_a_table_without_marks_is_left_to_other_media() -> None:
     assert not alone.axes
     assert sheet().answer in [each.get_text() for each in alone.texts]
     with dressed(Look(size=(4.0, 3.0))):
-        assert tuple(figure(sheet(blocks=(Beside((ranking(marks=()),)),))).get_size_inches()) == (4.0, 3.0)
+        drawn = figure(sheet(blocks=(Beside((ranking(marks=()),)),)))
+    assert drawn.get_size_inches() == pytest.approx((4.0, 3.0))

@@ -8,13 +8,16 @@ from pathlib import Path
 import made_ablation
 import made_composition
 import made_finding
+import numpy as np
 import pytest
-from made_blocks import ranking, sheet
+from made_blocks import grid, ranking, sheet
 
 from attnscope.render.saving import content
+from attnscope.render.sheet.blocks import Companion
+from attnscope.render.sheet.said import weight
 from attnscope.render.sheets import sheet_of
-from attnscope.render.web.rankings import section
-from attnscope.results import Result
+from attnscope.render.web.sheet import section
+from attnscope.results import Result, Verdict
 
 MADE: list[Result] = [made_finding.finding(), made_ablation.together(), made_composition.composition()]
 
@@ -47,6 +50,22 @@ def test_marks_stand_at_their_places_on_one_axis() -> None:
         float(x) for x in re.findall(r'<rect x="[\d.]+" y="4" width="([\d.]+)"', page.split("<tbody>")[1])
     ]
     assert bars == pytest.approx([300 * each / (high - low) for each in (0.91, 0.4, 0.05)], abs=0.11)
+
+
+def test_a_cell_of_a_grid_leads_to_its_head_and_tells_its_number_and_what_stands_with_it() -> None:
+    errors = Companion.numbers("its error", np.full((2, 3), 0.25), weight)
+    bad = (((Verdict.CERTIFIED,) * 3), (Verdict.CERTIFIED, Verdict.FAILED, Verdict.CERTIFIED))
+    block = grid(2, 3, companion=errors, verdicts=bad, beyond=("more than chance", frozenset({(0, 0)})))
+    page = section(sheet(blocks=(block,)))
+    assert 'title="L0 H1: −.14 (-0.14), its error .25"><a href="#L0H1"' in page
+    assert "its error .25, ✗ FAILED" in page
+    assert page.count("box-shadow") == 2
+    assert "outlined: more than chance; outlined: not certified" in page
+    assert page.count("<td") == 6
+    assert page.count("<a ") == 5, "a head without a number leads nowhere"
+    many = section(sheet(blocks=(grid(2, 32),)))
+    assert "L1 H31: +.90 (0.9)" in many
+    assert ">+.90</a>" not in many, "cells without room have their numbers under the pointer"
 
 
 def test_what_a_text_is_called_is_never_markup() -> None:

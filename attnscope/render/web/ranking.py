@@ -1,4 +1,4 @@
-"""The rankings of a sheet in a page: a row each with its marks over one axis, and every exact number.
+"""A ranking in a page: a row each with its marks over one axis, and every exact number.
 
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
@@ -6,31 +6,23 @@ Nothing of it needs a script; the number of everything is under the pointer. All
 from html import escape
 
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Column, Mark, Ranking, legend
+from attnscope.render.sheet.blocks import Column, Mark, Ranking
 from attnscope.render.sheet.scale import TINTS, missing
-from attnscope.render.sheet.sheet import Sheet
 
 _WIDE, _HIGH = 300, 20  # pixels of the drawing in a row
 _ORDER = {"band": 0, "bar": 1, "line": 2}
 _THEMED = {"control": "var(--ink)", "noise": "var(--ink)", "floor": "var(--rule)"}  # by light and dark
 
 
-def section(sheet: Sheet) -> str:
-    """The answer, and the rankings with what their columns are."""
-    drawn = [each for each in sheet.every if isinstance(each, Ranking) and each.names]
-    columns = (column for each in drawn for column in each.table.headed)
-    parts = [_paragraph(sheet.answer, "answer"), *map(_ranking, drawn), _paragraph(legend(columns), "told")]
-    return f'<section id="sheet">{"".join(parts)}</section>\n'
-
-
-def _paragraph(text: str, kind: str) -> str:
+def paragraph(text: str, kind: str) -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
-def _ranking(block: Ranking) -> str:
+def ranking(block: Ranking) -> str:
+    """Its rows under their headings."""
     columns, more = block.table.headed, ""
     if block.hidden:
-        more = _paragraph(f"and {counted(block.hidden, block.of)} more, among the numbers", "told")
+        more = paragraph(f"and {counted(block.hidden, block.of)} more, among the numbers", "told")
     heads = "".join(
         f'<th scope="col" title="{escape(each.says)}">{escape(each.heading)}</th>' for each in columns
     )
@@ -38,7 +30,7 @@ def _ranking(block: Ranking) -> str:
     rows = "".join(_row(block, row, columns) for row in range(len(block.names)))
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{drawing}{heads}</tr></thead>'
     return (
-        f"<h2>{escape(block.title)}</h2>{_paragraph(block.says, 'told')}{_key(block)}"
+        f"<h2>{escape(block.title)}</h2>{paragraph(block.says, 'told')}{_key(block)}"
         f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>{more}'
     )
 
