@@ -14,11 +14,11 @@ from attnscope.results import HeadScores, Kind, MeasureDescription
 from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.corpus import LEVELS, Corpus, CorpusRead, CorpusScores
 from attnscope.results.stored.codec import Place, made
+from attnscope.session.corpus.chunk_file import Measured, Proved
+from attnscope.session.corpus.chunks import Census
 from attnscope.session.corpus.engine.interface import SetAside
-from attnscope.session.corpus.measuring.chunk_file import Measured, Proved
-from attnscope.session.corpus.measuring.told import Linked
-from attnscope.session.corpus.reading.chunks import Census
-from attnscope.session.corpus.reading.source import Source
+from attnscope.session.corpus.identity import Linked
+from attnscope.session.corpus.source import Source
 
 _LONG = "longer than the tokens that are read"
 

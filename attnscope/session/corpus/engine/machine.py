@@ -1,6 +1,12 @@
-"""How many workers this machine has room for, and which device each of them has for itself."""
+"""What this machine has for workers: cores, devices, and the versions and settings that numbers depend on."""
 
+import hashlib
 import os
+from importlib import metadata
+from pathlib import Path
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
+_SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: configuration and tokenizer
 
 
 def cores() -> int:
@@ -46,3 +52,17 @@ def described(device: str) -> str:
     kind = resolved(device).partition(":")[0]
     name = getattr(getattr(torch, kind, None), "get_device_name", None)
     return kind if name is None or kind == "cpu" else f"{kind} ({name(places(device)[0])})"
+
+
+def versions() -> dict[str, str]:
+    """The libraries whose release decides about the last bits."""
+    return {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def settings_digest(folder: Path) -> str:
+    """SHA-256 over the configuration and the tokenizer in a model's folder."""
+    whole = hashlib.sha256()
+    for place in sorted(folder.iterdir()):
+        if place.suffix in _SETTINGS and place.is_file():
+            whole.update(f"{place.name}\n".encode() + hashlib.sha256(place.read_bytes()).digest())
+    return whole.hexdigest()

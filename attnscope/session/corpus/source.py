@@ -35,6 +35,7 @@ _BY_SUFFIX = {
     ".parquet": Form.PARQUET,
 }
 FIELD = "text"
+_ROWS_AT_ONCE = 1024
 _SHOWN = 2000  # characters of what is set aside that are kept where it is no text
 Item = Text | SetAside | None  # None: a blank
 
@@ -167,11 +168,36 @@ def _sentence(block: list[bytes], first: int, source: Source) -> Iterator[Item]:
         yield Text(-1, place, " ".join(sentence.words), sentence.words, sentence.tags)
 
 
-def _of_parquet(source: Source) -> Iterator[Item]:
-    from attnscope.session.corpus.reading.parquet import column
+def arrow() -> tuple[Any, Any]:
+    """`pyarrow` and its Parquet; `InputError` that says how to get it where it is missing."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow: pip install 'attnscope[corpus]'") from error
+    return pyarrow, pyarrow.parquet
 
-    for number, value in enumerate(column(source.path, source.name, source.field), start=1):
-        yield _of_record({source.field: value}, f"{source.name}:{number}", source.field)
+
+def _of_parquet(source: Source) -> Iterator[Item]:
+    """The values of one column, some at a time; `InputError` for no Parquet, and for no such column."""
+    pyarrow, parquet = arrow()
+    shown, field, number = printable(source.name), source.field, 0
+    try:
+        file = parquet.ParquetFile(source.path)
+        there = file.schema_arrow.names
+        if field not in there:
+            raise InputError(
+                f"no field '{printable(field)}' in '{shown}': {', '.join(map(printable, there))}"
+            )
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
+            for value in batch.column(0).to_pylist():
+                number += 1
+                yield _of_record({field: value}, f"{source.name}:{number}", field)
+    except OSError as error:
+        why = error.strerror or "it is no whole Parquet file"
+        raise InputError(f"cannot read '{shown}': {why}") from error
+    except pyarrow.ArrowException as error:
+        raise InputError(f"cannot read '{shown}': it is no whole Parquet file") from error
 
 
 _READERS: dict[Form, Callable[[Source], Iterator[Item]]] = {

@@ -1,15 +1,17 @@
-"""What each text gives as Parquet, written by Arrow: a row for each text and head."""
+"""What stands beside the result: a row for each text and head as Parquet, and what could not be measured."""
 
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.measuring.chunk_file import Measured
-from attnscope.session.corpus.reading.parquet import arrow
-from attnscope.session.corpus.run.folder import stream_whole
+from attnscope.session.corpus.chunk_file import Measured
+from attnscope.session.corpus.folder import ASIDE, Folder, stream_whole
+from attnscope.session.corpus.source import arrow
 from attnscope.tokens import printable
 
 
@@ -53,3 +55,19 @@ def _table(pyarrow: Any, chunk: Measured) -> Any:
         values = rows.values[:, i].reshape(-1)
         columns[name] = pyarrow.array(values, mask=np.isnan(values))
     return pyarrow.table(columns)
+
+
+def write_aside(folder: Folder, chunks: Iterable[Measured]) -> Path:
+    """Where the file of all that could not be measured is: place, reason and text as JSON, one a line.
+
+    An empty file where nothing was set aside.
+    """
+    place = folder.path / ASIDE
+
+    def write(file: Any) -> None:
+        for chunk in chunks:
+            for each in chunk.set_aside:
+                file.write((json.dumps(asdict(each), ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+
+    stream_whole(place, write)
+    return place

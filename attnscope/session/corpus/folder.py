@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.measuring.chunk_file import Measured, NotAChunkError, read
+from attnscope.session.corpus.chunk_file import Measured, NotAChunkError, read
 from attnscope.tokens import printable
 
 SCHEMA = "attnscope.corpus-run/1"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Chunk, SetAside, Text
-from attnscope.session.corpus.reading.source import Form, Source
+from attnscope.session.corpus.source import Form, Source
 from attnscope.tokens import printable
 
 CHUNK = 128

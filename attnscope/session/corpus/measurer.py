@@ -27,11 +27,13 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.passing import Passed, Passing
 from attnscope.errors import InputError
 from attnscope.results import Provenance, Verdict
-from attnscope.session.corpus.engine.interface import Chunk, SetAside, Text
-from attnscope.session.corpus.measuring.batches import Ready, batches, filled_up, joined
-from attnscope.session.corpus.measuring.chunk_file import Measured, Proved, Rows, written
-from attnscope.session.corpus.measuring.told import Told
-from attnscope.session.opening import Opened
+from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
+from attnscope.session.corpus.chunk_file import Measured, Proved, Rows, written
+from attnscope.session.corpus.engine.interface import Chunk, Measurer, SetAside, Text
+from attnscope.session.corpus.identity import Instructions
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.request import Inputs
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
 UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
@@ -44,7 +46,7 @@ _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 class CorpusMeasurer:
     """The measurer of a recipe; the model is open."""
 
-    def __init__(self, recipe: Told, opened: Opened) -> None:
+    def __init__(self, recipe: Instructions, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
         self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen
         self._check()
@@ -286,3 +288,19 @@ class _Done:
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         unlike = math.inf if math.isnan(sample.unlike) else sample.unlike
         return Proved(counts, sample.sentences, unlike, asdict(self.by.provenance))
+
+
+class CorpusRecipe(Instructions):
+    """The recipe of a corpus: what a worker is told, which it opens to a model that measures."""
+
+    def on(self, device: str) -> "CorpusRecipe":
+        """The same for a worker that has this device; a model that is spread has several."""
+        if self.request.device_map is not None:
+            return self
+        return replace(self, request=replace(self.request, device=device))
+
+    def open(self) -> Measurer:
+        """The model in memory, and torch with one thread."""
+        torch.set_num_threads(1)
+        opened = open_model(self.request, Inputs("a"), self.wanted, Purpose.ATTENTION, Quiet())
+        return CorpusMeasurer(self, opened)
