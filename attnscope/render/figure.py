@@ -40,7 +40,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.thumbnails.figure import thumbnails_figure
-from attnscope.render.verification.figure import verification_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
@@ -66,7 +65,6 @@ from attnscope.results import (
     SoundHeads,
     Thumbnails,
     Verdict,
-    Verification,
     Worked,
 )
 
@@ -136,7 +134,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
     Prediction: _alone(prediction_figure),
-    Verification: _alone(verification_figure),
     Comparison: _alone(comparison_figure),
     Senses: _alone(senses_figure),
     Worked: _alone(worked_figure),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import made_ablation
+import made_check
 import made_comparison
 import made_composition
 import made_corpus
@@ -18,6 +19,7 @@ import made_thumbnails
 from attnscope.analysis.views.view import viewed
 from attnscope.results import (
     Ablation,
+    Check,
     Comparison,
     Composition,
     Corpus,
@@ -38,9 +40,12 @@ from attnscope.results import (
     SoundHeads,
     Special,
     Thumbnails,
+    Verification,
 )
 
 KINDS: dict[type, Callable[[], Any]] = {
+    Check: made_check.check,
+    Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,
     HeadAttention: made.head,
     HeadView: lambda: viewed(made.head(), words=True, special=Special.HIDE),

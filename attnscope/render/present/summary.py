@@ -21,7 +21,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
-    Check,
     Comparison,
     Corpus,
     CorpusDifference,
@@ -46,7 +45,6 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
     Thumbnails,
-    Verification,
     Worked,
 )
 from attnscope.tokens import printable
@@ -149,22 +147,12 @@ def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
 
-def _check(result: Check) -> list[str]:
-    heads = counted(len(result.heads), "head")
-    return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
-
-
 def _thumbnails(result: Thumbnails) -> list[str]:
     return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
 
 def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
-
-
-def _verification(result: Verification) -> list[str]:
-    heads = counted(sum(len(each.certificates) for each in result.layers), "head")
-    return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
 
 
 def _prediction(result: Prediction) -> list[str]:
@@ -201,7 +189,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadTerms: _terms,
     Dimensions: _dimensions,
     Overview: _overview,
-    Verification: _verification,
     Projection: _map,
     Prediction: _prediction,
     Report: _report,
@@ -216,7 +203,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Check: _check,
     Thumbnails: _thumbnails,
     LongHead: _long,
     Corpus: _corpus,

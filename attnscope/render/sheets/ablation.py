@@ -72,7 +72,6 @@ def ablation(found: Ablation) -> Sheet:
         record=(
             ("kind", found.kind.value),
             ("tower", found.tower),
-            ("verdict", found.verdict.value),
             ("method", found.method.value),
         ),
         next=f"Open it: {opening_head(found, *_most(found), *edge)}" if most else "",

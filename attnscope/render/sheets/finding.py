@@ -74,7 +74,7 @@ def finding(found: Finding) -> Sheet:
         proof=proof((each for row in found.verdicts for each in row), "head", pieces),
         main=ranking,
         summary=(counted(found.weights.size, "head"), f"best {_named(found, best)}" if best else ""),
-        record=(("kind", found.kind.value), ("tower", found.tower), ("verdict", found.verdict.value)),
+        record=(("kind", found.kind.value), ("tower", found.tower)),
         next=_next(found),
         opens=_opens(found, best or (0, 0)),
     )

@@ -41,8 +41,7 @@ def body(sheet: Sheet, width: int) -> Group:
     answer: list[RenderableType] = [Text(sheet.answer), ""] if sheet.answer else []
     return Group(
         *answer,
-        *_laid(shown, width),
-        "",
+        *([*drawn, ""] if (drawn := _laid(shown, width)) else []),
         *(Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each),
         *(Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof),
     )
