@@ -1,4 +1,4 @@
-"""Which heads are taken away, what stands in their place, and of which answer: as plain data, checked."""
+"""Questions about the model's answer as plain data, checked: heads taken away, heads measured by it."""
 
 import re
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ CONTROLS, TOP = 30, 10
 PATCHING = "patching"
 ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
 MOST_CONTROLS = 10_000
+OTHERS, _MOST = 10, 1000  # answers beside the one that is meant
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,17 @@ class Ablating:
             if there and query.strip() and key.strip() and arrow not in key:
                 return query.strip(), key.strip()
         raise InputError(f"--edge '{self.edge}' is no edge: write it as \"query->key\", by text or position")
+
+
+@dataclass(frozen=True)
+class Attributing:
+    """`answer` names the answer that is meant, by default the likeliest; `others` are drawn with `seed`."""
+
+    answer: str | None = None
+    others: int = OTHERS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.others <= _MOST:
+            raise InputError(f"others is {self.others}: other answers to hold it against are 0 to {_MOST}")
+        check_seed(self.seed, "seed")
