@@ -6,7 +6,7 @@ from attnscope.render.comparison.words import CLOSE, OPEN, cosine_text
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import attention_words, model_words
 from attnscope.results import Senses, Verdict
-from attnscope.results.senses import Usage
+from attnscope.results.claims.senses import Usage
 from attnscope.tokens import printable
 
 _AROUND = 38  # characters of a text on each side of the word
