@@ -1,0 +1,1 @@
+"""Every head of a model held against the model itself."""
