@@ -4,19 +4,50 @@ A question that nobody wants any more is never begun, and one that can be stoppe
 one is its answer (`Failed`); the others go on. While a head is asked for no layer of the grid is begun.
 """
 
-import threading
+import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Condition, Thread
 from typing import Any, Protocol
 
 from attnscope.errors import AttnscopeError, one_line
 from attnscope.explore.questions import Lane, OfLayer, Question
-from attnscope.explore.stopping import Work
 
 _KEPT = 4096  # answers
 _GLANCE = 0.03  # seconds between two looks at whether it is done
 _HELD = 256 * 2**20  # bytes of the heads among them
+
+
+class _Stopped(SystemExit):
+    """Raised in the middle of the work; where it comes too late a thread ends of it in silence."""
+
+
+class Work:
+    """Work on a thread of its own that can be stopped half-way. It begins at once.
+
+    Not for what leaves something to be put back, or holds a lock.
+    """
+
+    def __init__(self, what: Callable[[], Any]) -> None:
+        self._what = what
+        self.answer: Any = None
+        self.done = False
+        self._thread = Thread(target=self._run, name="explore: stoppable", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with suppress(_Stopped):
+            self.answer = self._what()
+            self.done = True
+
+    def stop(self) -> None:
+        """It ends where it next comes to a line of Python; its answer is lost."""
+        if self._thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread.ident), ctypes.py_object(_Stopped)
+            )
 
 
 @dataclass(frozen=True)
@@ -49,12 +80,12 @@ class Desk:
 
     def __init__(self, source: Answering, done: Callable[[Question], object]) -> None:
         self._source, self._done = source, done
-        self._changed = threading.Condition()
+        self._changed = Condition()
         self._wanted: Sequence[Question] = ()
         self._asked: dict[Lane, Question] = {}
         self._answers: OrderedDict[Question, Any] = OrderedDict()
         self._closed = False
-        self._lanes: list[threading.Thread] = []
+        self._lanes: list[Thread] = []
 
     def want(self, questions: Sequence[Question]) -> None:
         """These, and none of those that were wanted before."""
@@ -66,7 +97,7 @@ class Desk:
             self._changed.notify_all()
         if not self._lanes:
             # threads that a slow model holds do not keep the program from ending
-            self._lanes = [threading.Thread(target=self._work, args=(lane,), daemon=True) for lane in Lane]
+            self._lanes = [Thread(target=self._work, args=(lane,), daemon=True) for lane in Lane]
             for each in self._lanes:
                 each.start()
 

@@ -67,7 +67,7 @@ def file_name(state: State) -> str:
 
 def result_of(found: Any) -> Any:
     """What of an answer can be saved: of two sentences their difference, or the second one's head."""
-    from attnscope.explore.beside import Beside
+    from attnscope.explore.questions import Beside
 
     return (found.difference or found.other) if isinstance(found, Beside) else found
 

@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass
 
+from rich.text import Text
+
+from attnscope.render.kit.cells import HEADING
+from attnscope.render.kit.labels import left
+
+_WIDE = 8  # cells of the column that names a key
+
 
 @dataclass(frozen=True)
 class Key:
@@ -65,3 +72,14 @@ KEYS = (
     Key("q", "q", "leave", "quit", "q"),
     Key("ctrl+c", "Ctrl-C", "interrupt", "interrupt: quit at once"),
 )
+
+
+def card_of_keys() -> Text:
+    """One line a key, and what the mouse does."""
+    lines = [Text.assemble((left(each.shown, _WIDE), HEADING), each.does) for each in KEYS]
+    lines.append(
+        Text.assemble(
+            (left("mouse", _WIDE), HEADING), "a head, a pair or a token: goes there; the wheel moves on"
+        )
+    )
+    return Text("\n").join(lines)

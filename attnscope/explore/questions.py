@@ -5,7 +5,18 @@ from enum import IntEnum
 
 from attnscope.explore.state import Head, Scene, State, View
 from attnscope.measures import MEASURES
+from attnscope.results import Difference, HeadView, HeadWeights
 from attnscope.vocabulary import Special
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The same head in the `other` text; the `difference` of both, or `why` there is none."""
+
+    other: HeadWeights | HeadView
+    difference: Difference | None
+    why: str
+
 
 TOGETHER = tuple(
     name for name, each in MEASURES.items() if each.brief and not each.description.apart

@@ -191,7 +191,7 @@ class Source:
 
     def _other(self, question: ask.OfOther) -> Any:
         """Both heads, and what the second text gives more where the two can be held against each other."""
-        from attnscope.explore.beside import Beside
+        from attnscope.explore.questions import Beside
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_results
 

@@ -65,6 +65,25 @@ class Scene:
         """Whether queries and keys are the same tokens."""
         return self.tower.kind is not Kind.CROSS
 
+    def is_masked(self, query: int) -> bool:
+        """Whether the token is a mask."""
+        return bool(self.mask) and self.queries.items[query].piece == self.mask
+
+    def with_mask(self, query: int) -> str:
+        """The text with a mask in the place of that token; `InputError` that says why there can be none."""
+        if not self.mask:
+            raise InputError(f"{self.model} fills in no blanks here: there is no mask to put in the text")
+        token, name = self.queries.items[query], self.queries.named(query)
+        if self.is_masked(query):
+            raise InputError(f"{name} is a blank already: e changes the sentence")
+        if token.span is None or token.added:
+            raise InputError(f"{name} is not of the text: go to a word of it")
+        if token.part:
+            raise InputError(f"{name} is of the second text: blanks are put into the first")
+        text, (start, end) = self.queries.texts[0], token.span
+        start += len(text[start:end]) - len(text[start:end].lstrip())  # a token may begin with a blank
+        return text[:start] + self.mask + text[end:]
+
 
 @dataclass(frozen=True)
 class State:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.explore import blank
 from attnscope.explore.app import Explorer
 from attnscope.explore.state import Scene, Tower
 from attnscope.tokens import Token, Tokens
@@ -34,7 +33,7 @@ def scene(**changes: object) -> Scene:
     ("query", "text"), [(1, "<mask> café, door"), (2, "un <mask>, door"), (3, "un café<mask> door")]
 )
 def test_a_mask_stands_where_the_token_stood_and_blanks_stay(query: int, text: str) -> None:
-    assert blank.put(scene(), query) == text
+    assert scene().with_mask(query) == text
 
 
 @pytest.mark.parametrize(
@@ -42,12 +41,12 @@ def test_a_mask_stands_where_the_token_stood_and_blanks_stay(query: int, text: s
 )
 def test_what_is_no_word_of_the_text_stays_and_says_why(query: int, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        blank.put(scene(), query)
+        scene().with_mask(query)
 
 
 def test_a_model_that_fills_no_blanks_says_so() -> None:
     with pytest.raises(InputError, match="m fills in no blanks"):
-        blank.put(scene(mask=""), 1)
+        scene(mask="").with_mask(1)
 
 
 def test_the_key_puts_a_mask_shows_what_is_expected_there_and_takes_it_back(

@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from attnscope.explore.app import Explorer
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.drawing.window import part_words, window
+from attnscope.explore.drawing.surface import Surface, part_words, window
 
 Explored = Callable[..., Explorer]
 

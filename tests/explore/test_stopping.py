@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from attnscope.explore import questions as ask
-from attnscope.explore.asking import Desk, Failed
-from attnscope.explore.stopping import Work
+from attnscope.explore.asking import Desk, Failed, Work
 
 HEAD = ask.OfHead("text", "encoder x", 0, 0)
 MAP = ask.OfMap("text", "encoder x", 0, 0)

@@ -25,7 +25,7 @@ def explore(read: OneRead, wanted: Wanted, *, writing: Writing, request: Request
     piped = read.text == "-" and not sys.stdin.isatty()
     _check_terminal(piped)
     inputs = read.inputs(writing)
-    from attnscope.explore.run import run
+    from attnscope.explore.app import run
     from attnscope.explore.terminal import keys_from_the_terminal
 
     if piped:

@@ -20,7 +20,7 @@ from jaxtyping import UInt8
 from rich.color import Color
 from rich.style import Style
 
-from attnscope.explore.drawing.cells import Cells, Line
+from attnscope.explore.drawing.surface import Cells, Line
 
 _NUMBER = 217  # of our picture: it stands in 8 bits of a colour
 _PLACEHOLDER = "\U0010eeee"

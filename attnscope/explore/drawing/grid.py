@@ -8,9 +8,7 @@ from math import isnan
 from rich.style import Style, StyleType
 from rich.text import Text
 
-from attnscope.explore.drawing.cells import Cells, Line, Part
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.drawing.window import window
+from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, window
 from attnscope.explore.state import Head, State
 from attnscope.render.kit.cells import DIM, HEADING
 from attnscope.render.kit.labels import left, right

@@ -6,13 +6,12 @@ from math import isnan
 from rich.cells import cell_len
 from rich.style import Style
 
-from attnscope.explore.drawing.cells import Cells, Line, Part
 from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.shown import Prepared
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.drawing.window import part_words, window
+from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, part_words, window
 from attnscope.render.kit.cells import DIM, HEADING, row_heads
 from attnscope.render.kit.labels import left, right, settled, stacked
+from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.stage import Panel
 from attnscope.render.terminal.raster import SHADES
 from attnscope.tokens import Tokens
@@ -174,11 +173,11 @@ def _marks(keys: Tokens, laid: Laid) -> str:
 def _cell(of: Prepared, row: int, key: int, chosen: bool, cells: int, surface: Surface) -> Part:
     share = of.shares[row][key]
     if cells > 2 and not isnan(share):
-        return right(of.texts[row][key], cells), CURSOR if chosen else of.style(share)
+        return right(of.texts[row][key], cells), CURSOR if chosen else sequential(share)
     if chosen:
         return ("[]" if cells > 1 else "◆").rjust(cells), CURSOR
     if isnan(share):
         return " " * cells, ""
     if not surface.shades:
-        return " " * cells, of.style(share)
+        return " " * cells, sequential(share)
     return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * cells, ""

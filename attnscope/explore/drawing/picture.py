@@ -5,7 +5,7 @@ from jaxtyping import Float, UInt8
 from rich.style import Style
 
 from attnscope.explore.drawing import graphics
-from attnscope.explore.drawing.cells import Cells, Line
+from attnscope.explore.drawing.surface import Cells, Line
 from attnscope.results import Picture
 
 _FAINT = 0.25  # of the brightness, where a query gives nothing

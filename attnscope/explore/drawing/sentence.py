@@ -8,9 +8,8 @@ from math import isnan
 from rich.cells import cell_len
 from rich.style import Style, StyleType
 
-from attnscope.explore.drawing.cells import Cells, Line, Part
 from attnscope.explore.drawing.grid import CURSOR
-from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.drawing.surface import Cells, Line, Part, Surface
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, left, settled
 from attnscope.render.kit.palette import sequential

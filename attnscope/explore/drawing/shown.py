@@ -5,11 +5,10 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from attnscope.explore.drawing.cells import Line
+from attnscope.explore.drawing.surface import Line
 from attnscope.explore.state import State
 from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import cell_texts, widest
-from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.stage import Panel, panel
 from attnscope.render.terminal.shading import Shading, shading
 from attnscope.results import HeadView, HeadWeights
@@ -39,9 +38,6 @@ class Prepared:
         """By row and column, NaN where a pair is masked."""
         listed: list[list[float]] = self.shades.shares.tolist()
         return listed
-
-    def style(self, share: float) -> str:
-        return sequential(share)
 
 
 _PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()

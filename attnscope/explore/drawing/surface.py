@@ -1,20 +1,81 @@
-"""A console that is never printed: it turns renderables into lines of styled cells in our colours."""
+"""Lines of styled cells, which are drawn at every key without the cost of text that could wrap.
+
+`Surface` turns any renderable into such lines in our colours, by a console that is never printed.
+"""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style, StyleType
 from rich.theme import Theme
 
-from attnscope.explore.drawing.cells import Cells
 from attnscope.render.terminal import ramps
 from attnscope.render.terminal.ramps import Background
 
+Part = tuple[str, StyleType]
 Lines = list[list[Segment]]
 _PLAIN = Style.null()
 DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windows": "standard"}
+
+
+class Line:
+    """Parts in a row; neighbours of one style are one part."""
+
+    def __init__(self, *parts: Part) -> None:
+        self.parts: list[Part] = []
+        self._segments: list[Segment] | None = None
+        for text, style in parts:
+            self.append(text, style)
+
+    def append(self, text: str, style: StyleType = "") -> "Line":
+        if text:
+            self._segments = None
+            if self.parts and self.parts[-1][1] == style:
+                self.parts[-1] = (self.parts[-1][0] + text, style)
+            else:
+                self.parts.append((text, style))
+        return self
+
+    def segments(self, style: Callable[[StyleType], Style]) -> list[Segment]:
+        """The parts as they are printed; made once for a line that is drawn again as it is."""
+        if self._segments is None:
+            self._segments = [Segment(text, style(name)) for text, name in self.parts]
+        return self._segments
+
+
+class Cells:
+    """Lines that are as long as they are: whoever shows them cuts what has no room."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = lines
+
+    def segments(self, style: Callable[[StyleType], Style]) -> list[list[Segment]]:
+        """The lines with what the names of their styles mean."""
+        return [line.segments(style) for line in self.lines]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.segments(lambda name: console.get_style(name, default=Style.null())):
+            yield from line
+            yield Segment.line()
+
+
+def window(count: int, room: int, cursor: int) -> range:
+    """`room` of `count` places around `cursor`; all of them where they fit."""
+    if count <= room:
+        return range(count)
+    room = max(room, 1)
+    first = min(max(cursor - room // 2, 0), count - room)
+    return range(first, first + room)
+
+
+def part_words(shown: range, count: int, noun: str, positions: Sequence[int] | None = None) -> str:
+    """`queries 40-62 of 251`; empty where all are shown."""
+    if len(shown) >= count or not shown:
+        return ""
+    ends = (shown[0], shown[-1]) if positions is None else (positions[shown[0]], positions[shown[-1]])
+    return f"{noun} {ends[0]}-{ends[1]} of {count}"
 
 
 class Surface:

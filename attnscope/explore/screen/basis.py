@@ -18,9 +18,9 @@ from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.keys import KEYS
 from attnscope.explore.screen.board import Board
 from attnscope.explore.screen.messages import Answered, Model, Notices, Read, Told
-from attnscope.explore.showing.part import BAD, head
+from attnscope.explore.screen.pane import Pane
+from attnscope.explore.showing import BAD, head
 from attnscope.explore.state import State, start
-from attnscope.explore.widgets.pane import Pane
 from attnscope.tokens import printable
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

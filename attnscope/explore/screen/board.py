@@ -12,10 +12,9 @@ from attnscope.explore import questions as ask
 from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing import side, top, views
-from attnscope.explore.showing.part import Find, Part, head
+from attnscope.explore.screen.pane import Pane
+from attnscope.explore.showing import Find, Part, head, side, top, views
 from attnscope.explore.state import State, View
-from attnscope.explore.widgets.pane import Pane
 from attnscope.results import Verdict
 
 LEAST = (60, 16)  # cells

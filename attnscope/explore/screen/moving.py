@@ -4,9 +4,9 @@ from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.shown import Shown, cursor, key_at, prepared, query_at, row_of
 from attnscope.explore.screen.basis import Basis
+from attnscope.explore.screen.pane import Pane
 from attnscope.explore.showing import top
 from attnscope.explore.state import State, View
-from attnscope.explore.widgets.pane import Pane
 
 
 class Moving(Basis):

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from attnscope.explore import keycard
 from attnscope.explore import questions as ask
 from attnscope.explore.drawing.shown import cursor, key_at
+from attnscope.explore.keys import card_of_keys
 from attnscope.explore.screen.basis import Basis
+from attnscope.explore.screen.dialogs import Card, Choice
 from attnscope.explore.showing import side, views
 from attnscope.explore.state import State, View
-from attnscope.explore.widgets.dialogs import Card, Choice
 from attnscope.measures import MEASURES
 from attnscope.results import Finding
 
@@ -100,5 +100,5 @@ class Viewing(Basis):
         self.draw()
 
     def action_keys(self) -> None:
-        card = keycard.card()
+        card = card_of_keys()
         self.push_screen(Card(self.surface, "keys", card, card.plain.count("\n") + 1))

@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from attnscope.explore import blank, commands
+from attnscope.explore import commands
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed, attempt
 from attnscope.explore.drawing.shown import cursor
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.basis import Basis
+from attnscope.explore.screen.dialogs import Card, Line
 from attnscope.explore.screen.messages import Model, Notices, Told
-from attnscope.explore.widgets.dialogs import Card, Line
 
 
 class Writing(Basis):
@@ -41,12 +41,12 @@ class Writing(Basis):
         if self.state is None:
             return
         scene, query = self.state.scene, self.state.query
-        if blank.stands(scene, query) and self._unblanked is not None and self._unblanked[0] == scene.text:
+        if scene.is_masked(query) and self._unblanked is not None and self._unblanked[0] == scene.text:
             self._edited(self._unblanked[1])
             return
 
         def put(state: Any) -> Any:
-            text = blank.put(scene, query)
+            text = scene.with_mask(query)
             self._unblanked = text, scene.text
             self._edited(text)
             return state

@@ -1,1 +1,38 @@
-"""What every pane shows: the answers that are known, in the drawings of `drawing` and of `render`."""
+"""What every pane shows of a state and of the answers that are known: a key, a drawing, a title.
+
+The key tells when nothing has changed. What is not known yet says so; what went wrong stands where its
+answer would.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Failed
+from attnscope.explore.drawing.shown import Shown
+from attnscope.explore.state import State
+from attnscope.render.kit.cells import DIM
+
+Find = Callable[[ask.Question], Any]
+WAITS = Text("reading …", DIM)
+BAD = "bold red"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a pane shows."""
+
+    key: Any
+    drawing: Callable[[int, int], RenderableType]
+    title: str = ""
+    subtitle: str | Callable[[int, int], str] = ""
+
+
+def head(state: State, find: Find) -> Shown | None:
+    """The head as it is looked at, None where it is not known."""
+    found = find(ask.head_of(state))
+    return None if found is None or isinstance(found, Failed) else found

@@ -10,7 +10,7 @@ from attnscope.explore.asking import Failed
 from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing.shown import column_of, row_of
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing.part import BAD, WAITS, Find, Part, head
+from attnscope.explore.showing import BAD, WAITS, Find, Part, head
 from attnscope.explore.state import State
 from attnscope.render.head.bars import query_bars
 from attnscope.render.kit.cells import DIM

@@ -7,13 +7,12 @@ from rich.text import Text
 
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
-from attnscope.explore.beside import Beside
 from attnscope.explore.drawing import graphics, matrix, picture, sentence
-from attnscope.explore.drawing.cells import Cells, Line
 from attnscope.explore.drawing.scatter import scatter
 from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing.part import BAD, Find, Part
+from attnscope.explore.drawing.surface import Cells, Line, Surface
+from attnscope.explore.questions import Beside
+from attnscope.explore.showing import BAD, Find, Part
 from attnscope.explore.state import Head, State, View
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled

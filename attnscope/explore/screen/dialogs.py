@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.widgets.pane import Pane
+from attnscope.explore.screen.pane import Pane
 
 
 class Card(ModalScreen[None]):
