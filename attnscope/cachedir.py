@@ -11,11 +11,6 @@ FOLDER = "ATTNSCOPE_CACHE"  # a folder in place of the user's own, or that nothi
 _OFF = {"off", "no", "none", "0", "false"}
 
 
-def is_off() -> bool:
-    """Whether the environment says that nothing is kept."""
-    return _told().casefold() in _OFF
-
-
 def kept_in() -> Path | None:
     """The folder of what is kept; None where that is off, or where this user has no place of his own."""
     told = _told()

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from attnscope.analysis.corpus.measuring import measurable
 from attnscope.measures import parse_measures
+from attnscope.session.corpus.chunk_file import read
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Text
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.measuring.chunk_file import read
-from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest, Wanted
 
@@ -67,7 +67,7 @@ def processor() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measured(engine: Engine, recipe: Measuring, texts: int) -> Measured:
+def measured(engine: Engine, recipe: CorpusRecipe, texts: int) -> Measured:
     begun = time.perf_counter()
     found: dict[int, bytes] = {}
     times, spent = [], []
@@ -88,7 +88,7 @@ def main() -> None:
     texts = int(sys.argv[1]) if len(sys.argv) > 1 else 960
     model = sys.argv[2] if len(sys.argv) > 2 else "demo"
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else ROUNDS
-    recipe = Measuring(ModelRequest(model, device="cpu"), Wanted(), measurable(parse_measures("all")))
+    recipe = CorpusRecipe(ModelRequest(model, device="cpu"), Wanted(), measurable(parse_measures("all")))
     engines: dict[str, Callable[[], Engine]] = {
         "processes, 1": lambda: local(1),
         "processes, 2": lambda: local(2),

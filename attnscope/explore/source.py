@@ -20,8 +20,8 @@ from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
-    from attnscope.session.keeping import Kept
     from attnscope.session.opening import Opened
+    from attnscope.session.questions.held import Kept
     from attnscope.session.reading import Reading
 
 _TEXTS = 3  # whose attention is kept: the first, the second, and the one before
@@ -90,7 +90,7 @@ class Source:
 
     def _read(self, inputs: Inputs, tower: str | None, layer: int | None = None) -> "Kept":
         from attnscope.session.entering import complete, encode_inputs
-        from attnscope.session.keeping import Kept
+        from attnscope.session.questions.held import Kept
 
         chosen, first = self._choose(inputs, tower)
         key = self._called(inputs), _name(chosen.tower)
@@ -182,7 +182,7 @@ class Source:
             return find(kept.reading, kept.chosen, wish)
 
     def _absence(self, question: ask.OfAbsence) -> Any:
-        from attnscope.session.ablating import Ablating
+        from attnscope.session.effects import Ablating
         from attnscope.session.questions.claims.ablation import ablate
 
         names = ",".join(f"L{layer}H{head}" for layer, head in question.heads)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.render import check
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.corpus import apart_csv as corpora
 from attnscope.render.corpus import csv as corpus
@@ -26,10 +25,10 @@ from attnscope.render.overview import csv as overview
 from attnscope.render.prediction import csv as prediction
 from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
+from attnscope.render.senses import csv as senses
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
 from attnscope.render.thumbnails import csv as thumbnails
-from attnscope.render.verification import csv as verification
 from attnscope.render.web.page import PAGED, as_page
 from attnscope.render.worked import csv as worked
 from attnscope.results import Result
@@ -37,7 +36,6 @@ from attnscope.results.stored.document import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (
-    check,
     comparison,
     corpora,
     corpus,
@@ -52,9 +50,9 @@ ROWS = (
     prediction,
     relations,
     report,
+    senses,
     terms,
     thumbnails,
-    verification,
     worked,
 )
 

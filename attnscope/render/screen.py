@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from attnscope.render.check import check
 from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.corpus.apart_terminal import corpora
 from attnscope.render.corpus.terminal import corpus
@@ -33,16 +32,15 @@ from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
+from attnscope.render.senses.terminal import senses
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
 from attnscope.render.thumbnails.terminal import thumbnails
-from attnscope.render.verification.terminal import verification
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
-    Check,
     Comparison,
     Corpus,
     CorpusDifference,
@@ -62,10 +60,10 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
+    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
-    Verification,
     Worked,
 )
 
@@ -119,16 +117,16 @@ def _flow(result: Flow, width: int, focus: Focus) -> Lines:
     return [flow(result, width)]
 
 
+def _senses(result: Senses, width: int, focus: Focus) -> Lines:
+    return [senses(result, width)]
+
+
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
     return [comparison_header(result), "", comparison(result, width, focus.verbose)]
 
 
 def _prediction(result: Prediction, width: int, focus: Focus) -> Lines:
     return [prediction_header(result), "", prediction(result, width)]
-
-
-def _verification(result: Verification, width: int, focus: Focus) -> Lines:
-    return [header(result), verification(result, width)]
 
 
 def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
@@ -141,10 +139,6 @@ def _corpus(result: Corpus, width: int, focus: Focus) -> Lines:
 
 def _corpora(result: CorpusDifference, width: int, focus: Focus) -> Lines:
     return [corpora(result, width)]
-
-
-def _check(result: Check, width: int, focus: Focus) -> Lines:
-    return [check(result, focus.verbose)]
 
 
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
@@ -188,11 +182,11 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadTerms: _terms,
     Dimensions: _dimensions,
     Overview: _overview,
-    Verification: _verification,
     Projection: _map,
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
+    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _picture,
@@ -204,7 +198,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Check: _check,
     Corpus: _corpus,
     CorpusDifference: _corpora,
 }
@@ -230,5 +223,4 @@ __all__ = [
     "screen",
     "terms",
     "verdict_words",
-    "verification",
 ]

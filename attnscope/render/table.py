@@ -22,7 +22,7 @@ def as_csv(result: Result) -> str:
     if (sheet := sheet_of(result)) is None:
         return rooms.as_csv(result)
     buffer = io.StringIO()
-    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(sheet))
+    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(result, sheet))
     csv.writer(buffer, lineterminator="\n").writerows(_rows(sheet))
     return buffer.getvalue()
 
@@ -43,11 +43,13 @@ def _cell(value: object) -> object:
     return "" if missing(value) else exact(value) if isinstance(value, float) else value
 
 
-def _comments(sheet: Sheet) -> Iterator[tuple[str, object]]:
+def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
     yield "schema", f"attnscope.{sheet.kind}/1"
     yield "subject", sheet.title
     yield "setting", sheet.setting
     yield from sheet.record
+    if result.verdict is not None:
+        yield "verdict", result.verdict.value
     yield "answer", sheet.answer
     yield from (("note", told) for told in sheet.notes)
     yield from (("proof", told) for _, told in sheet.proof)

@@ -7,14 +7,15 @@ from typing import TypeAlias
 
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check
+from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
+from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.thumbnails import Thumbnails
-from attnscope.results.comparison import Comparison
 from attnscope.results.dimensions import Dimensions
 from attnscope.results.heads import HeadAttention, HeadWeights, Overview
 from attnscope.results.long import LongHead
@@ -23,7 +24,6 @@ from attnscope.results.outline import Outline
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
 from attnscope.results.report import Report
-from attnscope.results.senses import Senses
 from attnscope.results.terms import HeadTerms
 from attnscope.results.verification import Verification
 from attnscope.results.view import HeadView

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from attnscope.errors import InputError
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.startup import lean_loading
 from attnscope.stopwatch import running
+from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
+    from attnscope.model.anatomy.towers import Tower
     from attnscope.model.loaded import Model
     from attnscope.model.loading.answering import Task
+    from attnscope.model.loading.load import Plan
     from attnscope.model.source.checkpoint import Checkpoint
     from attnscope.model.source.find import Source
     from attnscope.session.choosing import Chosen
@@ -132,9 +136,7 @@ def _loaded(
         planned = plan_model(checkpoint, remote_code=code, **as_saved)
         chosen = choose(planned, wanted, listener, sensed=inputs.sensed)
         if inputs.goes_on:
-            from attnscope.session.writing import check_goes_on
-
-            check_goes_on(planned, chosen.tower)
+            _check_goes_on(planned, chosen.tower)
             must_answer = True
     if purpose is Purpose.EVERYTHING:
         return Opened(load_with_head(checkpoint, **loading), None, chosen)
@@ -153,6 +155,15 @@ def _loaded(
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
     return Opened(load_model(planned, layers=max(chosen.layers) + 1, **loading), None, chosen)
+
+
+def _check_goes_on(planned: "Plan", tower: "Tower") -> None:
+    """Raises `InputError` where no token that is generated would be looked at, before weights are read."""
+    if tower.kind is not Kind.ENCODER:
+        return
+    if planned.writes:
+        raise InputError(f"what {planned.name} generates its decoder reads: --kind decoder or --kind cross")
+    raise InputError(f"{planned.name} is no decoder and writes no text: leave --generate out")
 
 
 def _tell_unread(model: "Model", listener: Listener) -> None:

@@ -14,8 +14,7 @@ from attnscope.model.source import hub
 from attnscope.model.source.find import find
 from attnscope.model.source.here import folder_here
 from attnscope.session.cache import surroundings
-from attnscope.session.cache.folder import look_into
-from attnscope.session.cache.memory import Memory, remember
+from attnscope.session.cache.memory import Memory, look_into, remember
 from attnscope.session.listener import Quiet
 from attnscope.session.request import Inputs, ModelRequest, Wanted, Writing
 

@@ -12,9 +12,8 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.session.cache import entry as entries
 from attnscope.session.cache.entry import DamagedEntryError, Part
-from attnscope.session.cache.place import Place
-from attnscope.session.cache.place import place as place_of
-from attnscope.session.cache.store import Store
+from attnscope.session.cache.store import Place, Store
+from attnscope.session.cache.store import place as place_of
 
 KEY, OTHER = "a" * 64, "b" * 64
 ASKED = ["heads", "The dog ran.", "-m", "demo", "-l", "1", "--head", "0"]

@@ -15,8 +15,8 @@ from attnscope.explore.app import Explorer
 from attnscope.explore.source import Source
 from attnscope.explore.state import View
 from attnscope.results import HeadAttention
-from attnscope.session.ablating import Ablating
 from attnscope.session.choosing import choose
+from attnscope.session.effects import Ablating
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.questions.claims.ablation import ablate

@@ -190,7 +190,7 @@ def test_the_table_of_packages_points_one_way_and_names_all_of_them(sources) -> 
             "if TYPE_CHECKING:\n    from matplotlib.axes import Axes",
             "analysis.terms -> matplotlib",
         ),
-        ("results.measure", "import a_library_nobody_owns", "results.measure -> a_library_nobody_owns"),
+        ("results.heads", "import a_library_nobody_owns", "results.heads -> a_library_nobody_owns"),
     ],
 )
 def test_a_line_that_breaks_the_tables_is_reported(module: str, line: str, reported: str, imports) -> None:

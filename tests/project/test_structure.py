@@ -60,7 +60,7 @@ def test_the_top_level_is_as_the_user_fixed_it() -> None:
     made_here = {"build", "dist", "__pycache__"}
     top = {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - made_here
     files = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"}
-    files |= {"constraints.txt", "constraints-lowest.txt"}
+    files |= {"constraints.txt", "constraints-lowest.txt", "CONTRIBUTING.md", "CITATION.cff"}
     assert top <= files | {"attnscope", "tests", "outputs", "docs", "benchmarks"}
 
 

@@ -1,19 +1,16 @@
-"""Predictions and verifications as pictures: every number that they stand for, and what is not certified."""
+"""Predictions as pictures: every number that they stand for."""
 
 from dataclasses import replace
 
 import made_reports as reports
 import made_results as made
-import numpy as np
 import pytest
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from attnscope.render.figure import figure_of
-from attnscope.render.verification.plot import POWERS, towers_of
-from attnscope.results import Generated, Guess, Kind, NextSentence, Prediction, Verdict
+from attnscope.results import Generated, Guess, NextSentence, Prediction
 
 
 def texts(figure: Figure) -> list[str]:
@@ -63,34 +60,3 @@ def test_a_long_text_that_was_written_is_whole() -> None:
     assert bars(figure) == pytest.approx([token.probability for token in tokens])
     assert any("cut off: the model had not come to an end" in text for text in texts(figure))
     assert bars(figure_of(replace(long, generated=replace(written, tokens=())))) == []
-
-
-def test_a_cell_is_as_dark_as_the_power_of_its_faintest_fault() -> None:
-    result = made.verification(3, 5, {(1, 2): Verdict.INCONCLUSIVE})
-    figure = figure_of(result)
-    drawn = next(one for one in figure.axes[0].collections if isinstance(one, QuadMesh)).get_array()
-    powers = [[one.power for one in layer.certificates] for layer in result.layers]
-    assert drawn is not None
-    np.testing.assert_allclose(drawn.reshape(3, 5), np.clip(np.log10(powers), 0, POWERS))
-
-
-def test_heads_that_are_not_certified_are_outlined_and_the_verdict_is_in_the_heading() -> None:
-    plain, failed = made.verification(3, 5), made.verification(3, 5, {(0, 1): Verdict.FAILED})
-    assert "✗" not in texts(figure_of(plain))
-    assert "✓ certified" in " ".join(texts(figure_of(plain)))
-    shown = texts(figure_of(failed))
-    assert shown.count("✗") == 1
-    assert any("verification · ✗ FAILED" in text for text in shown)
-    assert any(text.startswith("worst head: L0 H1") for text in shown)
-
-
-def test_each_attention_has_its_grid_and_of_blocks_the_worst_counts() -> None:
-    result = made.verification(2, 3)
-    cross = tuple(replace(layer, kind=Kind.CROSS, tower="decoder") for layer in result.layers)
-    worse = made.verification(2, 3, {(1, 1): Verdict.FAILED}).layers
-    blocks = tuple(replace(layer, block=1) for layer in worse)
-    towers = towers_of(replace(result, layers=(*result.layers, *blocks, *cross)))
-    assert [(tower.title, tower.layers) for tower in towers] == [("encoder", (0, 1)), ("cross", (0, 1))]
-    assert towers[0].heads[1][1].verdict is Verdict.FAILED
-    assert towers[0].heads[1][0].verdict is Verdict.CERTIFIED
-    assert len(figure_of(replace(result, layers=(*result.layers, *cross))).axes[0].child_axes) == 0

@@ -14,8 +14,8 @@ from attnscope.analysis.views.view import viewed
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, heatmap
 from attnscope.render.kit.words.header import feature_words
-from attnscope.render.screen import header, matrix, query_bars, verification
-from attnscope.results import HeadWeights, Kind, LayerCheck, OutputCheck, Verdict, Verification
+from attnscope.render.screen import header, matrix, query_bars
+from attnscope.results import HeadWeights, Verdict
 from attnscope.tokens import Token, Tokens
 
 
@@ -31,74 +31,6 @@ def returned(columns: int | None = None, scale: float = 1.0) -> HeadWeights:
     return HeadWeights(
         **own | {"weights": weights, "allowed": weights >= 0, "key_tokens": keys, "notes": notes}
     )
-
-
-def checks(*places: tuple[str, Kind, str, int, int, Verdict]) -> Verification:
-    """One check of two heads per place: tower, kind, route, layer, block, the second head's verdict."""
-    layers = tuple(
-        LayerCheck(
-            layer, kind, f"{tower}.{layer}",
-            (made.certificate(), made.certificate(verdict, 2e-8 * (block + 1))), tower, route, block,
-        )
-        for tower, kind, route, layer, block, verdict in places
-    )  # fmt: skip
-    outputs = (OutputCheck("last_hidden_state", 0.0, True),)
-    return Verification(made.tokens(made.DOOR), layers, outputs, made.provenance())
-
-
-GOOD, OPEN, PART = Verdict.CERTIFIED, Verdict.INCONCLUSIVE, Verdict.PARTIAL
-SEVERAL = (
-    ("vision", Kind.ENCODER, "takeover", 0, 0, GOOD),
-    ("vision", Kind.ENCODER, "takeover", 0, 1, OPEN),
-    ("vision", Kind.ENCODER, "takeover", 0, 2, GOOD),
-    ("text", Kind.ENCODER, "traced operations", 0, 0, PART),
-    ("fuse", Kind.CROSS, "takeover", 0, 0, GOOD),
-)
-
-
-def test_blocks_of_a_layer_are_one_row_with_the_worst_of_them() -> None:
-    lines = printed(verification(checks(*SEVERAL), 110), 110).splitlines()
-    row = next(line for line in lines if line.startswith("L0 vision"))
-    assert "2 x 3 blocks" in row
-    assert "✓ 5 ? 1" in row
-    assert "6.0e-8 H1 B2" in row
-    assert sum(line.startswith("L0 ") for line in lines) == 3
-
-
-def test_towers_are_called_by_name_where_their_kind_does_not_tell_and_routes_where_they_differ() -> None:
-    lines = printed(verification(checks(*SEVERAL), 110), 110).splitlines()
-    assert [line.split()[:3] for line in lines if line.startswith("L0 ")] == [
-        ["L0", "vision", "takeover"],
-        ["L0", "text", "traced"],
-        ["L0", "cross", "takeover"],
-    ]
-    alone = printed(verification(checks(SEVERAL[0], SEVERAL[4]), 110), 110)
-    assert "L0 encoder" in alone
-    assert "route" not in alone.splitlines()[0]
-
-
-def test_the_conclusion_counts_every_verdict() -> None:
-    text = " ".join(printed(verification(checks(*SEVERAL), 110), 110).split())
-    assert "10 heads, blocks counted apart, in 3 layers: 8 certified, 1 inconclusive, 1 partial" in text
-    assert "worst head: L0 H1 block 0 (text) ~ partial" in text
-    assert checks(*SEVERAL).verdict is Verdict.PARTIAL
-    assert "verification of 6 heads" in printed(header(checks(*SEVERAL)))
-
-
-def test_files_of_a_verification_tell_tower_route_and_block() -> None:
-    result = checks(*SEVERAL)
-    layers = json.loads(files.as_json(result))["layers"]
-    assert [(each["tower"], each["route"], each["block"]) for each in layers] == [
-        (tower, route, block) for tower, _, route, _, block, _ in SEVERAL
-    ]
-    lines = [line for line in files.as_csv(result).splitlines() if not line.startswith("#")]
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
-    assert [(row["tower"], row["block"], row["head"]) for row in rows][4:8] == [
-        ("vision", "2", "0"), ("vision", "2", "1"), ("text", "0", "0"), ("text", "0", "1"),
-    ]  # fmt: skip
-    with np.load(io.BytesIO(files.as_npz(result))) as archive:
-        assert archive["tower"].tolist() == ["vision"] * 6 + ["text"] * 2 + ["fuse"] * 2
-        assert archive["block"].tolist() == [0, 0, 1, 1, 2, 2, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

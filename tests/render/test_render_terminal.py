@@ -20,7 +20,6 @@ from attnscope.render.screen import (
     matrix,
     overview,
     query_bars,
-    verification,
 )
 from attnscope.results import Special, Verdict
 from attnscope.vocabulary import Standing
@@ -44,11 +43,6 @@ GOLDEN = {
     ),
     "overview_of_few_heads": lambda width: overview(made.overview(2, 3), width),
     "overview_of_many_heads": lambda width: overview(made.overview(24, 40, made.DOOR[:5]), width),
-    "verification": lambda width: verification(made.verification(), width),
-    "verification_that_failed": lambda width: verification(
-        made.verification(verdicts={(1, 2): Verdict.FAILED, (3, 1): Verdict.UNCERTIFIED}, difference=1e-3),
-        width,
-    ),
 }
 
 
@@ -273,18 +267,6 @@ def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing(
     text = printed(overview(made.overview(32, 64, ["a", "b"]), 80))
     assert "The grid (32 layers x 64 heads) does not fit here" in text
     assert len(text.splitlines()) < 50
-
-
-def test_a_verification_whose_outputs_changed_has_failed() -> None:
-    text = printed(verification(made.verification(difference=1e-3), 80), 80)
-    assert "✗ FAILED" in text
-    assert "changed last_hidden_state" in text.replace("\n", "")
-
-
-def test_a_verification_without_layers_claims_nothing() -> None:
-    text = printed(verification(made.verification(layers=0), 80))
-    assert "✓" not in text
-    assert "no head" in text
 
 
 def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:

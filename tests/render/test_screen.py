@@ -48,7 +48,6 @@ def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
         (made.overview(2, 3), WHOLE, "overview_of_few_heads.80"),
         (made.projection(made.head(empty=[0])), WHOLE, "map.80"),
         (made.projection(), Focus(queries=(3, 7), key=4), "map_compared.80"),
-        (made.verification(), WHOLE, "verification.80"),
         (made_comparison.texts(), WHOLE, "comparison_texts_80"),
         (made_outlines.outline(), WHOLE, "outline.80"),
     ],

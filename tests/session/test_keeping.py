@@ -5,13 +5,12 @@ from threading import RLock
 import numpy as np
 import pytest
 
-from attnscope.session import keeping
 from attnscope.session.choosing import choose
 from attnscope.session.entering import read_inputs
-from attnscope.session.keeping import Kept
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.held import HELD, Kept
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 
@@ -23,7 +22,7 @@ def opened() -> Opened:
     return open_model(ModelRequest("demo"), Inputs(TEXT), None, Purpose.ANYTHING, Quiet())
 
 
-def kept(opened: Opened, held: int = keeping.HELD) -> Kept:
+def kept(opened: Opened, held: int = HELD) -> Kept:
     chosen = choose(opened.model, Wanted(), Quiet(), sensed=False)
     return Kept(read_inputs(opened, Inputs(TEXT), Quiet()), chosen, RLock(), held)
 

@@ -8,7 +8,7 @@ from typing import Any
 from attnscope.results import Corpus
 from attnscope.session.corpus import question
 from attnscope.session.corpus.engine.interface import Chunk, Finished
-from attnscope.session.corpus.measuring.recipe import Measuring
+from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest, Wanted
@@ -35,7 +35,7 @@ class Hearing(Quiet):
 
 
 @cache
-def opened(recipe: Measuring) -> Any:
+def opened(recipe: CorpusRecipe) -> Any:
     import torch
 
     threads = torch.get_num_threads()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import made_ablation
+import made_check
 import made_comparison
 import made_composition
 import made_corpus
@@ -13,12 +14,12 @@ import made_finding
 import made_media
 import made_reports
 import made_results as made
-import made_senses
 import made_thumbnails
 
 from attnscope.analysis.views.view import viewed
 from attnscope.results import (
     Ablation,
+    Check,
     Comparison,
     Composition,
     Corpus,
@@ -35,14 +36,16 @@ from attnscope.results import (
     Prediction,
     Projection,
     Report,
-    Senses,
     SoundAttention,
     SoundHeads,
     Special,
     Thumbnails,
+    Verification,
 )
 
 KINDS: dict[type, Callable[[], Any]] = {
+    Check: made_check.check,
+    Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,
     HeadAttention: made.head,
     HeadView: lambda: viewed(made.head(), words=True, special=Special.HIDE),
@@ -63,5 +66,4 @@ KINDS: dict[type, Callable[[], Any]] = {
     Difference: made_difference.between,
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,
-    Senses: made_senses.senses,
 }

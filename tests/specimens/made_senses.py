@@ -5,7 +5,7 @@ import numpy as np
 
 from attnscope.analysis.comparison.senses import separation, together
 from attnscope.results import Kind, Senses
-from attnscope.results.senses import Usage
+from attnscope.results.claims.senses import Usage
 
 LABELS = ("river", "river", "money", "money", "money")
 TEXTS = ("the bank of the river", "a muddy bank", "the bank has the money", "his bank", "two banks lend")

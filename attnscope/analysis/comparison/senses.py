@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.senses import Separation
+from attnscope.results.claims.senses import Separation
 
 Vectors = Float[np.ndarray, "text head dim"]
 MOST_CONTROLS = 100_000

@@ -10,7 +10,7 @@ from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
-from attnscope.session import ablating
+from attnscope.session import effects
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -98,7 +98,7 @@ DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of cont
 
 
 @dataclass(frozen=True)
-class AblateOptions(ablating.Ablating):
+class AblateOptions(effects.Ablating):
     """What is done to heads, as the user wrote it."""
 
     PANEL = SHOWN

@@ -11,7 +11,7 @@ from attnscope.cli.output import Output
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
-    from attnscope.session.cache.housekeeping import Holdings
+    from attnscope.session.cache.store import Holdings
 
 _OFF = "nothing is kept: ATTNSCOPE_CACHE is off, ATTNSCOPE_CACHE_SIZE is 0, or there is no home"
 _HOW = "ATTNSCOPE_CACHE moves it or switches it off, ATTNSCOPE_CACHE_SIZE is its room"
@@ -33,7 +33,7 @@ def cache(action: Doing = Action.INFO, json: options.Json = False, *, output: Ou
     A second question of `heads` and `tsne` about the same text and model is answered from there, without
     loading the model. What was asked for longest ago makes room for what is new.
     """
-    from attnscope.session.cache.housekeeping import clear, holdings
+    from attnscope.session.cache.store import clear, holdings
 
     held = clear() if action is Action.CLEAR else holdings()
     if json:

@@ -15,7 +15,7 @@ from attnscope.session.request import Inputs
 
 if TYPE_CHECKING:
     from attnscope.results import Senses
-    from attnscope.session.questions.both import BothHeads
+    from attnscope.session.questions.pages import BothHeads
 
 TextB = Annotated[
     str | None,
@@ -258,7 +258,7 @@ def _page(delivery: Delivery) -> "BothHeads | None":
     if not any(each.suffix.lower() == ".html" for each in delivery.targets):
         return None
     from attnscope.render.web.room import both_fit
-    from attnscope.session.questions.both import BothHeads
+    from attnscope.session.questions.pages import BothHeads
 
     return BothHeads(both_fit)
 

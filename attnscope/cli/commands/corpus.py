@@ -1,6 +1,8 @@
 """`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from attnscope.cli.counting import counting
 from attnscope.cli.groups import Delivery, Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.streams import read_input
+from attnscope.ending import temporary_folder
 from attnscope.errors import InputError
 
 Files = Annotated[
@@ -144,14 +147,9 @@ def corpus(
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
-    from attnscope.session.corpus.engine.choosing import device_for, engine_of
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
-    from attnscope.session.corpus.standing_in import standing_in
 
-    if request.device_map is None:
-        request = replace(request, device=device_for(running.engine, request.device))
-    engine = engine_of(running.engine, running.ray_address, running.workers, request.device)
-    with standing_in(read.files, read_input) as files:
+    with _standard_input_as_file(read.files) as files:
         asked = CorpusQuestion(
             files=files,
             form=read.form,
@@ -164,10 +162,24 @@ def corpus(
             batch=running.batch,
             truncate=read.truncate,
             workers=running.workers,
+            engine=running.engine,
+            ray_address=running.ray_address,
             run=running.run,
             rows=running.rows,
             command=typed.command("FILE"),
         )
         with counting("text", quiet=output.quiet) as done:
-            found = corpus_of(request, asked, wanted, output, done, engine)
-    output.deliver(found, delivery)
+            result = corpus_of(request, asked, wanted, output, done)
+    output.deliver(result, delivery)
+
+
+@contextmanager
+def _standard_input_as_file(files: Sequence[str]) -> Iterator[tuple[Path, ...]]:
+    """The files, with one in the place of `-`: a corpus is walked through more than once."""
+    if "-" not in files:
+        yield tuple(map(Path, files))
+        return
+    with temporary_folder() as folder:
+        place = Path(folder) / "standard-input"
+        place.write_bytes(read_input())
+        yield tuple(place if name == "-" else Path(name) for name in files)

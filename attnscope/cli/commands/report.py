@@ -43,7 +43,7 @@ def report(
     inputs = read.inputs(writing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import OpenedHeads
-    from attnscope.session.questions.report import report_head
+    from attnscope.session.questions.prediction import report_head
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "a head is wanted"

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.kit.words.weights import special_words
-from attnscope.results import HeadWeights, Overview, Result, Verification
+from attnscope.results import HeadWeights, Overview, Result
 from attnscope.results.stored.document import document
 from attnscope.tokens import Tokens, printable
 
@@ -44,10 +44,6 @@ def comments(result: Result) -> Iterator[tuple[str, object]]:
     texts = [tuple(record[key]) for key in ("texts", "query_texts", "key_texts") if key in record]
     for text in dict.fromkeys(texts):
         yield from (("text", each) for each in text)
-    if isinstance(result, Verification):
-        for check in result.outputs:
-            yield "output", f"{check.name} {'identical' if check.identical else check.difference}"
-        yield from (("note", note) for note in result.notes)
 
 
 def provenance_comments(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -1,6 +1,5 @@
 """One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -40,8 +39,7 @@ class Panel:
 
     `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
     `unanswered` is said. `limit` stands for the extent where several panels share one, `scaling` is the
-    scale of weights that is asked for, `common` one that is shared. `form` is how a number is read where
-    that is not as its stage has it.
+    scale of weights that is asked for.
     """
 
     show: Show
@@ -54,9 +52,6 @@ class Panel:
     unanswered: str = NO_KEY
     limit: float | None = None
     scaling: Scaling = Scaling.AUTO
-    common: Scale | None = None
-    form: Callable[[float], str] | None = None
-    columns: str = "key"
 
     @property
     def title(self) -> str:
@@ -64,7 +59,7 @@ class Panel:
 
     @property
     def column_word(self) -> str:
-        return "dimension" if self.column_tokens is None else self.columns
+        return "dimension" if self.column_tokens is None else "key"
 
     @property
     def extent(self) -> float:
@@ -76,7 +71,7 @@ class Panel:
     @cached_property
     def scale(self) -> Scale:
         """How dark each weight is; of no other stage."""
-        return self.common or scale_of(self.values, self.visible, self.scaling)
+        return scale_of(self.values, self.visible, self.scaling)
 
     @property
     def masked(self) -> bool:

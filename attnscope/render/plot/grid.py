@@ -1,6 +1,9 @@
 """A number for every head on Axes: layers down, heads across, the scale below."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,57 +15,82 @@ from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches
-from attnscope.render.sheet.blocks import HeadGrid
-from attnscope.render.sheet.scale import OUTLINES
-from attnscope.results import Verdict
+from attnscope.render.sheet.blocks import Companion, HeadGrid
+from attnscope.render.sheet.scale import OUTLINES, TINTS
 
-_MOST_NUMBERS = 16  # heads of a layer that have a number in every cell
-_NUMBER = 6.0  # points
-_LARGE = 5.2  # inches of a grid without numbers
+_NUMBER, _SMALL, _LEAST_NUMBER = 6.0, 5.0, 5.5  # points: of a number, what is below it, of many heads
+_CELL = (0.32, 0.24)  # inches of a cell at least
+_LONGEST = 40  # cells of a text below a number
+_UNDER, _WIDEST = 0.12, 0.78  # inches that a cell is higher with a text below its number, and wide at most
+_FEW, _MANY = 16, 40  # heads of a layer that have numbers: in one of several grids, in the only one
+_LARGE, _PAGE = 5.2, 12.6  # inches of a grid without numbers, and of one with a text below its numbers
 
 
-def panel(block: HeadGrid) -> Panel:
-    """As large as its numbers need; of many heads as large as can be taken in."""
-    wide, high = _cell(block)
+@dataclass(frozen=True)
+class _Cells:
+    """Inches of a cell, and whether it has a number and a text below it."""
+
+    wide: float
+    high: float
+    number: float = 0.0
+    below: bool = False
+
+
+def panel(block: HeadGrid, alone: bool = False) -> Panel:
+    """As large as its numbers need; of many heads as large as can be taken in, larger where it is `alone`."""
+    cells = _cells(block, alone)
     return Panel(
-        title=f"{block.title}, {block.unit}" if block.unit else block.title,
-        says=block.says,
-        width=wide * len(block.heads),
-        height=high * len(block.layers),
+        title=block.heading,
+        says="; ".join(each for each in (block.says, *_meant(block, cells)) if each),
+        width=cells.wide * len(block.heads),
+        height=cells.high * len(block.layers),
         left=text_width(f"L{max(block.layers)}", TICK) + 0.1,
         above=0.2,
         below=0.4,
-        draw=lambda axes: draw(block, axes),
+        draw=lambda axes: draw(block, axes, cells),
     )
 
 
-def _cell(block: HeadGrid) -> tuple[float, float]:
+def _cells(block: HeadGrid, alone: bool) -> _Cells:
     heads = len(block.heads)
-    if heads > _MOST_NUMBERS:
-        return (max(_LARGE / heads, 0.03),) * 2
-    numbers = block.values[~np.isnan(block.values)]
-    text = max((text_width(block.form(float(each)), _NUMBER) for each in numbers), default=0.0)
-    return max(text + 0.1, 0.32), 0.24
+    if heads > (_MANY if alone else _FEW):
+        side = max(_LARGE / heads, 0.03)
+        return _Cells(side, side)
+    if heads > _FEW:
+        return _Cells(*_CELL, _LEAST_NUMBER)
+    wide = max(_CELL[0], *(text_width(block.text(*place), _NUMBER) + 0.1 for place in block.places))
+    if block.companion is not None:
+        texts = (block.companion.text(*place, _LONGEST) for place in block.places)
+        under = min(max(max(text_width(each, _SMALL) + 0.06 for each in texts), wide), _WIDEST)
+        if under * heads <= _PAGE:
+            return _Cells(under, _CELL[1] + _UNDER, _NUMBER, below=True)
+    return _Cells(wide, _CELL[1], _NUMBER)
 
 
-def draw(block: HeadGrid, axes: Axes) -> None:
+def _meant(block: HeadGrid, cells: _Cells) -> Iterator[str]:
+    """What stands below the numbers, and why heads are outlined."""
+    if cells.below and block.companion is not None:
+        yield f"below each number: {block.companion.label}"
+    if None in block.outlined.values():
+        yield f"outlined: {block.beyond[0]}"
+    if any(block.outlined.values()):
+        yield "outlined: not certified"
+
+
+def draw(block: HeadGrid, axes: Axes, cells: _Cells | None = None) -> None:
     """Coloured cells, with their numbers where these can be read, and the scale below them."""
     (layers, heads), scale = block.values.shape, block.scale
-    numbers = heads <= _MOST_NUMBERS
+    cells = cells or _cells(block, alone=True)
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(block.values), cmap=colours(scale), vmin=scale.low, vmax=scale.high,
-        edgecolors="white", linewidth=0.6 if numbers else 0.2,
+        edgecolors="white", linewidth=0.6 if cells.number else 0.2,
     )  # fmt: skip
     axes.set(xlim=(0, heads), ylim=(layers, 0))
-    if numbers:
-        for (i, j), value in np.ndenumerate(block.values):
-            if not np.isnan(value):
-                ink = scale.paper(float(value))[1]
-                text = block.form(float(value))
-                axes.text(j + 0.5, i + 0.52, text, ha="center", va="center", size=_NUMBER, color=ink)
-    for i, j in np.ndindex(layers, heads):
-        if (doubt := block.doubt(i, j)) is not None:
-            _outline(axes, (i, j), doubt, written=numbers and bool(np.isnan(block.values[i, j])))
+    for place in block.places if cells.number else ():
+        _write(block, axes, place, cells)
+    for (i, j), verdict in block.outlined.items():
+        colour = TINTS["limit"] if verdict is None else OUTLINES[verdict]
+        axes.add_patch(Rectangle((j + 0.04, i + 0.06), 0.92, 0.88, fill=False, lw=1.3, edgecolor=colour))
     if block.itself is not None:
         row, column = block.itself
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
@@ -71,15 +99,23 @@ def draw(block: HeadGrid, axes: Axes) -> None:
     colour_bar(mesh, axes, (block.form(scale.low), block.form(scale.high)), scale.ends)
 
 
-def _outline(axes: Axes, place: tuple[int, int], verdict: Verdict, written: bool) -> None:
-    """A line around a head that is not certified, and its glyph where it has no number."""
-    row, column = place
-    edge = OUTLINES[verdict]
-    axes.add_patch(
-        Rectangle((column + 0.06, row + 0.08), 0.88, 0.84, fill=False, edgecolor=edge, linewidth=1.3)
-    )
-    if written:
-        axes.text(column + 0.5, row + 0.52, GLYPHS[verdict], ha="center", va="center", size=_NUMBER)
+def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -> None:
+    """The number of a head, else the glyph of its verdict, and below it what stands with it."""
+    doubt = block.doubt(*place)
+    if not (text := block.text(*place) or ("" if doubt is None else GLYPHS[doubt])):
+        return
+    (i, j), ink = place, block.scale.paper(float(block.values[place]))[1]
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+    axes.text(j + 0.5, i + (0.34 if cells.below else 0.52), text, size=cells.number, **middle)
+    if cells.below and block.companion is not None:
+        below = _fitting(block.companion, i, j, cells.wide - 0.06)
+        axes.text(j + 0.5, i + 0.73, below, size=_SMALL, parse_math=False, **middle)
+
+
+def _fitting(companion: Companion, i: int, j: int, width: float) -> str:
+    """The text with as much of its names as has room."""
+    texts = (companion.text(i, j, cells) for cells in range(_LONGEST, 3, -1))
+    return next((text for text in texts if text_width(text, _SMALL) <= width), companion.short(i, j))
 
 
 def _name_heads(block: HeadGrid, axes: Axes) -> None:

@@ -17,9 +17,9 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, ranking
+from attnscope.render.plot import grid, matrix, ranking
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, Curve, HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -32,21 +32,16 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 Columns = list[list[Panel]]  # panels one below the other, and these side by side
 
 
-def panel(block: Block) -> Panel:
-    """The panel of any block."""
-    match block:
-        case Ranking():
-            return ranking.panel(block)
-        case Curve():
-            return curve.panel(block)
-        case HeadGrid():
-            return grid.panel(block)
-    return matrix.panel(block)
+def panel(block: Block, alone: bool = False) -> Panel:
+    """The panel of any block; `alone` where no other of its kind is beside it."""
+    if isinstance(block, HeadGrid):
+        return grid.panel(block, alone)
+    return matrix.panel(block) if isinstance(block, Matrix) else ranking.panel(block)
 
 
 def draw(block: Block, axes: Axes) -> None:
     """A block on any axes."""
-    panel(block).draw(axes)
+    panel(block, alone=True).draw(axes)
 
 
 def figure(sheet: Sheet) -> Figure:
@@ -117,6 +112,7 @@ def _factor(band: Columns, room: float) -> float:
 def _bands(sheet: Sheet) -> list[Columns]:
     """Bands one below the other: blocks that are read beside one another, the others as they fit best."""
     bands, loose = list[Columns](), list[Panel]()
+    alone = sum(isinstance(each, HeadGrid) for each in sheet.every) == 1
     for each in sheet.blocks:
         if isinstance(each, Beside):
             bands += [_arranged(loose)] if loose else []
@@ -124,7 +120,7 @@ def _bands(sheet: Sheet) -> list[Columns]:
             bands += [band] if band else []
             loose = []
         elif _drawn(each):
-            loose.append(panel(each))
+            loose.append(panel(each, alone))
     return [*bands, *([_arranged(loose)] if loose else [])]
 
 

@@ -16,11 +16,11 @@ from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
+from attnscope.render.senses import words as senses
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
-    Check,
     Comparison,
     Corpus,
     CorpusDifference,
@@ -41,10 +41,10 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
+    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
-    Verification,
     Worked,
 )
 from attnscope.tokens import printable
@@ -120,6 +120,10 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
+def _senses(result: Senses) -> list[str]:
+    return [fit(senses.subject(result), _MOST_NAME), _model(result.provenance)]
+
+
 def _dependencies(result: Dependencies) -> list[str]:
     count = counted(len(result.relations), "relation")
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
@@ -143,22 +147,12 @@ def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
 
-def _check(result: Check) -> list[str]:
-    heads = counted(len(result.heads), "head")
-    return [printable(result.file), heads, f"{len(result.off)} not as stored", _model(result.provenance)]
-
-
 def _thumbnails(result: Thumbnails) -> list[str]:
     return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
 
 def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
-
-
-def _verification(result: Verification) -> list[str]:
-    heads = counted(sum(len(each.certificates) for each in result.layers), "head")
-    return [heads, counted(len(result.tokens), "token"), _model(result.provenance)]
 
 
 def _prediction(result: Prediction) -> list[str]:
@@ -195,11 +189,11 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadTerms: _terms,
     Dimensions: _dimensions,
     Overview: _overview,
-    Verification: _verification,
     Projection: _map,
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
+    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _over_medium,
@@ -209,7 +203,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Check: _check,
     Thumbnails: _thumbnails,
     LongHead: _long,
     Corpus: _corpus,

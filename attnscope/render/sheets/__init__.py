@@ -9,11 +9,12 @@ from typing import Any
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
+from attnscope.render.sheets.check import check
 from attnscope.render.sheets.composition import composition
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
-from attnscope.render.sheets.senses import senses
-from attnscope.results import Ablation, Composition, Difference, Finding, Result, Senses
+from attnscope.render.sheets.verification import verification
+from attnscope.results import Ablation, Check, Composition, Difference, Finding, Result, Verification
 
 
 def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
@@ -23,10 +24,11 @@ def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
 
 SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Ablation: _whole(ablation),
+    Check: check,
     Composition: _whole(composition),
     Difference: _whole(difference),
     Finding: _whole(finding),
-    Senses: _whole(senses),
+    Verification: _whole(verification),
 }
 
 

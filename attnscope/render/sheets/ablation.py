@@ -11,7 +11,7 @@ from attnscope.render.kit.numbers import counted, largest_magnitude, short
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.command import opening_head
 from attnscope.render.kit.words.header import model_words, quoted
-from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Ranking, Table, Values, only
+from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table, Values, only
 from attnscope.render.sheet.said import attention, chance, name, signed
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
@@ -72,7 +72,6 @@ def ablation(found: Ablation) -> Sheet:
         record=(
             ("kind", found.kind.value),
             ("tower", found.tower),
-            ("verdict", found.verdict.value),
             ("method", found.method.value),
         ),
         next=f"Open it: {opening_head(found, *_most(found), *edge)}" if most else "",
@@ -200,6 +199,10 @@ def _grid(found: Ablation) -> Iterator[HeadGrid]:
         return
     small = 0 < largest_magnitude(found.grid) < _SMALL
     form = (lambda value: signed(1000 * value, 1)) if small else signed
+
+    def size(value: float) -> str:
+        return f"±{form(value).removeprefix('+')}"
+
     others = np.full(found.grid.shape, np.nan)
     for each in found.heads:
         if each.chance is not None:
@@ -212,7 +215,7 @@ def _grid(found: Ablation) -> Iterator[HeadGrid]:
         scale=Scale.around(found.grid),
         form=form,
         unit="in thousandths" if small else "",
-        control=("median size of other heads of the layer", others),
+        companion=Companion.numbers("median size of other heads of the layer", others, size),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Block, Column, HeadGrid, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.blocks import Block, Column, Companion, HeadGrid, Mark, Matrix, Ranking, Table
 from attnscope.render.sheet.said import attention, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
@@ -211,14 +211,14 @@ def _grids(found: Difference) -> Iterator[HeadGrid]:
         return grid
 
     apart, largest = by_head(found.divergences), by_head(found.largest)
-    unlike = "two neighbouring heads of a layer", np.full(apart.shape, found.unlike)
-    may = "rounding may make", by_head(found.rounding)
-    for title, values, unit, control in (
+    unlike = Companion.numbers("two neighbouring heads of a layer", np.full(apart.shape, found.unlike), nats)
+    may = Companion.numbers("rounding may make", by_head(found.rounding), short)
+    for title, values, unit, beside in (
         ("divergence of every head", apart, "nats", unlike),
         ("largest difference of a weight", largest, "", may),
     ):
         scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)
-        yield HeadGrid(title, layers, heads, values, scale, _cell, unit, control=control)
+        yield HeadGrid(title, layers, heads, values, scale, _cell, unit, companion=beside)
 
 
 def _cell(value: float) -> str:

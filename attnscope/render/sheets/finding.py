@@ -10,7 +10,7 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
-from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Ranking, Table, Tint, only
+from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table, Tint, only
 from attnscope.render.sheet.said import (
     at,
     attention,
@@ -54,7 +54,7 @@ def finding(found: Finding) -> Sheet:
     best = found.ranking[0] if found.ranking else None
     ranking = _ranking(found)
     measured, change = "divergence" if found.smaller_is_better else "weight", Scale.around(found.difference)
-    control = "mean of its controls", found.controls.mean
+    control = Companion.numbers("mean of its controls", found.controls.mean, weight)
     size = grid_size(found.layers, found.heads)
     pieces = " by tokens" if found.words or found.special is not Special.SHOW else ""
     return Sheet(
@@ -74,7 +74,7 @@ def finding(found: Finding) -> Sheet:
         proof=proof((each for row in found.verdicts for each in row), "head", pieces),
         main=ranking,
         summary=(counted(found.weights.size, "head"), f"best {_named(found, best)}" if best else ""),
-        record=(("kind", found.kind.value), ("tower", found.tower), ("verdict", found.verdict.value)),
+        record=(("kind", found.kind.value), ("tower", found.tower)),
         next=_next(found),
         opens=_opens(found, best or (0, 0)),
     )
@@ -120,11 +120,11 @@ def _grid(
     title: str,
     values: np.ndarray,
     scale: Scale,
-    control: tuple[str, np.ndarray] | None = None,
+    control: Companion | None = None,
 ) -> HeadGrid:
     form = signed if scale.kind == "signed" else weight
     unit = "nats" if found.smaller_is_better else ""
-    return HeadGrid(title, found.layers, found.heads, values, scale, form, unit, control=control)
+    return HeadGrid(title, found.layers, found.heads, values, scale, form, unit, companion=control)
 
 
 def _answer(found: Finding) -> str:

@@ -91,7 +91,6 @@ def _of_block(block: HeadGrid) -> Grid:
         unit=block.unit,
         limits=(scale.low, scale.high),
         signed=scale.kind == "signed",
-        control=block.control,
         low=scale.kind == "falling",
         says=block.says,
     )

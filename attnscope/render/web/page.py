@@ -20,8 +20,8 @@ from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
 from attnscope.render.web.document import PAGED, Document, document
-from attnscope.render.web.rankings import section
 from attnscope.render.web.room import HARD_BYTES, too_large
+from attnscope.render.web.sheet import section
 from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens, printable
 from attnscope.version import __version__

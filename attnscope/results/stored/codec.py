@@ -1,8 +1,8 @@
 """Results as plain values and back, by nothing but the fields of their classes and the types of these.
 
-`written` makes the plain values, with arrays among them; `made` reads them again. Beside its fields an object
-has what `derived` gives for readers. Every key of a field has to be there, and no other than these may be.
-What is wrong is a `Damaged` that says where and what.
+`encode` makes the plain values, with arrays among them; `decode` reads them again. Beside its fields an
+object has what `derived` gives for readers. Every key of a field has to be there, and no other than these
+may be. What is wrong is a `Damaged` that says where and what.
 """
 
 import math
@@ -26,57 +26,57 @@ Object = dict[str, Value]
 _WORDS = {str: "text", int: "whole number", bool: "true or false"}
 
 
-def written(value: Any, *, npz: bool, hint: Hint = Any) -> Value:
+def encode(value: Any, *, npz: bool, hint: Hint = Any) -> Value:
     """`value` as plain values with arrays among them; with `npz` also those that JSON leaves out."""
     if value is None or type(value) in (str, bool):
         return value
     kinds = options(hint)
     if is_dataclass(value):
         tag = {"of": type(value).__name__.lower()} if several(hint) else {}
-        return tag | _object(value, npz)
+        return tag | _encode_object(value, npz)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
         inner = (*get_args(kinds[0])[1:], Any)[0]
-        return {key: written(each, npz=npz, hint=inner) for key, each in value.items()}
+        return {key: encode(each, npz=npz, hint=inner) for key, each in value.items()}
     if isinstance(value, list | tuple):
         if array_of(kinds[0]) is not None:
             return np.array(value)
         inner = (*get_args(kinds[0]), Any)[0]
-        return [written(each, npz=npz, hint=inner) for each in value]
+        return [encode(each, npz=npz, hint=inner) for each in value]
     if float in kinds:
         return OrNone(value) if NoneType in kinds else float(value)
     return value
 
 
-def _object(value: Any, npz: bool) -> Object:
+def _encode_object(value: Any, npz: bool) -> Object:
     kind: Any = type(value)
-    found: Object = {key: written(each, npz=npz) for key, each in _derived(value).items()}
+    encoded: Object = {key: encode(each, npz=npz) for key, each in _derived(value).items()}
     tokens: dict[int, Object] = {}  # both axes often have the same
     for slot in slots(kind):
         own: Any = getattr(value, slot.of or slot.name) if npz or not slot.npz else None
         if slot.name == "key_tokens":
-            found[_shared(kind)] = value.query_tokens is own
+            encoded[_shared(kind)] = value.query_tokens is own
         if slot.holds_tokens:
             if own is not None and id(own) not in tokens:
-                tokens[id(own)] = _tokens_written(own)
-            found |= {slot.prefix + key: each for key, each in tokens.get(id(own), {}).items()}
+                tokens[id(own)] = _encode_tokens(own)
+            encoded |= {slot.prefix + key: each for key, each in tokens.get(id(own), {}).items()}
         elif slot.spread:
-            found |= _object(own, npz)
+            encoded |= _encode_object(own, npz)
         else:
             own = {getattr(each, slot.by): each for each in own} if slot.by else own
-            found[slot.key] = written(own, npz=npz, hint=slot.hint)
+            encoded[slot.key] = encode(own, npz=npz, hint=slot.hint)
         if slot.beside:
-            found = _described(found[slot.key]) | found
-    return found
+            encoded = _described(encoded[slot.key]) | encoded
+    return encoded
 
 
-def _tokens_written(tokens: Tokens) -> Object:
+def _encode_tokens(tokens: Tokens) -> Object:
     """Tokens beside what they belong to, each with its position and its label; no id where there is none."""
-    found = _object(tokens, False)
-    for position, (token, label) in enumerate(zip(found["tokens"], tokens.labels, strict=True)):
+    encoded = _encode_object(tokens, False)
+    for position, (token, label) in enumerate(zip(encoded["tokens"], tokens.labels, strict=True)):
         token.update(position=position, label=label, id=None if token["id"] < 0 else token["id"])
-    return found
+    return encoded
 
 
 def _derived(value: Any) -> Object:
@@ -113,47 +113,47 @@ class Place(NamedTuple):
             raise Damaged(f"'{self.name}' {wrong}")
 
 
-def made(hint: Hint, value: Value, place: Place) -> Any:
+def decode(hint: Hint, value: Value, place: Place) -> Any:
     """`value` as what a type says; `Damaged` where it is none. null is NaN where a number belongs."""
     kinds = options(hint)
     if value is None and NoneType in kinds:
         return None
     if several(hint):
-        return _tagged(kinds, value, place)
+        return _decode_tagged(kinds, value, place)
     kind, shape = kinds[0], form(kinds[0])
     if shape is np.ndarray:
         return array_in(value, kind, place.name, place.arrays, place.sizes)
     if shape is object:
-        return _made_object(kind, value, place._replace(sizes=dict(place.sizes)))
+        return _decode_object(kind, value, place._replace(sizes=dict(place.sizes)))
     if shape is tuple:
-        return _tuple(get_args(kind), value, place)
+        return _decode_tuple(get_args(kind), value, place)
     if shape in (dict, Mapping):
         place.check(isinstance(value, dict), "is no object")
-        return {key: made(get_args(kind)[1], each, place.at(key)) for key, each in value.items()}
+        return {key: decode(get_args(kind)[1], each, place.at(key)) for key, each in value.items()}
     if shape is Literal:
         place.check(value in get_args(kind), f"is none of {', '.join(get_args(kind))}")
         return value
-    return _single(kind, value, place)
+    return _decode_single(kind, value, place)
 
 
-def _tagged(kinds: tuple[Hint, ...], value: Value, place: Place) -> Any:
+def _decode_tagged(kinds: tuple[Hint, ...], value: Value, place: Place) -> Any:
     place.check(isinstance(value, dict), "is no object")
     classes: list[Any] = [each for each in kinds if is_dataclass(each)]
     called = {each.__name__.lower(): each for each in classes}
     kind = called.get(str(value.get("of")))
     place.at("of").check(kind is not None, f"is none of {', '.join(called)}")
-    return made(kind, {key: each for key, each in value.items() if key != "of"}, place)
+    return decode(kind, {key: each for key, each in value.items() if key != "of"}, place)
 
 
-def _tuple(kinds: tuple[Hint, ...], value: Value, place: Place) -> tuple[Any, ...]:
+def _decode_tuple(kinds: tuple[Hint, ...], value: Value, place: Place) -> tuple[Any, ...]:
     place.check(isinstance(value, list | tuple), "is no list")
     wanted = kinds[:1] * len(value) if kinds[1:] == (Ellipsis,) else kinds
     place.check(len(wanted) == len(value), f"has {len(value)} entries and not {len(wanted)}")
     pairs = enumerate(zip(wanted, value, strict=True))
-    return tuple(made(kind, each, place._replace(name=f"{place.name}[{i}]")) for i, (kind, each) in pairs)
+    return tuple(decode(kind, each, place._replace(name=f"{place.name}[{i}]")) for i, (kind, each) in pairs)
 
 
-def _single(kind: Any, value: Value, place: Place) -> Any:
+def _decode_single(kind: Any, value: Value, place: Place) -> Any:
     if kind is float:
         number = isinstance(value, float | int) and not isinstance(value, bool)
         place.check(value is None or number, "is no number")
@@ -166,15 +166,15 @@ def _single(kind: Any, value: Value, place: Place) -> Any:
     return value
 
 
-def _made_object(kind: Any, value: Value, place: Place) -> Any:
+def _decode_object(kind: Any, value: Value, place: Place) -> Any:
     place.check(isinstance(value, dict), "is no object")
-    found, known = _fields(kind, value, place)
-    if beyond := sorted(value.keys() - known - _told(found)):
+    owner, known = _decode_fields(kind, value, place)
+    if beyond := sorted(value.keys() - known - _keys_for_readers(owner)):
         place.at(beyond[0]).check(False, "is no key that belongs there")
-    return found
+    return owner
 
 
-def _fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str]]:
+def _decode_fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str]]:
     """The dataclass whose fields stand in an object, and the keys of these."""
     kind = _fuller(kind, value, place)
     values: dict[str, Any] = {}
@@ -182,25 +182,25 @@ def _fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str]]:
     for slot in in_order(kind):
         keys = {slot.key}
         if slot.name == "key_tokens":
-            values[slot.name], keys = _key_tokens(kind, values["query_tokens"], value, place)
+            values[slot.name], keys = _decode_key_tokens(kind, values["query_tokens"], value, place)
         elif slot.holds_tokens:
-            values[slot.name], keys = _tokens(slot, value, place)
+            values[slot.name], keys = _decode_tokens(slot, value, place)
         elif slot.spread:
-            values[slot.name], keys = _fields(slot.hint, value, place)
+            values[slot.name], keys = _decode_fields(slot.hint, value, place)
         else:
-            values[slot.name] = _field(slot, _there(slot.key, value, place), place.at(slot.key))
+            values[slot.name] = _decode_field(slot, _there(slot.key, value, place), place.at(slot.key))
         known |= keys
         place.sizes.update(_lengths(slot.name, values[slot.name]))
-    found = kind(**values)
-    if hasattr(found, "check_parts"):
-        found.check_parts()
-    return found, known
+    owner = kind(**values)
+    if hasattr(owner, "check_parts"):
+        owner.check_parts()
+    return owner, known
 
 
-def _field(slot: Slot, value: Value, place: Place) -> Any:
+def _decode_field(slot: Slot, value: Value, place: Place) -> Any:
     if not slot.by:
-        return made(slot.hint, value, place)
-    called = made(Mapping[str, get_args(slot.hint)[0]], value, place)  # type: ignore[misc]
+        return decode(slot.hint, value, place)
+    called = decode(Mapping[str, get_args(slot.hint)[0]], value, place)  # type: ignore[misc]
     for name, each in called.items():
         place.at(name).check(getattr(each, slot.by) == name, f"is called {getattr(each, slot.by)}")
     return tuple(called.values())
@@ -221,16 +221,16 @@ def _lengths(name: str, value: Any) -> Iterator[tuple[str, int]]:
         yield name.removesuffix("s"), len(value)
 
 
-def _told(found: Any) -> set[str]:
+def _keys_for_readers(owner: Any) -> set[str]:
     """The keys that an object has for readers alone."""
-    kind: Any = type(found)
-    told = set(_derived(found))
+    kind: Any = type(owner)
+    keys = set(_derived(owner))
     for slot in slots(kind):
         if slot.spread:
-            told |= _told(getattr(found, slot.name))
+            keys |= _keys_for_readers(getattr(owner, slot.name))
         elif slot.beside:
-            told |= _described(_object(getattr(found, slot.name), True)).keys()
-    return told
+            keys |= _described(_encode_object(getattr(owner, slot.name), True)).keys()
+    return keys
 
 
 def _own(slot: Slot, value: Object) -> Object:
@@ -239,7 +239,7 @@ def _own(slot: Slot, value: Object) -> Object:
     return {key: value[slot.prefix + key] for key in keys if slot.prefix + key in value}
 
 
-def _tokens(slot: Slot, value: Object, place: Place) -> tuple[Tokens | None, set[str]]:
+def _decode_tokens(slot: Slot, value: Object, place: Place) -> tuple[Tokens | None, set[str]]:
     """The tokens that stand beside what they belong to, and their keys."""
     own = _own(slot, value)
     if NoneType in options(slot.hint) and not own:
@@ -248,20 +248,22 @@ def _tokens(slot: Slot, value: Object, place: Place) -> tuple[Tokens | None, set
     if isinstance(own.get("tokens"), list):
         own["tokens"] = [_token(each) for each in own["tokens"]]
     try:
-        found: Tokens = made(Tokens, own, Place("", None, {}))
+        found: Tokens = decode(Tokens, own, Place("", None, {}))
     except Damaged as error:  # it names a key without the prefix that it has here
         raise type(error)(str(error).replace("'", f"'{place.at(slot.prefix).name}", 1)) from error
     return found, keys
 
 
-def _key_tokens(kind: Any, query: Tokens, value: Object, place: Place) -> tuple[Tokens | None, set[str]]:
+def _decode_key_tokens(
+    kind: Any, query: Tokens, value: Object, place: Place
+) -> tuple[Tokens | None, set[str]]:
     """The tokens of the keys, one and the same with those of the queries where they were."""
     first, second = (slot for slot in slots(kind) if slot.name in ("query_tokens", "key_tokens"))
     shared = _shared(kind)
-    one = made(bool, _there(shared, value, place), place.at(shared))
+    one = decode(bool, _there(shared, value, place), place.at(shared))
     if one and _own(first, value) == _own(second, value):
         return query, {shared, *(second.prefix + each.key for each in slots(Tokens))}
-    found, keys = _tokens(second, value, place)
+    found, keys = _decode_tokens(second, value, place)
     place.at(shared).check(not one, "is true of tokens that differ")
     return found, {shared, *keys}
 

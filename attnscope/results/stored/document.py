@@ -18,7 +18,7 @@ from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadAttention
 from attnscope.results.result import KINDS, Result
 from attnscope.results.stored.arrays import parted
-from attnscope.results.stored.codec import Place, made, written
+from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
 from attnscope.tokens import printable, steers
 
@@ -34,7 +34,7 @@ def schema(result: Result) -> str:
 
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
     """The result as plain values with its arrays among them, with `npz` also those that JSON leaves out."""
-    told: dict[str, Value] = written(result, npz=npz)
+    told: dict[str, Value] = encode(result, npz=npz)
     return {"schema": schema(result)} | told
 
 
@@ -58,7 +58,7 @@ def of_document(told: dict[str, Value], arrays: Arrays | None) -> Result:
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
     own = {key: value for key, value in plain.items() if key not in ("schema", "layout")}
-    result: Result = made(kind, own, Place("", arrays, {}))
+    result: Result = decode(kind, own, Place("", arrays, {}))
     return result
 
 

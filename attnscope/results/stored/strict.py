@@ -29,11 +29,6 @@ class OrNone(float):
     """A number in a place where null means that there is none: a NaN there has to be told from that."""
 
 
-def or_none(value: float | None) -> float | None:
-    """`value` for a place where there may be none."""
-    return None if value is None else OrNone(value)
-
-
 @dataclass
 class _Exact:
     """What strict JSON does not tell, by kind and pointer."""

@@ -1,9 +1,9 @@
 """The cache of captures: a second question about the same text and model is answered without either library.
 
-    place -> store <- entry <- packed          where, which files, what is in one, results as bytes
-    surroundings, folder -> key                machine, settings and small files: what decides about a number
-    witnesses                                  weights and code that it was made with, looked at again
-    recall <- answers -> keeping               the questions by their names: from the cache, or kept for it
+    store <- entry <- packed       the files and where they lie, what is in one, results as bytes
+    surroundings, memory           machine, settings and the model's small files: what decides about a number
+    witnesses                      weights and code that it was made with, looked at again
+    recall, keeping                heads answered from the cache, and kept for it
 
 Nothing in here but `keeping` imports torch or transformers, not even by way of others. What could make a
 kept answer wrong, and what is done about it:

@@ -24,8 +24,7 @@ from attnscope.model.source import known
 from attnscope.model.source.checkpoint import Checkpoint, digest
 from attnscope.results import Overview, Provenance, Thumbnails, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
-from attnscope.session.cache.folder import look_into
-from attnscope.session.cache.memory import WITNESSES, Memory, told
+from attnscope.session.cache.memory import WITNESSES, Memory, look_into, told
 from attnscope.session.cache.packed import packed
 from attnscope.session.cache.recall import ABOUT, LAYER, RESULT, TOWER, of_several
 from attnscope.session.cache.witnesses import Witnesses, code_in_use

@@ -9,16 +9,14 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from attnscope.model.source import known
 from attnscope.model.source.here import folder_here
 from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
-from attnscope.session.cache.folder import Folder, look_into
-from attnscope.session.cache.place import place
-from attnscope.session.cache.store import Store
+from attnscope.session.cache.store import Store, place
 from attnscope.session.cache.surroundings import surroundings
 from attnscope.session.cache.witnesses import Witnesses
 from attnscope.session.listener import Listener
@@ -26,7 +24,35 @@ from attnscope.session.request import Inputs, ModelRequest, Wanted
 
 _NO_MODEL_ALONE = "adapter_config.json"
 WITNESSES = "witnesses"
-NO_ARRAYS: dict[str, Any] = {}
+_MANY = 200  # files; such a folder is no model's alone
+_WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".onnx", ".gguf"}
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder at one moment: `read` are its files with their SHA-256, `weights` and `others` only named."""
+
+    read: tuple[tuple[str, str], ...]
+    weights: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def look_into(folder: Path) -> Folder | None:
+    """What is in the folder; None where that cannot be told, or there are no weights."""
+    read, weights, others = [], [], []
+    try:
+        names = sorted(os.listdir(folder))
+        for name in names if len(names) <= _MANY else ():
+            path = folder / name
+            if not path.is_file():
+                others.append(name)
+            elif path.suffix in _WEIGHTS:
+                weights.append(name)
+            else:
+                read.append((name, known.sha256(path)))
+    except OSError:
+        return None
+    return Folder(tuple(read), tuple(weights), tuple(others)) if weights else None
 
 
 class NotKeptError(Exception):
@@ -132,4 +158,4 @@ def _hashed(told: Any) -> str:
 
 def told(values: Mapping[str, Any]) -> Part:
     """A part without arrays."""
-    return Part(values, NO_ARRAYS)
+    return Part(values, {})

@@ -1,4 +1,6 @@
-"""The files of the cache: one for each key, whole or not at all; what was asked for longest ago goes first.
+"""The files of the cache, where they lie and how much room they take: one for each key, whole or not at all.
+
+Where the room is full, what was asked for longest ago goes first.
 
 Several processes may read, write and evict at once. A file is written beside its place and then moved there;
 who has one open reads it to its end whatever happens to its name. Nothing is flushed to the disk on purpose:
@@ -12,14 +14,46 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnscope.cachedir import kept_in
 from attnscope.ending import undone_by_a_signal
+from attnscope.errors import InputError
 from attnscope.session.cache.entry import Entry, Part, open_entry, written
-from attnscope.session.cache.place import Place
+from attnscope.session.placing import bytes_of
 
+ROOM = "ATTNSCOPE_CACHE_SIZE"
+USUAL_ROOM = 2 * 10**9  # bytes
 SUFFIX, _UNFINISHED = ".capture", ".unfinished"
 _ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's any more
 _LARGEST_SHARE = 4  # no entry takes more than the room over this
 _AFTER_EVICTION = 0.9  # of the room, so that not every run evicts
+_DIGESTS = "digests/*.json"  # kept beside it by `attnscope.model.source.known`
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of kept captures, which take at most `room` bytes."""
+
+    folder: Path
+    room: int
+
+
+def place() -> Place | None:
+    """Where captures are kept; None where that is off, or where this user has no place of his own.
+
+    `InputError` for a size that is none.
+    """
+    folder, room = kept_in(), _room()
+    return None if folder is None or not room else Place(folder / "captures", room)
+
+
+def _room() -> int:
+    told = os.environ.get(ROOM, "").strip()
+    if not told:
+        return USUAL_ROOM
+    room = bytes_of(told)
+    if room is None:
+        raise InputError(f"{ROOM} is no size: '{told}': such as 500MB or 2GB, 0 for none")
+    return room
 
 
 @dataclass(frozen=True)
@@ -128,3 +162,42 @@ class Store:
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     path.unlink()
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What is kept: the folder (None where nothing is), files and bytes, and the room that they may take.
+
+    `used` is when one of them was last asked for, in seconds since 1970; None without any.
+    """
+
+    folder: Path | None
+    entries: int = 0
+    size: int = 0
+    room: int = 0
+    used: float | None = None
+
+
+def holdings() -> Holdings:
+    """What the cache holds now."""
+    where = place()
+    if where is None:
+        return Holdings(None)
+    held = Store(where).held()
+    size, used = sum(each.size for each in held), max((each.used for each in held), default=None)
+    return Holdings(where.folder, len(held), size, where.room, used)
+
+
+def clear() -> Holdings:
+    """Forget everything that is kept; what it was. `InputError` where that fails."""
+    before, where, folder = holdings(), place(), kept_in()
+    if where is None or folder is None:
+        return before
+    try:
+        Store(where).clear()
+        for file in folder.glob(_DIGESTS):
+            with suppress(FileNotFoundError):
+                file.unlink()
+    except OSError as error:
+        raise InputError(f"cannot clear {where.folder}: {error.strerror or error}") from error
+    return before

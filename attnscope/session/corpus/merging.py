@@ -13,12 +13,12 @@ from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Kind, MeasureDescription
 from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.corpus import LEVELS, Corpus, CorpusRead, CorpusScores
-from attnscope.results.stored.codec import Place, made
+from attnscope.results.stored.codec import Place, decode
+from attnscope.session.corpus.chunk_file import Measured, Proved
+from attnscope.session.corpus.chunks import Census
 from attnscope.session.corpus.engine.interface import SetAside
-from attnscope.session.corpus.measuring.chunk_file import Measured, Proved
-from attnscope.session.corpus.measuring.told import Linked
-from attnscope.session.corpus.reading.chunks import Census
-from attnscope.session.corpus.reading.source import Source
+from attnscope.session.corpus.identity import Linked
+from attnscope.session.corpus.source import Source
 
 _LONG = "longer than the tokens that are read"
 
@@ -101,7 +101,7 @@ def result(
         certified=dict(proved.certified),
         sampled=proved.sampled,
         unlike=proved.unlike,
-        provenance=made(Provenance, dict(proved.provenance), Place("provenance", None, {})),
+        provenance=decode(Provenance, dict(proved.provenance), Place("provenance", None, {})),
         tower=last.tower,
         shown=shown,
         linked=None if linked is None else (linked.source, linked.target),

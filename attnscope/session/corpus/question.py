@@ -3,37 +3,41 @@
 The one door for the command and for the library. `done` is told how many texts are through, of how many.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnscope.analysis.corpus.links import GAIN
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results.claims.corpus import Corpus
 from attnscope.session.corpus import merging
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished
+from attnscope.session.corpus.chunk_file import Measured
+from attnscope.session.corpus.chunks import CHUNK, Census, census, chunks, tagged
+from attnscope.session.corpus.engine.interface import Chunk, Engine
 from attnscope.session.corpus.engine.local import alone, local
-from attnscope.session.corpus.engine.places import places, resolved, usual_workers
-from attnscope.session.corpus.measuring.chunk_file import Measured
-from attnscope.session.corpus.measuring.recipe import Measuring
-from attnscope.session.corpus.measuring.told import BATCH, LONGEST, Linked
-from attnscope.session.corpus.reading.chunks import CHUNK, Census, census, chunks, tagged
-from attnscope.session.corpus.reading.source import FIELD, Source, form_of
-from attnscope.session.corpus.run.aside import write_aside
-from attnscope.session.corpus.run.folder import Folder, NotWrittenError
-from attnscope.session.corpus.run.identity import identity_of, key_of
+from attnscope.session.corpus.engine.machine import places, resolved, usual_workers
+from attnscope.session.corpus.folder import Folder, NotWrittenError
+from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
+from attnscope.session.corpus.rows import write_aside
+from attnscope.session.corpus.source import FIELD, Source, form_of
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest, Wanted
 from attnscope.tokens import printable
 
+if TYPE_CHECKING:
+    from attnscope.session.corpus.measurer import CorpusRecipe
+
 Done = Callable[[int, int], None]
 HOME = Path("outputs")
+LOCAL, RAY = "local", "ray"
+ENGINES = (LOCAL, RAY)
 
 
 def nobody(done: int, whole: int) -> None:
@@ -44,8 +48,9 @@ def nobody(done: int, whole: int) -> None:
 class CorpusQuestion:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
-    `workers` None is one for each accelerator, or else for each core, 0 this very process. `run` is the
-    folder of the run, by default one in `outputs` that is called after what it is a run of.
+    `workers` None is one for each accelerator, or else for each core, 0 this very process. The `engine` that
+    runs them is `local`, or `ray` at `ray_address`. `run` is the folder of the run, by default one in
+    `outputs` that is called after what it is a run of.
     """
 
     files: Sequence[Path]
@@ -59,6 +64,8 @@ class CorpusQuestion:
     batch: int = BATCH
     truncate: bool = False
     workers: int | None = None
+    engine: str = LOCAL
+    ray_address: str | None = None
     run: Path | None = None
     rows: Path | None = None
     command: str = ""
@@ -103,9 +110,15 @@ def corpus_of(
     done: Done = nobody,
     engine: Engine | None = None,
 ) -> Corpus:
-    """All measures of all chosen heads over the corpus; what was measured before is not measured again."""
+    """All measures of all chosen heads over the corpus; what was measured before is not measured again.
+
+    `engine` measures in place of the one that is asked for.
+    """
     from attnscope.analysis.corpus.measuring import check_measurable, measurable
 
+    if request.device_map is None:
+        request = replace(request, device=device_for(asked.engine, request.device))
+    engine = engine or engine_of(asked.engine, asked.ray_address, asked.workers, request.device)
     sources, linked = asked.sources(), asked.linked
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
@@ -113,7 +126,7 @@ def corpus_of(
     if linked is not None and not tagged(sources):
         raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
     if asked.rows is not None:
-        from attnscope.session.corpus.reading.parquet import arrow
+        from attnscope.session.corpus.source import arrow
 
         arrow()
     with listener.working("counting the texts"):
@@ -122,7 +135,9 @@ def corpus_of(
         if tag is not None and tag not in there.tags:
             raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(there.tags))}")
     request = _resolved(request, asked)
-    recipe = Measuring(
+    from attnscope.session.corpus.measurer import CorpusRecipe
+
+    recipe = CorpusRecipe(
         request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
     )
     identity = identity_of(recipe, sources, there, find_checkpoint(request, listener), asked.limit)
@@ -134,6 +149,26 @@ def corpus_of(
             _tell_resumed(folder, there, listener)
         _measure(recipe, sources, asked, there, folder, listener, done, engine)
         return _merge(asked, sources, there, folder, recipe, listener)
+
+
+def device_for(name: str, device: str) -> str:
+    """What `auto` is for the engine of that name: Ray hands out CUDA's devices and no other accelerator."""
+    if name != RAY or device != "auto":
+        return device
+    return "cuda" if resolved(device) == "cuda" else "cpu"
+
+
+def engine_of(name: str, address: str | None, workers: int | None, device: str) -> Engine | None:
+    """The engine that is named; None for processes of this machine. `InputError` for what it cannot do."""
+    if name not in ENGINES:
+        raise InputError(f"unknown --engine '{name}': {', '.join(ENGINES)}")
+    if name == LOCAL:
+        if address is not None:
+            raise InputError("--ray-address goes with --engine ray: give both")
+        return None
+    from attnscope.session.corpus.engine.ray.pool import on_ray
+
+    return on_ray(address, workers, device)
 
 
 def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
@@ -167,7 +202,7 @@ def _tell_resumed(folder: Folder, there: Census, listener: Listener) -> None:
 
 
 def _measure(
-    recipe: Measuring,
+    recipe: "CorpusRecipe",
     sources: Sequence[Source],
     asked: CorpusQuestion,
     there: Census,
@@ -193,10 +228,9 @@ def _measure(
     if first is None:
         return
     done(through, there.texts)
-    with listener.working("measuring") if done is nobody else _nothing():
-        for finished in (engine or _engine(asked, recipe, there, listener))(
-            recipe, _again(first, coming), listener
-        ):
+    engine = engine or _processes(asked, recipe, there, listener)
+    with listener.working("measuring") if done is nobody else nullcontext():
+        for finished in engine(recipe, chain([first], coming), listener):
             try:
                 folder.keep(finished.number, finished.content)
             except NotWrittenError as error:
@@ -206,14 +240,10 @@ def _measure(
             done(through, there.texts)
 
 
-def _again(first: Chunk, coming: Iterator[Chunk]) -> Iterator[Chunk]:
-    yield first
-    yield from coming
-
-
-def _engine(asked: CorpusQuestion, recipe: Measuring, there: Census, listener: Listener) -> Engine:
+def _processes(asked: CorpusQuestion, recipe: "CorpusRecipe", there: Census, listener: Listener) -> Engine:
     if asked.workers == 0:
-        return partial(_alone_on, places(recipe.request.device)[0])
+        device = places(recipe.request.device)[0]
+        return lambda told, chunks, listener: alone(told.on(device), chunks, listener)
     wanted = recipe.request
     if wanted.device_map is not None:
         return local(1, (wanted.device,))
@@ -226,24 +256,12 @@ def _engine(asked: CorpusQuestion, recipe: Measuring, there: Census, listener: L
     return local(workers, there_are)
 
 
-def _alone_on(
-    device: str, recipe: Measuring, chunks: Iterable[Chunk], listener: Listener
-) -> Iterator[Finished]:
-    return alone(recipe.on(device), chunks, listener)
-
-
-def _nothing() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
-
-
 def _merge(
     asked: CorpusQuestion,
     sources: Sequence[Source],
     there: Census,
     folder: Folder,
-    recipe: Measuring,
+    recipe: "CorpusRecipe",
     listener: Listener,
 ) -> Corpus:
     with listener.working("adding up"):
@@ -254,7 +272,7 @@ def _merge(
             why = merging.with_limit(next(iter(found.aside), ""), limit)
             raise InputError(f"no text could be read: {why}; all of it stands in {printable(str(aside))}")
         if asked.rows is not None:
-            from attnscope.session.corpus.run.rows import write_rows
+            from attnscope.session.corpus.rows import write_rows
 
             write_rows(asked.rows, _kept(folder, there))
     shown = GAIN if recipe.linked is not None else ""

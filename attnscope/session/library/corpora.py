@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnscope.results import Corpus
-from attnscope.session.corpus.engine.choosing import LOCAL, device_for, engine_of
-from attnscope.session.corpus.measuring.told import BATCH, LONGEST
-from attnscope.session.corpus.question import CorpusQuestion, Done, corpus_of, nobody
-from attnscope.session.corpus.reading.source import FIELD
+from attnscope.session.corpus.identity import BATCH, LONGEST
+from attnscope.session.corpus.question import LOCAL, CorpusQuestion, Done, corpus_of, nobody
+from attnscope.session.corpus.source import FIELD
 from attnscope.session.listener import Listener, Log
 from attnscope.session.placing import Told
 from attnscope.session.request import ModelRequest, Numbers, Wanted
@@ -68,12 +67,14 @@ def corpus(
         batch=batch,
         truncate=truncate,
         workers=workers,
+        engine=engine,
+        ray_address=ray_address,
         run=None if run is None else Path(run),
         rows=None if rows is None else Path(rows),
     )
     request = ModelRequest(
         model,
-        device_for(engine, device) if device_map is None else device,
+        device,
         dtype,
         revision,
         trust_remote_code,
@@ -82,5 +83,4 @@ def corpus(
         adapter=adapter,
         device_map=device_map,
     )
-    measuring = engine_of(engine, ray_address, workers, request.device)
-    return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done, measuring)
+    return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done)

@@ -14,7 +14,7 @@ from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.questions.both import BothHeads
+from attnscope.session.questions.pages import BothHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Numbers, Wanted
 

@@ -3,7 +3,7 @@
 Which heads a page has room for is known before the model runs (`Extent`); it draws nothing here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from attnscope.analysis.views.thumbnails import View, made_small
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.results import Ablation, Finding, HeadAttention, Overview, Thumbnails
+from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.heads import check_has_words, needs_norms
@@ -183,3 +183,39 @@ def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) 
 
 def _numbers(head: HeadAttention) -> int:
     return head.q.size + head.k.size + head.weights.size * (1 + len(head.terms))
+
+
+Fit = Callable[[Sequence[Extent]], bool]
+
+
+class BothHeads:
+    """`fit` says whether all heads have room, and refuses where not even one of each side has.
+
+    `heads` are an overview of each side after that; none where they have no room.
+    """
+
+    def __init__(self, fit: Fit) -> None:
+        self._fit, self._whole = fit, True
+        self.heads: tuple[Overview, ...] = ()
+
+    def foresee(self, *sides: tuple[Reading, Chosen]) -> None:
+        """What one layer of each side comes to, before the model runs."""
+        ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
+        known = [extent(*each) for each in ones]
+        foreseen = [each for each in known if each is not None]
+        if len(foreseen) < len(sides):
+            return
+        if any(reading.perceived is not None for reading, _ in sides):
+            foreseen = [seen_extent(*one, each) for one, each in zip(ones, foreseen, strict=True)]
+        self._whole = self._fit(foreseen)
+
+    def hold(self, found: Comparison, captures: tuple[Capture, Capture]) -> None:
+        """The heads of both sides in the layers that are shown."""
+        if self._whole and len(found.heads) > 1:
+            pairs = zip(captures, found.sides, strict=True)
+            self.heads = tuple(_heads(each, side.head.layer, found.heads) for each, side in pairs)
+
+
+def _heads(captured: Capture, layer: int, heads: Sequence[int]) -> Overview:
+    calls = [call for call in captured.calls if call.layer == layer]
+    return measure_heads(replace(captured, calls=type(captured.calls)(calls)), heads)

@@ -1,14 +1,18 @@
-"""What the model itself makes of what it read."""
+"""What the model itself makes of what it read, alone and beside one head in a report."""
 
 from dataclasses import replace
 
 from attnscope.analysis import prediction
+from attnscope.analysis import report as analysis
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
-from attnscope.results import Prediction
+from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.session.entering import read_target
+from attnscope.session.looking import look_at
+from attnscope.session.questions.maps import map_head
 from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
 from attnscope.vocabulary import Kind
 
 TOP = 5  # guesses
@@ -66,3 +70,19 @@ def _predicted(reading: Reading, top: int) -> Prediction:
         return prediction.filled(
             *common, mask_id=model.tokenizer.mask_token_id, spell=model.spell, top=top, pair=paired
         )
+
+
+def report_head(
+    reading: Reading,
+    head: HeadAttention,
+    query: str | None = None,
+    looking: Looking = Looking(),  # noqa: B008 - frozen
+    settings: MapSettings = MapSettings(),  # noqa: B008
+) -> Report:
+    """The report on one query of `head`, by default the one that `analysis.report.default_query` finds."""
+    view, tokens = look_at(head, looking), head.query_tokens
+    position = (
+        analysis.default_query(head, reading.encoded.mask_id) if query is None else tokens.position(query)
+    )
+    projection = map_head(head, settings, reading.listener)
+    return analysis.compose_report(projection, position, predict_beside(reading, head.kind), view)

@@ -10,7 +10,7 @@ from attnscope.analysis.comparison.senses import MOST_CONTROLS, separation, toge
 from attnscope.analysis.comparison.word import Look, Vectors, word_in
 from attnscope.errors import InputError
 from attnscope.results import Senses, Verdict
-from attnscope.results.senses import Usage
+from attnscope.results.claims.senses import Usage
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener

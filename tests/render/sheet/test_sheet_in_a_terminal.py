@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import made_results
+import numpy as np
 import pytest
 from golden_text import printed
-from made_blocks import curve, grid, matrix, ranking, sheet
+from made_blocks import grid, matrix, ranking, sheet
 
-from attnscope.render.sheet.blocks import Beside, Column, Mark, Table
+from attnscope.render.sheet.blocks import Beside, Column, Companion, Mark, Table
+from attnscope.render.sheet.said import weight
+from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.terminal.ranking import kept_columns
@@ -70,29 +73,38 @@ def test_a_grid_that_is_too_wide_comes_in_pieces() -> None:
     assert len(headings) == 3
 
 
+def test_what_stands_with_a_number_is_beside_it_where_all_heads_have_room() -> None:
+    errors = Companion.numbers("its error", np.full((2, 3), 0.25), weight)
+    wide = [line.plain for line in lines_of(grid(2, 3, companion=errors), 60)]
+    assert wide[2].split() == ["L0", "−.40", ".25", "−.14", ".25", ".25"]
+    assert wide[-1] == "beside it: its error"
+    narrow = [line.plain for line in lines_of(grid(2, 3, companion=errors), 30)]
+    assert narrow[2].split() == ["L0", "−.40", "−.14"]
+    assert "its error" not in narrow[-1]
+    names = Companion("its link", lambda i, j: ".9", lambda i, j, cells: f"cat{i}→mat{j}"[:cells])
+    lines = [line.plain for line in lines_of(grid(2, 3, companion=names), 40)]
+    assert lines[3].split() == ["cat0→mat0", "cat0→mat1", "cat0→mat2"]
+    assert lines[-1] == "beside it, and below it: its link"
+
+
+def test_a_head_that_stands_out_has_a_mark_and_the_ends_of_the_shades_say_what_they_mean() -> None:
+    bad = ((Verdict.CERTIFIED,) * 3, (Verdict.CERTIFIED, Verdict.CERTIFIED, Verdict.FAILED))
+    scale = Scale(0.0, 1.0, "falling", ("one key", "all alike"))
+    block = grid(2, 3, verdicts=bad, beyond=("above chance", frozenset({(0, 0)})), scale=scale, absent="-")
+    lines = [line.plain for line in lines_of(block, 60)]
+    assert lines[2].split() == ["L0", "−.40*", "−.14", "-"]
+    assert lines[3].split() == ["L1", "+.38", "+.64", "+.90✗"]
+    assert lines[-2:] == [".00 one key (strong), +1.00 all alike (faint)", "* above chance"]
+
+
 def test_a_matrix_has_every_number_under_its_column_and_a_hole_where_there_is_none() -> None:
     lines = [line.plain for line in lines_of(matrix(2, 3), 80)]
     assert lines[0] == "B less A"
     assert [line.split()[2:] for line in lines[-3:-1]] == [["−.60", "−.30"], ["+.30", "+.60", "+.90"]]
     assert lines[-3].split()[:2] == ["0", "r0"]
     assert lines[-1] == "blue: more"
-
-
-def test_a_matrix_that_has_no_room_for_its_numbers_is_a_picture_of_them() -> None:
-    for large in (matrix(2, 60), matrix(61, 2)):
-        assert [line.plain for line in lines_of(large, 80)] == ["B less A"]
-        lines = shown(sheet(blocks=(large,)), 80).splitlines()
-        place = lines.index("B less A")
-        assert lines[place + 1] == "blue: more"
-        assert "key →" in lines[place + 2]
-        inked = [line for line in lines[place:] if any(shade in line for shade in "█▓▒░·")]
-        assert len(inked) > len(large.rows) / 2
-
-
-def test_a_curve_is_a_table_of_its_rows() -> None:
-    lines = [line.plain.split() for line in lines_of(curve(), 80)]
-    assert lines[1] == ["layer", "cosine"]
-    assert lines[2:] == [["L0", ".10"], ["L1", ".50"], ["L2", ".40"], ["L5", "-"]]
+    for large in (matrix(2, 60), matrix(41, 2)):
+        assert lines_of(large, 80)[1].plain.startswith("too large for this screen")
 
 
 def test_narrow_blocks_stand_side_by_side_and_wide_ones_below() -> None:
@@ -148,5 +160,5 @@ def test_a_head_that_is_not_certified_is_marked() -> None:
     verdicts = ((Verdict.CERTIFIED, Verdict.FAILED), (Verdict.PARTIAL, Verdict.CERTIFIED))
     lines = [line.plain for line in lines_of(grid(2, 2, verdicts=verdicts), 80)]
     assert lines[2].split() == ["L0", "−.40", "✗"], "the second has no number"
-    assert lines[3].split() == ["L1", "~", "+.47", "+.90"]
+    assert lines[3].split() == ["L1", "+.47~", "+.90"]
     assert not {"✗", "~"} & set("".join(line.plain for line in lines_of(grid(2, 2), 80)))

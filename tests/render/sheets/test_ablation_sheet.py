@@ -96,12 +96,13 @@ def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None
 def test_the_grid_has_every_difference_at_its_place_and_its_control_beside_it() -> None:
     (grid,) = [each for each in ablation(made.ablation()).every if isinstance(each, HeadGrid)]
     assert grid.values.tolist() == [[0.02, -0.12, 0.02], [-1.5, 0.4, 0.0]]
-    assert grid.control is not None
-    assert grid.control[1].tolist() == [[0.07, 0.02, 0.07], [0.2, 0.75, 0.95]]
+    assert grid.companion is not None
+    others = [[grid.companion.short(i, j) for j in range(3)] for i in range(2)]
+    assert others == [["±.07", "±.02", "±.07"], ["±.20", "±.75", "±.95"]]
     lines = shown(made.ablation()).splitlines()
     start = next(i for i, line in enumerate(lines) if line.split() == ["H0", "H1", "H2"])
-    assert lines[start + 1].split() == ["L0", "+.02", "−.12", "+.02"]
-    assert lines[start + 2].split() == ["L1", "−1.50", "+.40", ".00"]
+    assert lines[start + 1].split() == ["L0", "+.02", "±.07", "−.12", "±.02", "+.02", "±.07"]
+    assert lines[start + 2].split() == ["L1", "−1.50", "±.20", "+.40", "±.75", ".00", "±.95"]
 
 
 def test_a_control_that_there_is_not_is_said_to_be_none() -> None:

@@ -13,6 +13,7 @@ from golden_text import printed
 from attnscope.analysis.difference.difference import difference as difference_of
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
+from attnscope.render.kit.numbers import short
 from attnscope.render.sheet.blocks import HeadGrid, Matrix, Ranking
 from attnscope.render.sheets.difference import difference, nats
 from attnscope.render.table import as_csv
@@ -94,8 +95,8 @@ def test_every_head_stands_in_a_grid_with_its_control(found: Difference) -> None
         at = apart.layers.index(layer), apart.heads.index(head)
         assert apart.values[at] == found.divergences[place]
         assert largest.values[at] == found.largest[place]
-        assert largest.control is not None
-        assert largest.control[1][at] == found.rounding[place]
+        assert largest.companion is not None
+        assert largest.companion.short(*at) == short(float(found.rounding[place]))
     turned = replace(found, pairs=tuple((a, b, a, (b + 1) % 4) for a, b, *_ in found.pairs))
     assert not any(isinstance(each, HeadGrid) for each in difference(turned).every)
 

@@ -7,8 +7,8 @@ import corpus_of_demo as demo
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.run import code
-from attnscope.session.corpus.run.code import code_of
+from attnscope.session.corpus import identity
+from attnscope.session.corpus.identity import code_of
 
 FILES = (
     "attnscope/sdpa.py", "attnscope/capture/run.py", "attnscope/render/screen.py",
@@ -26,7 +26,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    monkeypatch.setattr(code, "_folder", lambda package: tmp_path / package)
+    monkeypatch.setattr(identity, "_folder", lambda package: tmp_path / package)
     return tmp_path
 
 
@@ -62,6 +62,6 @@ def test_a_run_that_was_begun_with_other_code_is_refused(
     file = tmp_path / "texts.txt"
     file.write_text("The door opened.\nIt is late.\n")
     demo.measure(file, tmp_path / "run", measures="entropy")
-    monkeypatch.setattr("attnscope.session.corpus.run.identity.code_of", lambda _folder: "edited")
+    monkeypatch.setattr("attnscope.session.corpus.identity.code_of", lambda _folder: "edited")
     with pytest.raises(InputError, match=r'belongs to another run: code is .* there and "edited" here'):
         demo.measure(file, tmp_path / "run", measures="entropy")

@@ -13,9 +13,9 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
+from attnscope.session.corpus import chunks as reading
+from attnscope.session.corpus import measurer
 from attnscope.session.corpus.apart import corpora_apart
-from attnscope.session.corpus.measuring import measurer
-from attnscope.session.corpus.reading import chunks as reading
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check is not of a thing with itself: what is counted is changed, and it fails."""
-    recipe = demo.Measuring(demo.ModelRequest("demo"), demo.WANTED, ("entropy",))
+    recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",))
     opened = demo.opened(recipe)
     real = type(opened.reader).read
 
@@ -112,7 +112,7 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
 def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
     file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = demo.Measuring(demo.ModelRequest("demo"), demo.WANTED, tuple(demo.MEASURES.split(",")))
+    recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, tuple(demo.MEASURES.split(",")))
     opened = demo.opened(recipe)
     real = measurer.leaking
     monkeypatch.setattr(

@@ -12,11 +12,10 @@ import torch
 
 from attnscope.errors import InputError
 from attnscope.model.loading import devices
-from attnscope.session.corpus.engine.choosing import device_for
 from attnscope.session.corpus.engine.interface import Chunk, Text
 from attnscope.session.corpus.engine.local import local
-from attnscope.session.corpus.engine.places import cores, described, places, usual_workers
-from attnscope.session.corpus.question import CorpusQuestion, corpus_of
+from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
+from attnscope.session.corpus.question import CorpusQuestion, corpus_of, device_for
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest, Wanted
 

@@ -17,11 +17,12 @@ import pytest
 from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.engine.choosing import engine_of
+from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.ray import alike
 from attnscope.session.corpus.engine.ray.alike import Alike
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
 from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
+from attnscope.session.corpus.question import engine_of
 from attnscope.session.request import ModelRequest
 
 
@@ -80,7 +81,7 @@ def test_a_machine_with_another_release_is_refused(tmp_path: Path, monkeypatch: 
     recipe = Alike.of(letters.Letters(tmp_path))
     assert isinstance(recipe.open(), letters.Counting)
     real = metadata.version
-    monkeypatch.setattr(alike.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
+    monkeypatch.setattr(machine.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
     monkeypatch.setattr(alike.platform, "node", lambda: "node-7")
     told = f"torch: 2.0.0 on node-7, {real('torch')} here: every machine of the cluster needs the same"
     with pytest.raises(InputError) as caught:
@@ -117,8 +118,7 @@ def test_a_machine_with_another_model_of_the_same_name_is_refused(
 
 def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
     pytest.importorskip("pyarrow", reason="tables need pyarrow: pip install 'attnscope[ray]'")
-    from attnscope.session.corpus.engine.ray.actor import packed
-    from attnscope.session.corpus.engine.ray.pool import windows
+    from attnscope.session.corpus.engine.ray.pool import packed, windows
 
     given = [("a" * (1000 if i == 3 else 100),) for i in range(7)]
     size = packed(next(letters.chunks(given[0]))).nbytes
@@ -139,7 +139,7 @@ def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
 
 def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="tables need pyarrow: pip install 'attnscope[ray]'")
-    from attnscope.session.corpus.engine.ray.actor import Actor, packed, unpacked
+    from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked
 
     monkeypatch.setenv("PYTHONPATH", str(Path(letters.__file__).parent))
     actor = Actor(letters.Letters(tmp_path))

@@ -18,11 +18,11 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
+from attnscope.session.corpus import chunks as reading
 from attnscope.session.corpus.engine.interface import Chunk, Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
 from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.reading import chunks as reading
 from attnscope.session.listener import Quiet
 
 pytestmark = pytest.mark.skipif(

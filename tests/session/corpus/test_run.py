@@ -9,8 +9,8 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus.reading import chunks as reading
-from attnscope.session.corpus.run import folder as folders
+from attnscope.session.corpus import chunks as reading
+from attnscope.session.corpus import folder as folders
 
 CHUNKS = 3  # of five texts, of twelve that can be read
 

@@ -12,9 +12,9 @@ import fake_recipe
 import pytest
 
 from attnscope.errors import InputError
+from attnscope.session.corpus import chunks as reading
 from attnscope.session.corpus.engine import local as engines
 from attnscope.session.corpus.engine.interface import Chunk, Text
-from attnscope.session.corpus.reading import chunks as reading
 
 LINES = ("one", "two", "dies once", "four", "five", "six", "seven", "dies", "nine", "ten", "eleven")
 

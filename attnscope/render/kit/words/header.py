@@ -16,7 +16,6 @@ from attnscope.results import (
     Overview,
     Projection,
     Provenance,
-    Verification,
 )
 from attnscope.tokens import Tokens, printable
 
@@ -30,17 +29,16 @@ _CACHED = re.compile(r"models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$")
 CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
 
 
-def header(result: HeadWeights | Overview | Verification | Projection) -> RenderableType:
+def header(result: HeadWeights | Overview | Projection) -> RenderableType:
     """Two to six lines: what is shown and of which model, how it was read, what is special, the text.
 
     A map is introduced by its head.
     """
     result = result.head if isinstance(result, Projection) else result
     lines = [_subject(result), reading(result.provenance)]
-    if not isinstance(result, Verification) and (features := feature_words(result)):
+    if features := feature_words(result):
         lines.append(Text(" · ".join(features)))
-    tokens = result.tokens if isinstance(result, Verification) else result.query_tokens
-    if tokens.texts:  # a picture or a sound has none
+    if result.query_tokens.texts:  # a picture or a sound has none
         lines += _sentences(result)
     return Group(*lines)
 
@@ -73,16 +71,12 @@ def attention_words(kind: Kind) -> str:
     return _ATTENTION[kind]
 
 
-def _subject(result: HeadWeights | Overview | Verification) -> Text:
+def _subject(result: HeadWeights | Overview) -> Text:
     model = model_words(result.provenance)
     if isinstance(result, HeadWeights):
         return Text.assemble((result.name, "bold"), f" {where_words(result)} · {model}")
-    if isinstance(result, Overview):
-        heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
-        return Text.assemble((heads, "bold"), f" {where_words(result)} · {model}")
-    places = {(layer.tower, layer.kind, layer.layer): len(layer.certificates) for layer in result.layers}
-    heads = counted(sum(places.values()), "head")
-    return Text.assemble((f"verification of {heads}", "bold"), f" · {model}")
+    heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
+    return Text.assemble((heads, "bold"), f" {where_words(result)} · {model}")
 
 
 def where_words(result: HeadWeights | LongHead | Overview) -> str:
@@ -163,10 +157,8 @@ def _sharing(result: Overview) -> list[str]:
     return list(groups) if set(result.sharing) == sizes else [f"{each} in some layers" for each in groups]
 
 
-def _sentences(result: HeadWeights | Overview | Verification) -> list[Text]:
+def _sentences(result: HeadWeights | Overview) -> list[Text]:
     """The text in quotation marks, cut at the width of the console; a line for each of two sides."""
-    if isinstance(result, Verification):
-        return [quoted(result.tokens)]
     if result.kind is not Kind.CROSS or not result.key_tokens.texts:
         return [quoted(result.query_tokens)]
     sides = ("query ", result.query_tokens), ("key   ", result.key_tokens)

@@ -4,18 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.focus import Focus
+from attnscope.render.sheets import SHEETS
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.document import claims, heads
 from attnscope.render.web.document.parts import Document
 from attnscope.results import (
-    Ablation,
     Comparison,
-    Composition,
     Corpus,
     CorpusDifference,
     Difference,
-    Finding,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -26,7 +24,6 @@ from attnscope.results import (
     Projection,
     Report,
     Result,
-    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
@@ -38,7 +35,9 @@ STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "pro
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
     """The parts of a page for any of `PAGED`."""
     made = Document(Blocks())
-    next(_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS)(made, result, beside)
+    next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), claims.of_sheet)(
+        made, result, beside
+    )
     _focused(made, focus)
     return made
 
@@ -53,7 +52,7 @@ def _focused(made: Document, focus: Focus) -> None:
         made.opening["scale"] = focus.scale.value
 
 
-# a further kind of result with a page is a function above and a line here
+# the kinds whose page is more than their sheet
 _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     HeadWeights: heads.of_head,
     HeadView: heads.of_view,
@@ -67,15 +66,11 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     PictureHeads: heads.of_picture,
     SoundAttention: heads.of_sound,
     SoundHeads: heads.of_sound,
-    Finding: claims.of_sheet,
-    Ablation: claims.of_sheet,
-    Composition: claims.of_sheet,
-    Senses: claims.of_sheet,
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,
     Corpus: claims.of_corpus,
     CorpusDifference: claims.of_corpora,
 }
-PAGED = tuple(_PARTS)
+PAGED = (*_PARTS, *SHEETS)
 
 __all__ = ["PAGED", "Document", "document"]

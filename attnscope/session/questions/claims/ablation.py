@@ -16,8 +16,8 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Asks, Effect, Estimate
-from attnscope.session.ablating import CONTROLS, PATCHING, TOP, Ablating
 from attnscope.session.choosing import Chosen
+from attnscope.session.effects import CONTROLS, PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.answers import question_of

@@ -14,8 +14,8 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.ablation import Asks
-from attnscope.session.attributing import Attributing
 from attnscope.session.choosing import Chosen
+from attnscope.session.effects import Attributing
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.heads import TOKENS, OpenedHeads

@@ -1,7 +1,6 @@
 """The engine of many machines: Ray Data hands chunks to actors, on a cluster or on one started here.
 
     pool      an `Engine`: chunks in windows to a dataset, what its actors answer to `Finished`
-    actor     what stands in each place of the pool: one worker process, the very one of the local engine
     cluster   a cluster that is joined and left as it was, or one that is started, and gone afterwards
     alike     a recipe that each machine checks before it opens: the same versions, the same model
 

@@ -4,22 +4,19 @@ Machines of a cluster are set up one by one. A model of the same name may be ano
 release of torch rounds differently; both would pass for the same run.
 """
 
-import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import metadata
-from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Measurer, Recipe
+from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import ModelRequest
+from attnscope.version import __version__
 
-_COUNT = ("attnscope", "torch", "transformers", "tokenizers", "numpy")
-_SMALL = (".json", ".txt", ".model")
 _SHOWN = 19  # characters: of a hash twelve digits
 
 
@@ -57,23 +54,15 @@ class Alike:
 
 def there_is(recipe: Recipe) -> dict[str, str]:
     """What numbers depend on, by name: the versions, and the hashes of the files that would be read."""
-    found = {name: metadata.version(name) for name in _COUNT}
+    found = {"attnscope": __version__, **versions()}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
         checkpoint = find_checkpoint(request, Quiet())
         whole = len(checkpoint.there) == len(checkpoint.files)
         weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
         found[f"weights of {checkpoint.source.name}"] = str(weights)
-        found[f"settings of {checkpoint.source.name}"] = _settings(checkpoint.source.folder)
+        found[f"settings of {checkpoint.source.name}"] = f"sha256:{settings_digest(checkpoint.source.folder)}"
     return found
-
-
-def _settings(folder: Path) -> str:
-    """SHA-256 over the small files beside the weights: configuration and tokenizer."""
-    whole = hashlib.sha256()
-    for place in sorted(each for each in folder.iterdir() if each.suffix in _SMALL and each.is_file()):
-        whole.update(f"{place.name}\n".encode() + hashlib.sha256(place.read_bytes()).digest())
-    return f"sha256:{whole.hexdigest()}"
 
 
 def _short(value: str | None) -> str:

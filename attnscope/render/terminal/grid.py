@@ -1,0 +1,98 @@
+"""A number for every head in a terminal: layers down, heads across, in pieces where they do not fit."""
+
+from collections.abc import Iterator
+
+from rich.style import StyleType
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, HEADING, line, widest
+from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.sheet.blocks import Companion, HeadGrid
+
+_LEAST_CELL = 6
+_LEAST_NAMES, _MOST_NAMES = 11, 16  # cells of a head whose names stand below its number
+_BEYOND = "*"
+
+
+def grid(block: HeadGrid, width: int) -> list[Text]:
+    """Title, the cells, and what shades and marks mean; heads without any number are left out."""
+    rows, columns = (range(len(each)) for each in (block.layers, block.heads))
+    texts = [[block.text(i, j) for j in columns] for i in rows]
+    looked = [j for j in columns if any(texts[i][j] or (i, j) in block.outlined for i in rows)]
+    margin = len(f"L{max(block.layers)}") + 1
+    mark = bool(block.outlined)
+    cell = max(_LEAST_CELL, 1 + widest(texts) + mark)
+    room = (width - margin) // max(len(looked), 1)
+    lines = [Text(block.heading, style=HEADING)]
+    if (found := block.companion) is not None and looked:
+        short = 1 + max(len(found.short(i, j)) for i in rows for j in looked)
+        least = max(cell + short, _LEAST_NAMES if found.names else 0)
+        if room >= least:
+            across = min(room, _MOST_NAMES) if found.names else least
+            lines += _accompanied(block, found, looked, margin, (across - short, short))
+            told = "beside it, and below it" if found.names else "beside it"
+            return [*lines, *(Text(each, style=DIM) for each in (f"{told}: {found.label}", *_meant(block)))]
+    across = max((width - margin) // cell, 1)
+    for start in range(0, len(looked), across):
+        lines += _plain(block, looked[start : start + across], margin, cell)
+    return [*lines, *(Text(each, style=DIM) for each in _meant(block))]
+
+
+def _plain(block: HeadGrid, columns: list[int], margin: int, cell: int) -> Iterator[Text]:
+    """The numbers alone."""
+    mark = " " if block.outlined else ""
+    names = "".join(right(f"H{block.heads[j]}{mark}", cell) for j in columns)
+    yield line(" " * margin, (names, DIM))
+    for i, layer in enumerate(block.layers):
+        cells = [part for j in columns for part in _of_head(block, i, j, cell)]
+        yield line((left(f"L{layer}", margin), DIM), *cells)
+
+
+def _of_head(block: HeadGrid, i: int, j: int, cell: int) -> list[tuple[str, StyleType]]:
+    """The number on its shade, and the mark of a head that stands out."""
+    if block.itself == (i, j):
+        return [(right("■", cell), HEADING)]
+    shade = block.scale.style(float(block.values[i, j]))
+    mark = _mark(block, i, j, shade)
+    return [(right(block.text(i, j), cell - len(mark)), shade), *mark]
+
+
+def _mark(block: HeadGrid, i: int, j: int, shade: StyleType) -> list[tuple[str, StyleType]]:
+    """One cell, where any head of the grid has a mark."""
+    outlined = block.outlined
+    if not outlined:
+        return []
+    if (i, j) not in outlined:
+        return [(" ", shade)]
+    verdict = outlined[i, j]
+    return [(_BEYOND, HEADING) if verdict is None else (GLYPHS[verdict], STYLES[verdict])]
+
+
+def _accompanied(
+    block: HeadGrid, found: Companion, columns: list[int], margin: int, cells: tuple[int, int]
+) -> Iterator[Text]:
+    """Each number with the short text beside it, in so many cells each, and below both the names."""
+    number, short = cells
+    names = "".join(left(right(f"H{block.heads[j]}", number), number + short) for j in columns)
+    yield line(" " * margin, (names, DIM))
+    for i, layer in enumerate(block.layers):
+        parts: list[tuple[str, StyleType]] = []
+        for j in columns:
+            shade = block.scale.style(float(block.values[i, j]))
+            parts += [*_of_head(block, i, j, number), (right(found.short(i, j), short), shade)]
+        yield line((left(f"L{layer}", margin), DIM), *parts)
+        if found.names is not None:
+            texts = (found.names(i, j, number + short - 1) for j in columns)
+            yield line(" " * margin, "".join(left(f" {each}", number + short) for each in texts))
+
+
+def _meant(block: HeadGrid) -> Iterator[str]:
+    """What the ends of the shades mean, bright on a dark terminal, and what a star does."""
+    scale, (beyond, marked) = block.scale, block.beyond
+    shades = {"rising": ("faint", "strong"), "falling": ("strong", "faint"), "signed": ("red", "blue")}
+    if any(scale.ends):
+        ends = zip((scale.low, scale.high), scale.ends, shades[scale.kind], strict=True)
+        yield ", ".join(f"{block.form(value)} {meant} ({shade})" for value, meant, shade in ends)
+    if marked:
+        yield f"{_BEYOND} {beyond}"

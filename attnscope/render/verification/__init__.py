@@ -1,1 +1,0 @@
-"""Every head of a model held against the model itself."""

@@ -1,0 +1,70 @@
+"""A number for every head in a page: shaded cells, and under the pointer what stands with each number."""
+
+from html import escape
+
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.sheet.blocks import HeadGrid
+from attnscope.render.sheet.scale import OUTLINES, TINTS, missing
+
+_MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell
+
+
+def grid(block: HeadGrid) -> str:
+    """Layers down and heads across, what the shades mean below; a cell leads to its head."""
+    columns = range(len(block.heads))
+    heads = "".join(f'<th scope="col">H{each}</th>' for each in block.heads)
+    rows = "".join(
+        f'<tr><th scope="row">L{layer}</th>{"".join(_cell(block, i, j) for j in columns)}</tr>'
+        for i, layer in enumerate(block.layers)
+    )
+    told = "; ".join(each for each in (_shades(block), block.says, *_marks(block)) if each)
+    kind = "heads" if len(columns) <= _MOST_NUMBERS else "heads many"
+    return (
+        f'<figure><figcaption>{escape(block.heading)}</figcaption><div class="wide"><table class="{kind}">'
+        f"<thead><tr><th></th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<p class="told">{escape(told)}</p></figure>'
+    )
+
+
+def _cell(block: HeadGrid, i: int, j: int) -> str:
+    """The number on its shade, as far as it has room; exact under the pointer, with what stands with it."""
+    if block.itself == (i, j):
+        return f'<td title="{block.name(i, j)}">■</td>'
+    value, text = float(block.values[i, j]), block.text(i, j)
+    if missing(value):
+        return f"<td>{escape(text)}</td>"
+    ground, ink = block.scale.paper(value)
+    outline = _outline(block, i, j)
+    shown = escape(text) if len(block.heads) <= _MOST_NUMBERS else ""
+    link = f'<a href="#L{block.layers[i]}H{block.heads[j]}" style="color:{ink}">{shown}</a>'
+    return f'<td style="background:{ground}{outline}" title="{escape(_told(block, i, j))}">{link}</td>'
+
+
+def _outline(block: HeadGrid, i: int, j: int) -> str:
+    if (i, j) not in block.outlined:
+        return ""
+    verdict = block.outlined[i, j]
+    colour = TINTS["limit"] if verdict is None else OUTLINES[verdict]
+    return f";box-shadow:inset 0 0 0 2px {colour}"
+
+
+def _told(block: HeadGrid, i: int, j: int) -> str:
+    """`L3 H4: .28 (0.2814563), standard error over texts ±.02`."""
+    parts = [f"{block.name(i, j)}: {block.text(i, j)} ({float(block.values[i, j]):.7g})"]
+    if (found := block.companion) is not None and (text := found.text(i, j)):
+        parts.append(f"{found.label} {text}")
+    if verdict := block.outlined.get((i, j)):
+        parts.append(verdict_words(verdict))
+    return ", ".join(parts)
+
+
+def _shades(block: HeadGrid) -> str:
+    """`light .00 none, dark 1.0 all of it`."""
+    scale = block.scale
+    ends = zip(scale.shades, (scale.low, scale.high), scale.ends, strict=True)
+    return ", ".join(f"{shade} {block.form(value)} {meant}".strip() for shade, value, meant in ends)
+
+
+def _marks(block: HeadGrid) -> list[str]:
+    beyond = f"outlined: {block.beyond[0]}" if None in block.outlined.values() else ""
+    return [beyond, "outlined: not certified" if any(block.outlined.values()) else ""]

@@ -1,0 +1,201 @@
+"""What a run leaves on the disk, so that it can be cut off at any point and go on.
+
+    manifest.json      what it is a run of, with provenance; written first
+    chunks/000012.npz  what texts 1,536 to 1,663 gave; there whole, or not at all
+    set-aside.jsonl    what could not be measured, why, and what stood there; written last
+
+A file is written beside its place, flushed to the disk and moved there in one step; the folder is flushed
+too. So whatever is found under its own name is whole, and a chunk that is not found is measured again. Only
+one process may work on a run: the lock is the system's, and ends with its holder however that ends. A run
+that is refused before anything was measured leaves nothing.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.session.corpus.chunk_file import Measured, NotAChunkError, read
+from attnscope.tokens import printable
+
+SCHEMA = "attnscope.corpus-run/1"
+MANIFEST, CHUNKS, ASIDE, LOCK = "manifest.json", "chunks", "set-aside.jsonl", "lock"
+_SUFFIX = ".npz"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One run's folder."""
+
+    path: Path
+
+    def claim(self, identity: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+        """Make the folder the one of this run, or find that it is; whether it was begun before.
+
+        `InputError` for a folder that holds another run, and says in what they differ.
+        """
+        place = self.path / MANIFEST
+        if (found := self._manifest()) is not None:
+            self._check_same(found.get("identity"), identity)
+            return True
+        if self.path.is_dir() and any(each.name not in (LOCK, CHUNKS) for each in self.path.iterdir()):
+            shown = printable(str(self.path))
+            raise InputError(f"'{shown}' is no folder of a run and not empty: name another with --run")
+        content = {"schema": SCHEMA, "identity": identity, **told}
+        with _writing(place):
+            (self.path / CHUNKS).mkdir(parents=True, exist_ok=True)
+            write_whole(place, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+        return False
+
+    def _manifest(self) -> dict[str, Any] | None:
+        place = self.path / MANIFEST
+        try:
+            found = json.loads(place.read_bytes())
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as error:
+            raise InputError(
+                f"'{printable(str(self.path))}' is no folder: name another with --run"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read '{printable(str(place))}': it is no manifest of a run") from error
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise InputError(f"'{printable(str(place))}' is no manifest of a run that this attnscope knows")
+        return found
+
+    def _check_same(self, found: Any, identity: Mapping[str, Any]) -> None:
+        there = found if isinstance(found, dict) else {}
+        wanted = json.loads(json.dumps(identity))
+        other = [name for name in {**there, **wanted} if there.get(name) != wanted.get(name)]
+        if other:
+            name = other[0]
+            differs = f"{name} is {_short(there.get(name))} there and {_short(wanted.get(name))} here"
+            more = f", and so do {', '.join(other[1:])}" if other[1:] else ""
+            raise InputError(
+                f"'{printable(str(self.path))}' belongs to another run: {differs}{more}; "
+                f"give that command again, or name another folder with --run"
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While open no other process works on this run; `InputError` where one does."""
+        place = self.path / LOCK
+        with _writing(place):
+            ours = (place, self.path / MANIFEST, self.path / CHUNKS, self.path, *self.path.parents)
+            new = [each for each in ours if not each.exists()]
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if not _alone(handle, place):
+                raise InputError(f"another process works on '{printable(str(self.path))}': wait for it")
+            try:
+                yield
+            except Exception:
+                self._take_back(new)
+                raise
+        finally:
+            os.close(handle)
+
+    def _take_back(self, new: Sequence[Path]) -> None:
+        """Removes what is `new` since the lock was asked for, where no chunk came of it."""
+        if any((self.path / CHUNKS).glob(f"*{_SUFFIX}")):
+            return
+        for each in new:
+            with suppress(OSError):
+                each.unlink() if each.name in (LOCK, MANIFEST) else each.rmdir()
+
+    def chunk(self, number: int) -> Path:
+        """Where a chunk stands."""
+        return self.path / CHUNKS / f"{number:06d}{_SUFFIX}"
+
+    def done(self, number: int) -> Measured | None:
+        """A chunk that is done; None where it is not there, or damaged."""
+        try:
+            return read(self.chunk(number).read_bytes())
+        except (OSError, NotAChunkError):
+            return None
+
+    def has(self, number: int) -> bool:
+        """Whether a chunk is done, whole."""
+        return self.done(number) is not None
+
+    def keep(self, number: int, content: bytes) -> None:
+        """Write a chunk; `InputError` where it cannot be, and what was done is kept."""
+        place = self.chunk(number)
+        with _writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, content)
+
+    def clear_leftovers(self) -> None:
+        """Removes what a process that was cut off had not moved to its place."""
+        for left in (*self.path.glob(".*.part"), *(self.path / CHUNKS).glob(".*.part")):
+            with suppress(OSError):
+                left.unlink()
+
+
+def _alone(handle: int, place: Path) -> bool:
+    """Whether the lock could be had, and was not just taken back; yes on Windows, which has no such locks."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return place.exists() and os.path.samestat(os.fstat(handle), place.stat())
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotWrittenError(f"cannot write '{printable(str(place))}': {error.strerror or error}") from error
+
+
+class NotWrittenError(InputError):
+    """A file of the run could not be written."""
+
+
+def write_whole(place: Path, content: bytes) -> None:
+    """Put `content` under a name: all of it, on the disk, or nothing."""
+    stream_whole(place, lambda file: file.write(content))
+
+
+def stream_whole(place: Path, write: Callable[[Any], object]) -> None:
+    """The same for what `write` writes into the file that it is given."""
+    part = place.with_name(f".{place.name}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, place)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    _flush_folder(place.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """So that a name survives a loss of power; not every system lets a folder be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _short(value: Any) -> str:
+    told = printable(json.dumps(value, ensure_ascii=False))
+    return told if len(told) <= 80 else told[:77] + "..."

@@ -1,0 +1,147 @@
+"""What a run's workers are told, and what makes two runs the same: all that their numbers depend on.
+
+How many workers there are, which engine they run on and where the results are written is not part of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
+from attnscope.session.corpus.chunks import CHUNK, Census
+from attnscope.session.corpus.engine.machine import described, settings_digest, versions
+from attnscope.session.corpus.source import Source
+from attnscope.session.request import ModelRequest, Wanted
+from attnscope.version import __version__
+
+if TYPE_CHECKING:
+    from attnscope.model.source.checkpoint import Checkpoint
+
+
+LONGEST = 1024  # tokens of a text: the weights of a layer are quadratic in them
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The question which head links words of one part of speech to those of another."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """All that a worker must know to measure; `rows` says whether what each text gives is kept."""
+
+    request: ModelRequest
+    wanted: Wanted
+    measures: tuple[str, ...]
+    longest: int = LONGEST
+    batch: int = BATCH
+    truncate: bool = False
+    rows: bool = False
+    linked: Linked | None = None
+
+
+def identity_of(
+    recipe: Instructions,
+    sources: Sequence[Source],
+    census: Census,
+    checkpoint: "Checkpoint",
+    limit: int | None,
+) -> dict[str, Any]:
+    """By name, as plain values."""
+    request = asdict(recipe.request)
+    device, spread = request.pop("device"), request["device_map"]
+    files = [
+        {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
+        for source, digest in zip(sources, census.digests, strict=True)
+    ]
+    for told in files:
+        if told["form"] not in ("jsonl", "parquet"):
+            del told["field"]
+    return {
+        "attnscope": __version__,
+        "versions": versions(),
+        "code": code_of(checkpoint.source.folder),
+        "files": files,
+        "limit": limit,
+        "model": checkpoint.source.name,
+        "weights": checkpoint.digest.result() or checkpoint.source.revision,
+        "tokenizer": settings_digest(checkpoint.source.folder),
+        "device": described(device) if spread is None else "several",
+        "how": {name: value for name, value in request.items() if name != "model"},
+        "attention": asdict(recipe.wanted),
+        "measures": list(recipe.measures),
+        "linked": None if recipe.linked is None else asdict(recipe.linked),
+        "longest": recipe.longest,
+        "truncate": recipe.truncate,
+        "batch": recipe.batch,
+        "chunk": CHUNK,
+        "rows": recipe.rows,
+    }
+
+
+def key_of(identity: dict[str, Any]) -> str:
+    """Sixteen characters that another run does not have."""
+    plain = json.dumps(identity, sort_keys=True).encode()
+    return hashlib.sha256(plain).hexdigest()[:16]
+
+
+_OWN = "attnscope"
+_LIBRARY = "transformers"
+
+
+def code_of(model: Path) -> str:
+    """SHA-256 over all files of code that may take part where the model in this folder runs.
+
+    Of the library these are what all models share and the folders of the types of model that `config.json`
+    names; all of its models where a folder has another name than the type, or the file cannot be read.
+    """
+    files = [*_own(), *_shared(), *_of_models(model), *sorted(model.glob("*.py"))]
+    return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
+
+
+def _own() -> Iterator[Path]:
+    root = _folder(_OWN)
+    for file in sorted(root.rglob("*.py")):
+        if file.relative_to(root).parts[0] not in NO_NUMBERS_FROM:
+            yield file
+
+
+def _shared() -> Iterator[Path]:
+    root = _folder(_LIBRARY)
+    for room in (root, root / "integrations"):
+        yield from sorted(room.glob("*.py"))
+
+
+def _of_models(model: Path) -> Iterator[Path]:
+    rooms, types = _folder(_LIBRARY) / "models", set[str]()
+    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
+        config = json.loads((model / "config.json").read_text("utf-8"))
+        types = {each.replace("-", "_") for each in _types(config)}
+    folders = [rooms / each for each in sorted(types)]
+    for folder in folders if folders and all(each.is_dir() for each in folders) else [rooms]:
+        yield from sorted(folder.rglob("*.py"))
+
+
+def _types(config: Any) -> Iterator[str]:
+    """The types of model that a configuration names, its parts' as well."""
+    if isinstance(config, dict):
+        if isinstance(named := config.get("model_type"), str) and named:
+            yield named
+        for part in config.values():
+            yield from _types(part)
+
+
+def _folder(package: str) -> Path:
+    spec = find_spec(package)
+    origin = None if spec is None else spec.origin
+    assert origin is not None, "it is installed, else nothing ran"
+    return Path(origin).parent

@@ -1,1 +1,0 @@
-"""Files to texts: lines, whole files, JSON lines, treebanks, Parquet; and texts to numbered chunks."""

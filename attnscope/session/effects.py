@@ -1,0 +1,120 @@
+"""Questions about the model's answer as plain data, checked: heads taken away, heads measured by it."""
+
+import re
+from dataclasses import dataclass
+
+from attnscope.errors import InputError
+from attnscope.session.selection import check_seed
+from attnscope.tokens import printable
+
+ARROWS = ("->", "→")
+_HEAD = re.compile(r"[Ll]([0-9]{1,4}) ?[Hh]([0-9]{1,4})")
+CONTROLS, TOP = 30, 10
+PATCHING = "patching"
+ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
+MOST_CONTROLS = 10_000
+OTHERS, _MOST = 10, 1000  # answers beside the one that is meant
+
+
+@dataclass(frozen=True)
+class Ablating:
+    """What is done to heads, as the options of the same names.
+
+    `heads` are some of several layers (`L1H10,L2H3`), in place of those that layers and heads name.
+    `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `to` they are those of that text
+    in every head in turn, and what is told is the way from one to the other. `by` is what `rank` goes by.
+    """
+
+    each: bool = False
+    replacement: str | None = None
+    edge: str | None = None
+    answer: str | None = None
+    to: str | None = None
+    rank: bool = False
+    top: int | None = None
+    controls: int | None = None
+    seed: int = 0
+    heads: str | None = None
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if self.by is not None:
+            self._check_estimate(self.by)
+        if self.to is not None and self.replacement is not None:
+            raise InputError("--to puts in what the heads answer to that text: leave --with out")
+        if self.edge is not None and (self.to is not None or self.replacement is not None):
+            raise InputError("--edge cuts an edge and leaves the rest of a head: leave --with and --to out")
+        if self.edge is not None and self.rank:
+            raise InputError("--rank foretells what replacing an output does: leave --edge out")
+        if self.top is not None and not self.rank:
+            raise InputError(
+                "--top is how many of the heads that --rank puts first are taken away: give --rank"
+            )
+        if self.top is not None and self.top < 1:
+            raise InputError(f"--top is {self.top}: it takes at least 1")
+        if self.controls is not None and self.method != "mean":
+            raise InputError("--controls are the texts of a mean: it goes with --with mean, or with --rank")
+        if self.controls is not None and not 1 <= self.controls <= MOST_CONTROLS:
+            raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
+        if self.heads is not None:
+            self.named  # noqa: B018 - refused in its words where it is none
+        if self.edge is not None:
+            self.edge_names  # noqa: B018 - refused in its words where it is none
+
+    def _check_estimate(self, by: str) -> None:
+        if not self.rank:
+            raise InputError("--by is what --rank foretells effects by: give --rank")
+        if by not in ESTIMATES:
+            raise InputError(f"no estimate '{printable(by)}': {', '.join(ESTIMATES)}")
+        if by != PATCHING and self.text is not None:
+            raise InputError(f"--by {by} knows of no other text: it foretells what zeros do, or means")
+
+    @property
+    def method(self) -> str:
+        """`zero`, `mean`, `text` or `edge`; patching ranks by means unless something else is said."""
+        if self.edge is not None:
+            return "edge"
+        if self.to is not None or self.replacement not in (None, "zero", "mean"):
+            return "text"
+        return self.replacement or ("mean" if self.rank and self.by in (None, PATCHING) else "zero")
+
+    @property
+    def text(self) -> str | None:
+        """The text whose outputs are put in, None where there is none."""
+        if self.to is not None:
+            return self.to
+        return None if self.replacement in (None, "zero", "mean") else self.replacement
+
+    @property
+    def named(self) -> tuple[tuple[int, int], ...]:
+        """The layer and head of every head that was named, none twice."""
+        parts = [] if self.heads is None else self.heads.split(",")
+        found = [_HEAD.fullmatch(part.strip()) for part in parts]
+        if not all(found):
+            raise InputError(f"--heads '{self.heads}' is no list of heads: write them as L1H10,L2H3")
+        return tuple(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each))
+
+    @property
+    def edge_names(self) -> tuple[str, str]:
+        """The query and the key whose edge is cut, as they were named."""
+        assert self.edge is not None, "asked only where there is one"
+        for arrow in ARROWS:
+            query, there, key = self.edge.partition(arrow)
+            if there and query.strip() and key.strip() and arrow not in key:
+                return query.strip(), key.strip()
+        raise InputError(f"--edge '{self.edge}' is no edge: write it as \"query->key\", by text or position")
+
+
+@dataclass(frozen=True)
+class Attributing:
+    """`answer` names the answer that is meant, by default the likeliest; `others` are drawn with `seed`."""
+
+    answer: str | None = None
+    others: int = OTHERS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.others <= _MOST:
+            raise InputError(f"others is {self.others}: other answers to hold it against are 0 to {_MOST}")
+        check_seed(self.seed, "seed")
