@@ -99,6 +99,6 @@ def emulated() -> Any:
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record runs the model to read it, and once to try whose rows these are."""
     from attnscope.capture import run
-    from attnscope.capture.reaching.judge import Reaches
+    from attnscope.capture.cause.reaching import Reaches
 
     monkeypatch.setattr(run, "reaches_of", lambda *_: Reaches())

@@ -17,7 +17,7 @@ from torch import Tensor
 from attnscope.analysis import verification, verify_model
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, provenance_of, record
-from attnscope.capture.describe import tokens_of
+from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Verdict
 from attnscope.sdpa import attend

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from attnscope.analysis.returned import uncertified
 from attnscope.attention import AttentionCall
-from attnscope.capture.describe import sides_of
+from attnscope.capture.cause.exchange import AT_ONCE
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.routes import traced_instead
+from attnscope.capture.following.describe import sides_of
+from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
-from attnscope.capture.selection import Labels
-from attnscope.capture.standing.exchange import AT_ONCE
-from attnscope.capture.standing.judge import standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers

@@ -5,8 +5,8 @@
 works on any model object of transformers 5 that is already in memory and leaves it as it was.
 """
 
-from attnscope.capture.describe import provenance_of
+from attnscope.capture.following.describe import provenance_of
+from attnscope.capture.routes import Labels, Selection
 from attnscope.capture.run import record
-from attnscope.capture.selection import Labels, Selection
 
 __all__ = ["Labels", "Selection", "provenance_of", "record"]

@@ -6,6 +6,8 @@ and `set_float32_matmul_precision`, and `fp32_precision` by backend), the enviro
 (`NVIDIA_TF32_OVERRIDE`, `ONEDNN_DEFAULT_FPMATH_MODE`), and whether the hardware follows is its own affair. So
 numbers whose last bits are known are multiplied by 1, and what is left of them tells. A card picks its
 kernels by shape: there a switch that allows fewer bits counts as fewer bits.
+
+What rounding does to a model's numbers is measured by moving its weights by as much (`move_weights`).
 """
 
 import math
@@ -15,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnscope.reference import EXACT
 
@@ -151,3 +153,22 @@ def _undisturbed(device: torch.device) -> Iterator[None]:
         if torch.amp.is_autocast_available(device.type):
             stack.enter_context(torch.autocast(device.type, enabled=False))
         yield
+
+
+@torch.no_grad()
+def move_weights(model: nn.Module, seed: int) -> None:
+    """Every weight that has a fraction moved by its machine epsilon, up or down by lot; it stays so.
+
+    What any other installation's rounding does to the model's numbers: two installations add the same
+    products in another order, and make exp and roots by other means. A sum of K products then comes out
+    otherwise by about epsilon times the root of their summed squares. This moves the sum by as much, and
+    every norm and embedding by epsilon too; from there on the model itself says how far that carries: a
+    peaked softmax or a small vector under a norm amplify it, a residual stream carries it on.
+
+    The same `seed` gives the same lots. Weights that several modules share are moved once.
+    """
+    random = torch.Generator().manual_seed(seed)
+    for weight in model.parameters():
+        if weight.is_floating_point():
+            lots = torch.randint(0, 2, weight.shape, generator=random) * 2 - 1
+            weight.mul_((1 + epsilon_of(weight) * lots).to(weight))

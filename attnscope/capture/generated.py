@@ -4,8 +4,8 @@
 
 `model.generate` runs as it always does: the model reads the prompt, then each token that it has written but
 the last, while its cache hands the keys of earlier steps over. Every step is recorded, and what one layer did
-in all of them becomes one attention over the whole text (`attnscope.capture.joined`), which can be held
-against one recomputation.
+in all of them becomes one attention over the whole text (`following.joined`), which can be held against one
+recomputation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,16 +17,23 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
+from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
+from attnscope.capture.following.joined import JoinedCall
 from attnscope.capture.following.projected import OutputProjections, projections_of
-from attnscope.capture.joined import JoinedCall
-from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.recorder import Recorder
-from attnscope.capture.routes import missing_layers, nothing_seen, rungs, tower_of, wanted_layers
-from attnscope.capture.selection import Labels, Selection
-from attnscope.capture.standing.judge import standings_of
+from attnscope.capture.following.recorder import Recorder
+from attnscope.capture.routes import (
+    Labels,
+    Selection,
+    missing_layers,
+    nothing_seen,
+    rungs,
+    tower_of,
+    wanted_layers,
+)
 from attnscope.errors import InputError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site

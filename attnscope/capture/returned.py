@@ -1,13 +1,13 @@
 """The last route: what a model returns as its attentions, where there is no dense softmax to recompute.
 
-Nothing here is certified. What is returned is tied to the modules that made it, never to its place in a
-list, and is refused where it cannot be weights; keys are called after tokens only where hiding a token
-from the model empties its column.
+`read` takes the first route that gives any attention, this one at last. Nothing of it is certified. What is
+returned is tied to the modules that made it, never to its place in a list, and is refused where it cannot be
+weights; keys are called after tokens only where hiding a token from the model empties its column.
 """
 
 import inspect
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.describe import as_read, kernel_of, numbered, sides_of, tokens_of
+from attnscope.attention import Capture
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.routes import tower_of, wanted_layers
-from attnscope.capture.run import batch_size, chosen_row
-from attnscope.capture.selection import Labels, Selection
+from attnscope.capture.following.describe import as_read, kernel_of, numbered, sides_of, tokens_of
+from attnscope.capture.routes import Labels, NothingSeenError, Selection, tower_of, wanted_layers
+from attnscope.capture.run import batch_size, chosen_row, record
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower
 from attnscope.reference import exact
@@ -213,3 +213,26 @@ def _keys_are_tokens(
         return False
     before, after = (each[row, :, others, keys // 2].abs().max() for each in (made, again))
     return bool(before > _TOLERANCE and after < _TOLERANCE / 100)
+
+
+def read(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    labels: Labels,
+    notice: Callable[[str], None],
+) -> Capture | Returned:
+    """The selected attention, recomputable where a route allows that; `notice` is told where none does.
+
+    A route that is asked for is not replaced by another: then `InputError` says what it cannot read.
+    """
+    if selection.route is Route.RETURNED:
+        return ask_for_weights(model, inputs, selection, labels, reason=ASKED)
+    try:
+        return record(model, inputs, selection, labels)
+    except NothingSeenError as error:
+        if selection.route is not None:
+            raise
+        weights = ask_for_weights(model, inputs, selection, labels, reason=SPARSE)
+        notice(f"{error}: showing what it returns")
+        return weights

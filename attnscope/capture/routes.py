@@ -1,24 +1,64 @@
-"""The ladder of routes: how a tower's attention is to be read, the best way first, and what comes after it.
+"""What to read of a run (`Selection`, `Labels`), and the ladder of routes to it: the best way first.
 
 Takeover, custom name and traced operations are the rungs that a module allows (`attnscope.model.anatomy.
 sites` says which is its best). A layer that the best of them does not see is looked for once more: in the
 modules that the model put in as it ran, or else by tracing its operations. What the model returns of itself
-is the last rung, which `attnscope.capture.read` takes.
+is the last rung, which `attnscope.capture.returned` takes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.describe import kernel_of
-from attnscope.capture.selection import Selection
+from attnscope.capture.following.describe import kernel_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, choose_tower, find_towers
 from attnscope.model.anatomy.without import without_attention
 from attnscope.results import Kind, Route
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which attention to read, and how.
+
+    `layers` (default all; negatives count from the end) and `heads` (whose own weights are kept; default
+    all) say what to record, `kind` and `tower` which attention of a model that has several, `route` how it
+    is to be read instead of the way that is best, `row` which entry of a batch. With `projections` it is also
+    looked for what takes the heads' outputs to the hidden state, with `circuits` also for what makes their
+    values.
+    """
+
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+    kind: Kind | None = None
+    tower: str | None = None
+    route: Route | None = None
+    row: int = 0
+    projections: bool = False
+    circuits: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What positions stand for, and where the model comes from, as far as somebody knows better than it.
+
+    `tokens` stand for its `input_ids`, `target` for its `decoder_input_ids`, where their text is known.
+    Without `tokens`, `texts` is the text or the pair that a tokenizer of the tokenizers library made the
+    inputs of: labels are then cut from it, with its own capitals, else they are the vocabulary's pieces.
+    `source` are fields of the provenance (as `Model.origin` gives them), `read` the tokens that provenance
+    lists where these are not `tokens`.
+    """
+
+    tokens: Tokens | None = None
+    target: Tokens | None = None
+    source: Mapping[str, Any] | None = None
+    read: Tokens | None = None
+    texts: tuple[str, ...] = ()
 
 
 class NothingSeenError(InputError):

@@ -7,14 +7,21 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import OutputProjections, projections_of
-from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.recorder import Keep, Recorder
-from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
-from attnscope.capture.selection import Labels, Selection
-from attnscope.capture.standing.judge import standings_of
+from attnscope.capture.following.recorder import Keep, Recorder
+from attnscope.capture.routes import (
+    Labels,
+    Rung,
+    Selection,
+    missing_layers,
+    nothing_seen,
+    rungs,
+    wanted_layers,
+)
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import place

@@ -1,24 +1,26 @@
 """The weights of every row of a batch, layer by layer as they are made: for corpora, where none can be kept.
 
-It goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations) and
-takes of what passes by nothing but the model's own weights, which are handed on at once. Nothing here is
-certified: whoever uses it certifies a sample by a `Capture`.
+`Weights` goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations)
+and takes of what passes by nothing but the model's own weights, which are handed on at once; `Passing` also
+takes the values, and where queries may look. Nothing here is certified: whoever uses it certifies a sample
+by a `Capture`.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.kernel_masks import terms_and_allowed
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs, kernel_weights
-from attnscope.capture.routes import Rung, nothing_seen, rungs, wanted_layers
+from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.run import batch_size
-from attnscope.capture.selection import Selection
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.errors import InputError
 from attnscope.results import Route
@@ -27,6 +29,8 @@ Made = TypeVar("Made")
 Make = Callable[[int, Any], Made]  # gets the weights, `row head query key`, or what a reader hands on of them
 Source = KernelInputs | TracedAttention
 Seen = list[tuple[Source, Tensor | None]]
+
+Take = Callable[[int, Seen], None]
 
 
 class _Enough(Exception):
@@ -86,9 +90,6 @@ class Weights:
         return weights if heads is None else weights[:, list(heads)]
 
 
-Take = Callable[[int, Seen], None]
-
-
 @contextmanager
 def _watching(rung: Rung, wanted: set[int], take: Take) -> Iterator[None]:
     """While open, `take` gets the weights of each watched module when it is through, with its layer."""
@@ -145,3 +146,55 @@ def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row hea
     if without_sinks and returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths:
         return returned.detach()
     return torch.stack([kernel_weights(given, row) for row in range(given.query.shape[0])])
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """One layer's attention over all rows of a batch, of the heads that were selected.
+
+    `allowed` is None where every query may look everywhere. `values` are by key head, of which `shared` heads
+    read each; `heads` are the numbers of the selected ones.
+    """
+
+    weights: Float[Tensor, "row head query key"]
+    allowed: Bool[Tensor, "row mask_head query key"] | None
+    values: Float[Tensor, "row kv_head key value_dim"]
+    heads: tuple[int, ...]
+    shared: int
+
+
+class Passing(Weights):
+    """Reads batch after batch as `Weights` does; what is made of a layer gets a `Passed`."""
+
+    _mask: tuple[object, Bool[Tensor, "row mask_head query key"] | None] | None = None
+
+    def _handed(self, source: Source, weights: Tensor) -> Any:
+        count = source.query.shape[1]
+        chosen = self.selection.heads
+        heads = tuple(range(count)) if chosen is None else tuple(head % count for head in chosen)
+        allowed = self._allowed(source)
+        if allowed is not None and allowed.shape[1] > 1:
+            allowed = allowed[:, list(heads)]
+        return Passed(weights, allowed, source.value.detach(), heads, count // source.value.shape[1])
+
+    def _allowed(self, source: Source) -> Bool[Tensor, "row mask_head query key"] | None:
+        if not isinstance(source, KernelInputs):
+            return None if source.allowed is None else _four_axes(source.allowed, source.query.shape[0])
+        if isinstance(source.mask, Tensor) and self._mask is not None and self._mask[0] is source.mask:
+            return self._mask[1]  # one mask serves most layers
+        rows = source.query.shape[0]
+        each = [terms_and_allowed(source, row)[1] for row in range(rows)]
+        found = None if all(one is None for one in each) else _stacked(each)
+        self._mask = (source.mask, found)
+        return found
+
+
+def _four_axes(allowed: Tensor, rows: int) -> Bool[Tensor, "row mask_head query key"]:
+    full = allowed.detach().reshape((1,) * (4 - allowed.ndim) + tuple(allowed.shape))
+    return full.expand(rows, -1, -1, -1)
+
+
+def _stacked(each: list[Tensor | None]) -> Bool[Tensor, "row mask_head query key"]:
+    """Those of all rows; None stands for a row that may look everywhere."""
+    known = next(one for one in each if one is not None)
+    return torch.stack([torch.ones_like(known) if one is None else one for one in each])

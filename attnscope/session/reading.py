@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.read import read
-from attnscope.capture.returned import Returned
+from attnscope.capture.returned import Returned, read
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target

@@ -16,7 +16,7 @@ from attnscope.analysis.attribution.answers import log_probabilities, other_answ
 from attnscope.analysis.attribution.foretelling import measured_estimates
 from attnscope.analysis.attribution.heads import attributed
 from attnscope.capture import Selection
-from attnscope.capture.intervening.answering import AnswerRows
+from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.observed import Seen
 from attnscope.errors import InputError

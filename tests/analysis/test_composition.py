@@ -14,7 +14,7 @@ from attnscope.analysis.composition.compose import Composing, facts
 from attnscope.analysis.composition.scores import reads, scores, written
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.factors import Factors
-from attnscope.capture.circuits.read import Circuits, read_circuits
+from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.results.claims.composition import Through
 
 LAYERS, DIM = 3, HIDDEN // HEADS

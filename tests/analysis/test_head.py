@@ -27,7 +27,7 @@ from transformers.models.llama.modeling_llama import eager_attention_forward
 from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.attention import Capture
 from attnscope.capture import Selection, provenance_of, record
-from attnscope.capture.describe import tokens_of
+from attnscope.capture.following.describe import tokens_of
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.errors import InputError
 from attnscope.results import Kind, Verdict, Verification

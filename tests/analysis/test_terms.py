@@ -11,7 +11,7 @@ from families import ids, padded, padding_as_tokens, sharp
 from attnscope.analysis.terms import head_terms
 from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture import Selection, record
-from attnscope.capture.describe import numbered
+from attnscope.capture.following.describe import numbered
 from attnscope.results import HeadTerms, Kind
 from attnscope.results.terms import CAP, CONTENT, MASK, SINK
 from attnscope.sdpa import attend

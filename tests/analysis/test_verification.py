@@ -7,7 +7,7 @@ import transformers as hf
 from attnscope.analysis import verify_model
 from attnscope.analysis.verification import _worse
 from attnscope.capture import provenance_of
-from attnscope.capture.describe import tokens_of
+from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Kind, OutputCheck, Verdict, Verification
 

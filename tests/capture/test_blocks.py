@@ -7,7 +7,7 @@ from families import CONFIGS, ids, sharp
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.capture import Selection, record
-from attnscope.capture.describe import Sides, tokens_of
+from attnscope.capture.following.describe import Sides, tokens_of
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites

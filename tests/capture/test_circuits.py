@@ -10,7 +10,7 @@ from transformers.models.llama import modeling_llama
 
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.gains import gain_of
-from attnscope.capture.circuits.read import Circuits, read_circuits
+from attnscope.capture.circuits.paths import Circuits, read_circuits
 
 WHY = "what its queries and keys pass after their matrix is more than rotary positions"
 

@@ -12,7 +12,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from attnscope.capture import Labels, Selection, record
-from attnscope.capture.describe import Sides
+from attnscope.capture.following.describe import Sides
 from attnscope.errors import InputError
 from attnscope.results import Kind
 from attnscope.tokens import Token, Tokens

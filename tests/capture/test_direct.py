@@ -12,11 +12,11 @@ from families import CONFIGS, DIM, HEADS, HIDDEN, KEY_HEADS, LAYERS
 from torch import Tensor, nn
 
 from attnscope.capture import Selection
-from attnscope.capture.direct import gradients as asked_of_it
-from attnscope.capture.direct.gradients import Direct, direct_gradients
-from attnscope.capture.direct.rules import RULES
-from attnscope.capture.intervening.answering import AnswerRows
+from attnscope.capture.intervening import gradients as asked_of_it
+from attnscope.capture.intervening.changes import AnswerRows
+from attnscope.capture.intervening.direct_rules import RULES
 from attnscope.capture.intervening.experiments import Experiments, carried, experiments_on
+from attnscope.capture.intervening.gradients import Direct, direct_gradients
 from attnscope.vocabulary import Kind
 
 WORD, OTHER = 5, 9

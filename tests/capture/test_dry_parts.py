@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import AttentionMaskInterface
 
-from attnscope.capture.dry_run.inputs import config_value, placeholder_inputs
 from attnscope.capture.dry_run.products import Count, Products, Shapes, tensors_of
-from attnscope.capture.dry_run.window import window_of, windows_of_masks
+from attnscope.capture.dry_run.run import config_value, placeholder_inputs
+from attnscope.capture.dry_run.watch import window_of, windows_of_masks
 
 BLOCKS, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 5, 6, 2, 4, 7, 8, 9
 WHOLE = Shapes(BLOCKS, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM)

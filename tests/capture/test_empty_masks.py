@@ -11,7 +11,7 @@ from transformers.masking_utils import (
     sliding_window_overlay,
 )
 
-from attnscope.capture.dry_run.window import window_of, windows_of_masks
+from attnscope.capture.dry_run.watch import window_of, windows_of_masks
 
 
 def widest(mask: torch.Tensor) -> int:

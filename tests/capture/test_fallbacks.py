@@ -8,7 +8,7 @@ from families import CONFIGS, HEADS, LAYERS, ids
 
 from attnscope.analysis import verify_model
 from attnscope.capture import Selection, provenance_of, record
-from attnscope.capture.describe import tokens_of
+from attnscope.capture.following.describe import tokens_of
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify
 

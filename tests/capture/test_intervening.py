@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from attnscope.capture import Selection
 from attnscope.capture.intervening import changes
-from attnscope.capture.intervening.answering import AnswerRows
-from attnscope.capture.intervening.changes import Change, Cut, Put, Variant, Zero
+from attnscope.capture.intervening.changes import AnswerRows, Change, Cut, Put, Variant, Zero
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.observed import answers_to, gradients

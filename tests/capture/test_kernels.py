@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from attnscope.capture import Selection, record
+from attnscope.capture.cause.standing import APART
 from attnscope.capture.long.run import record_long
-from attnscope.capture.standing.judge import APART
 from attnscope.errors import InputError
 from attnscope.results import Route, Verdict
 from attnscope.verify import certify

@@ -7,7 +7,7 @@ from families import CONFIGS, TOKENS, ids, sharp
 
 from attnscope.analysis import verify_model
 from attnscope.capture import Selection, provenance_of, record
-from attnscope.capture.describe import tokens_of
+from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites, layers_of
 from attnscope.results import Kind, Verdict

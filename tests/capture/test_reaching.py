@@ -9,9 +9,9 @@ from families import TOKENS, ids, sharp, twin
 from torch import Tensor, nn
 
 from attnscope.capture import Selection, record
-from attnscope.capture.reaching import outputs, rows
-from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.standing.change import Change
+from attnscope.capture.cause import outputs, rows
+from attnscope.capture.cause.exchange import Change
+from attnscope.capture.cause.reaching import reaches_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify

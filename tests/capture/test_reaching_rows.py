@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.rerun import restored
-from attnscope.capture.reaching.rows import Shape
+from attnscope.capture.cause import rows
+from attnscope.capture.cause.rerun import restored
+from attnscope.capture.cause.rows import Shape
 
 BATCH, HEADS, QUERIES, DIM = 2, 3, 5, 4
 SHAPE = Shape(BATCH, HEADS, QUERIES, DIM)
@@ -92,7 +92,7 @@ def test_what_was_returned_before_is_put_back_where_it_was_kept_and_fits() -> No
 
 
 def test_a_model_that_computes_in_whole_numbers_is_known_by_its_weights() -> None:
-    from attnscope.capture.reaching.rerun import _is_quantised
+    from attnscope.capture.cause.rerun import _is_quantised
 
     whole, packed = nn.Module(), nn.Module()
     whole.weight = torch.ones(2, 2, dtype=torch.int8)

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture import routes
+from attnscope.capture.following.recorder import unrotated_keys
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.run import batch_size, chosen_row
-from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
 
 

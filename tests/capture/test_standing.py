@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from attnscope.analysis import measure_heads, verify_model
 from attnscope.capture import Selection, record
-from attnscope.capture.describe import provenance_of, tokens_by_id
-from attnscope.capture.standing.change import Change, apart
-from attnscope.capture.standing.exchange import exchanged, sets_for
+from attnscope.capture.cause.exchange import Change, apart, exchanged, sets_for
+from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import Kind
 from attnscope.verify import certify

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
-from attnscope.capture.describe import provenance_of, tokens_by_id
-from attnscope.capture.standing.judge import APART, DISORDERED, Found, Standings
+from attnscope.capture.cause.standing import APART, DISORDERED, Found, Standings
+from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing

@@ -14,10 +14,10 @@ from families import CONFIGS, sharp
 from torch import Tensor, nn
 
 from attnscope.capture import record
+from attnscope.capture.cause import muted, sketched
+from attnscope.capture.cause.muted import Kernels, Unasked
+from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.following.takeover import KernelInputs
-from attnscope.capture.standing import sketched, unasked
-from attnscope.capture.standing.sketched import Sketches
-from attnscope.capture.standing.unasked import Kernels, Unasked
 from attnscope.vocabulary import Standing
 
 OWN, MIXED, UNKNOWN, OTHER = Standing.OWN, Standing.MIXED, Standing.UNKNOWN, Standing.OTHER
@@ -238,8 +238,8 @@ def test_a_kernel_that_fails_of_some_texts_alone_is_asked_of_all() -> None:
 def test_a_model_that_sorts_its_tokens_by_its_weights_is_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel is asked after all: by the second layer, whose like has been answered before."""
     asked: list[int] = []
-    honest = unasked._weights
-    monkeypatch.setattr(unasked, "_weights", lambda given: asked.append(1) or honest(given))
+    honest = muted._weights
+    monkeypatch.setattr(muted, "_weights", lambda given: asked.append(1) or honest(given))
     assert {call.standing for call in record(bert(), {"input_ids": ids()}).calls} == {OWN}
     assert asked == []
     model = bert()

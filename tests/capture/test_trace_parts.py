@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.trace import check
-from attnscope.capture.trace.check import Logits, completed
-from attnscope.capture.trace.layout import Layout, compact, layout_of, query_axis, varying
+from attnscope.capture.trace import layout
+from attnscope.capture.trace.layout import Layout, Logits, compact, completed, layout_of, query_axis, varying
 from attnscope.capture.trace.operations import (
     axes_mixed,
     multiplication,
@@ -20,15 +19,17 @@ from attnscope.capture.trace.operations import (
     softmax_axis,
     tensors_in,
 )
-from attnscope.capture.trace.origin import Origin, first_origin, origin_of
 from attnscope.capture.trace.result import unrepeated
 from attnscope.capture.trace.scores import (
+    Origin,
     Part,
     Scores,
     added,
     capped,
+    first_origin,
     forbidding,
     moved,
+    origin_of,
     places_of,
     product_scores,
     scaled,
@@ -499,7 +500,7 @@ def logits_of(**changes: Any) -> tuple[Logits, Tensor]:
 
 @pytest.mark.parametrize("cells", [1, 40, 1 << 22])
 def test_parts_that_add_up_are_left_as_they_are(monkeypatch, cells):
-    monkeypatch.setattr(check, "_CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(layout, "_CELLS_AT_ONCE", cells)
     for changes in ({}, {"softcap": None}, {"allowed": torch.eye(QUERIES, KEYS).bool()[None, None]}):
         parts, logits = logits_of(**changes)
         if parts.allowed is not None:
@@ -510,7 +511,7 @@ def test_parts_that_add_up_are_left_as_they_are(monkeypatch, cells):
 @pytest.mark.parametrize("cells", [1, 40, 150, 1 << 22])
 @pytest.mark.parametrize("cell", [(0, 0, 0, 0), (2, 3, 4, 6), (1, 2, 3, 4)])
 def test_one_cell_that_is_off_makes_a_remainder_of_just_that(monkeypatch, cells, cell):
-    monkeypatch.setattr(check, "_CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(layout, "_CELLS_AT_ONCE", cells)
     parts, logits = logits_of()
     logits[cell] += 0.01
     rest = completed(parts, logits).remainder
@@ -562,8 +563,8 @@ def test_what_was_forbidden_stays_so_beside_a_remainder_and_a_score_at_the_bound
     ("cells", "entries", "heads"), [(100, 3, 3), (60, 2, 3), (45, 1, 4), (25, 1, 2), (5, 1, 1)]
 )
 def test_logits_are_gone_through_in_stretches_of_so_many_cells(monkeypatch, cells, entries, heads):
-    monkeypatch.setattr(check, "_CELLS_AT_ONCE", cells)
-    found = list(check._stretches(torch.empty(5, 3, 2, 5)))
+    monkeypatch.setattr(layout, "_CELLS_AT_ONCE", cells)
+    found = list(layout._stretches(torch.empty(5, 3, 2, 5)))
     assert found == [
         (slice(entry, entry + entries), slice(head, head + heads))
         for entry in range(0, 5, entries)
@@ -575,7 +576,7 @@ def test_a_stretch_of_what_is_shared_is_all_of_it():
     where = slice(1, 2), slice(0, 1)
     for shape, expected in (((2, 2), (1, 1)), ((1, 2), (1, 1)), ((2, 1), (1, 1)), ((3, 4), (1, 1))):
         tensor = drawn(*shape, QUERIES, KEYS)
-        part = check._part(tensor, where)
+        part = layout._part(tensor, where)
         assert part.shape[:2] == expected
         assert torch.equal(part[0, 0], tensor[1 if shape[0] > 1 else 0, 0])
 

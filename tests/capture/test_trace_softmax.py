@@ -10,7 +10,7 @@ from own_attention import with_own_attention
 from torch import Tensor
 
 from attnscope.capture import Labels, Selection, record
-from attnscope.capture.read import read
+from attnscope.capture.returned import read
 from attnscope.capture.routes import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import Verdict

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import nn
 
 from attnscope.analysis.difference.checking import TIMES
-from attnscope.capture.intervening.rounding import move_weights
+from attnscope.capture.arithmetic import move_weights
 
 Numbers = Float[np.ndarray, "..."]
 

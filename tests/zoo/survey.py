@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.describe import sides_of
-from attnscope.capture.reaching.judge import reaches_of
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.standing import standings_of
+from attnscope.capture.following.describe import sides_of
 from attnscope.capture.run import chosen_row, run_watched
-from attnscope.capture.standing.judge import standings_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify_heads

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.intervening.answering import AnswerRows, Logits
+from attnscope.capture.intervening.changes import AnswerRows, Logits
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT, exact
 from attnscope.results.claims.ablation import Answer, Asks, Effect

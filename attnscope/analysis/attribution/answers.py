@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.intervening.answering import AnswerRows, Logits
+from attnscope.capture.intervening.changes import AnswerRows, Logits
 
 Ids = tuple[int, ...]  # an answer: a choice for each of its rows
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from attnscope.analysis.attribution.answers import Ids, log_probabilities, logits_over_mean
 from attnscope.analysis.scores import scores_of
 from attnscope.capture.arithmetic import epsilon_of, sums_of
-from attnscope.capture.direct.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.observed import Seen, Slopes, slopes
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.reference import EXACT, exact

@@ -12,8 +12,7 @@ from attnscope.analysis.composition.chance import beside_chance, cosines, spectr
 from attnscope.analysis.composition.scores import Reads, Written, reads, scores, written
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
-from attnscope.capture.circuits.paths import NO_PATH, SIDES
-from attnscope.capture.circuits.read import Circuits
+from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits
 from attnscope.results.claims.composition import Through
 
 Head = tuple[int, int]

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.analysis.corpus.facts import Facts
-from attnscope.capture.passing import Passed
+from attnscope.capture.weights import Passed
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.measures import pattern as patterns

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.passing import Passed
+from attnscope.capture.weights import Passed
 from attnscope.reference import exact
 
 

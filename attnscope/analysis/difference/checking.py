@@ -4,7 +4,7 @@ Two things may differ between installations that both are right. The arithmetic 
 the tolerance of its certificate. And what arrives there: all that the layers before rounded. How far this
 carries cannot be read off the number of layers, for it depends on the model and on the text. So it is
 measured: in further runs every weight of the model is moved by its own precision
-(`capture.intervening.rounding`), and a number may be off by `TIMES` of what it moves by there besides. In
+(`capture.arithmetic`), and a number may be off by `TIMES` of what it moves by there besides. In
 float64, and with all sums in another order, no number of three models used more than half of that; of one
 tolerance for each layer they used from a seventh to all.
 

@@ -12,9 +12,9 @@ from torch import nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection
-from attnscope.capture.describe import Sides, sides_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.recorder import Recorder
+from attnscope.capture.following.describe import Sides, sides_of
+from attnscope.capture.following.recorder import Recorder
 from attnscope.capture.routes import Rung, missing_layers, rungs, wanted_layers
 from attnscope.capture.run import batch_size
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnscope.analysis.ablation.question import Question, log_chances
 from attnscope.analysis.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.intervening.answering import rows_only
+from attnscope.capture.intervening.changes import rows_only
 from attnscope.reference import exact
 
 Effects = Float[np.ndarray, " place"]

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from attnscope.analysis.outline.observed import Observed
-from attnscope.capture.describe import kernel_of
+from attnscope.capture.following.describe import kernel_of
 from attnscope.model.anatomy import dimensions, positions
 from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.rotation import find_rotation, is_rotary

@@ -14,7 +14,7 @@ from attnscope.analysis.outline.cost import head_cost
 from attnscope.analysis.outline.layers import context_of, tower_outline
 from attnscope.analysis.outline.lengths import cost_at
 from attnscope.analysis.outline.observed import observe
-from attnscope.capture.describe import versions
+from attnscope.capture.following.describe import versions
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.model.anatomy.towers import Tower, reading_text
 from attnscope.model.loading.load import Plan

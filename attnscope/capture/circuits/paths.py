@@ -1,4 +1,5 @@
 """The direct path from what one head writes to what a later head reads, named norm by norm and read back.
+`read_circuits` does it for all heads of a tower in one short run.
 
 What is not on it: whatever other heads and feed-forward parts make of the one on the way, the number by which
 a norm divides each token, and offsets. What is: residual additions, the weights of norms, and their taking
@@ -13,10 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.circuits.factors import Factor, Factors
+from attnscope.attention import Capture
+from attnscope.capture.circuits.factors import Factor, Factors, FactorSeeker
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.skeleton import Passed, Skeleton, Turn, Walked
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.routes import Labels, Selection
+from attnscope.capture.run import record
 from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
+from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact, widest
 
 _TOLERANCE = 1e-6  # of the largest number: in float64, with room for what a model does in float32
@@ -154,3 +160,29 @@ def _parallel(grown: Tensor, expected: Tensor) -> bool:
     off = (first - factor * second).abs().max()
     tolerance = max(_TOLERANCE, _ROUNDINGS * torch.finfo(widest(grown.device)).eps)
     return bool(off <= tolerance * (factor * second).abs().max())
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """The run, the matrices of every layer, and what lies between layers."""
+
+    captured: Capture
+    layers: tuple[Factors, ...]
+    paths: Paths
+
+
+def read_circuits(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
+) -> Circuits:
+    """What makes and reads the attention of `selection`, as far as the run over `inputs` proves it."""
+    sought: list[FactorSeeker] = []
+
+    def seek(model: nn.Module, watched: Sequence[Site], wanted: set[int]) -> FactorSeeker:
+        sought.append(FactorSeeker(model, [site for site in watched if wanted.intersection(site.layers)]))
+        return sought[-1]
+
+    captured = record(model, inputs, selection, labels, seek)
+    found = sought[-1].of_layer  # of the way of reading that saw every layer
+    layers = tuple(found[layer] for layer in sorted(found))
+    with evaluating(model):
+        return Circuits(captured, layers, paths_between(model, inputs, layers))

@@ -1,4 +1,4 @@
-"""What passes by in a run without weights: what each attention is handed, rotations, parameters in use."""
+"""What passes by in a run without weights: what each attention is handed, rotations, windows, parameters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,17 +6,24 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from transformers.masking_utils import AttentionMaskInterface
 
 from attnscope.capture.dry_run.products import Count, Products, Shapes, tensors_of
-from attnscope.capture.dry_run.window import windows_of_masks
 from attnscope.model.anatomy.heads import head_count
 from attnscope.model.anatomy.rotation import is_rotary
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 
 _SAME_MASK = {"__getitem__", "to", "expand", "type", "type_as", "contiguous", "clone", "float", "half"}
+
+StandIn = Callable[[Iterable[nn.Module], Callable[[Any], Any]], AbstractContextManager[None]]
+StandIns = Mapping[Route, StandIn]  # while open, the kernels of some modules go through a function
+Rule = Callable[[Any, Any, Any, Any], Any]
+_FAR = 2**40  # of a position, from which any window ends before the start of the text
+_WIDEST = 2**24  # tokens; a rule that allows keys that far back has no window
 
 
 @runtime_checkable
@@ -34,10 +41,6 @@ class GivenToKernel(Protocol):
     @property
     def options(self) -> dict[str, Any]: ...
     def answer(self) -> tuple[Tensor, Tensor | None]: ...
-
-
-StandIn = Callable[[Iterable[nn.Module], Callable[[Any], Any]], AbstractContextManager[None]]
-StandIns = Mapping[Route, StandIn]  # while open, the kernels of some modules go through a function
 
 
 @dataclass(frozen=True)
@@ -153,3 +156,54 @@ class Watch(TorchFunctionMode):
                 flops=self.count.flops,
             )
         )
+
+
+@contextmanager
+def windows_of_masks(note: Callable[[Tensor, int | None], None]) -> Iterator[None]:
+    """While open, `note` gets every mask that is made for eager attention, with the window of its rule.
+
+    Some models hand their kernel a mask with a window in it and do not tell the kernel how wide that is. The
+    rule that transformers makes its masks by can be asked about pairs of positions far apart.
+    """
+    masks = AttentionMaskInterface._global_mapping
+    original = masks["eager"]
+
+    def eager(*args: Any, **options: Any) -> Any:
+        mask = original(*args, **options)
+        if isinstance(mask, Tensor) and "mask_function" in options:
+            note(mask, window_of(options["mask_function"]))
+        return mask
+
+    masks["eager"] = eager
+    try:
+        yield
+    finally:
+        masks["eager"] = original
+
+
+def window_of(rule: Rule) -> int | None:
+    """How far back the rule lets a query look, itself counted; None where it does not end so.
+
+    Nor where the answer depends on the query, as it does for chunks.
+    """
+    try:
+        here, next_one = (_reach(rule, query) for query in (_FAR, _FAR + 1))
+    except Exception:  # a rule that looks up tensors of this text
+        return None
+    return here if here == next_one else None
+
+
+def _reach(rule: Rule, query: int) -> int | None:
+    """The shortest distance that is not allowed, found by halving; None where all are."""
+    if _allows(rule, query, _WIDEST) or not _allows(rule, query, 0):
+        return None
+    near, far = 0, _WIDEST
+    while far - near > 1:
+        middle = (near + far) // 2
+        near, far = (middle, far) if _allows(rule, query, middle) else (near, middle)
+    return far
+
+
+def _allows(rule: Rule, query: int, distance: int) -> bool:
+    zero = torch.zeros((), dtype=torch.long, device="cpu")
+    return bool(rule(zero, zero, zero + query, zero + query - distance))

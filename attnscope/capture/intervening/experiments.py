@@ -23,13 +23,11 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.intervening.answering import AnswerRows, Logits, rows_only
-from attnscope.capture.intervening.changes import Attended, Place, Variant
+from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place, Variant, rows_only
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
-from attnscope.capture.routes import nothing_seen, rungs, wanted_layers
-from attnscope.capture.selection import Selection
+from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.errors import AttnscopeError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site
 

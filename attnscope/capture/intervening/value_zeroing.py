@@ -29,8 +29,7 @@ from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, 
 from attnscope.capture.intervening.kept import Ended, Kept, holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
-from attnscope.capture.routes import rungs, wanted_layers
-from attnscope.capture.selection import Selection
+from attnscope.capture.routes import Selection, rungs, wanted_layers
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from attnscope.attention import Term
 from attnscope.capture.arithmetic import precision_of, sums_of
-from attnscope.capture.call import KernelCall, as_keys
+from attnscope.capture.following.call import KernelCall, as_keys
+from attnscope.capture.following.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
-from attnscope.capture.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
 from attnscope.capture.long.chunked import _is_causal, own, rows_of
 from attnscope.capture.long.masks import SymbolicMask, lowered
 from attnscope.tiles.call import LongCall, Sample

@@ -10,19 +10,26 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.call import KernelCall
-from attnscope.capture.describe import Sides, as_read, sides_of, tokens_of
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.standing import Standings, standings_of
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.call import KernelCall
+from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
+from attnscope.capture.following.recorder import Recorder
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.long.call import long_call
 from attnscope.capture.long.chunked import Chunks, without_squares
-from attnscope.capture.reaching.judge import reaches_of
-from attnscope.capture.recorder import Recorder
-from attnscope.capture.routes import Rung, missing_layers, nothing_seen, rungs, wanted_layers
+from attnscope.capture.routes import (
+    Labels,
+    Rung,
+    Selection,
+    missing_layers,
+    nothing_seen,
+    rungs,
+    wanted_layers,
+)
 from attnscope.capture.run import batch_size, chosen_row
-from attnscope.capture.selection import Labels, Selection
-from attnscope.capture.standing.judge import Standings, standings_of
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route

@@ -1,20 +1,46 @@
-"""Attention that a model leaves to torch's fused kernel: one call that shows no scores and no weights."""
+"""Attention inside one function of torch, which shows no scores and no weights.
 
-from collections.abc import Callable, Mapping, Sequence
+The fused kernel is asked again with the identity in place of V, so that it prints its weights. Where torch
+hides the operations from whoever follows its functions, they are opened up: `F.multi_head_attention_forward`
+is one function to torch's function modes, `nn.MultiheadAttention` has a native path that shows nothing, and
+functions compiled by `torch.jit.script` are not seen at all.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.trace.operations import multiplication, product_shape
-from attnscope.capture.trace.origin import Origin
 from attnscope.capture.trace.rebuild import rebuilt
 from attnscope.capture.trace.result import TracedAttention, attention_from
-from attnscope.capture.trace.scores import Part, Scores, added, forbidding, product_scores, scaled, version
+from attnscope.capture.trace.scores import (
+    Origin,
+    Part,
+    Scores,
+    added,
+    forbidding,
+    product_scores,
+    scaled,
+    version,
+)
 from attnscope.model.anatomy.heads import head_count
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+
+# the very code of torch, only that it does not hand itself over as a whole
+stepwise: Callable[..., Any] = FunctionType(
+    F.multi_head_attention_forward.__code__,
+    {**vars(F), "has_torch_function": lambda tensors: False},
+    "multi_head_attention_forward",
+    F.multi_head_attention_forward.__defaults__,
+)
 
 
 def fused_attention(
@@ -73,3 +99,48 @@ def _masked(
         return forbidding(scores, ~mask)
     part = Part(mask, version(mask), origin_of(mask))
     return added(scores, Scores(mask.shape, (part,)), shape)
+
+
+@contextmanager
+def unscripted(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """While open, functions that the modules' source files gave to torch.jit.script are plain Python."""
+    sources = {cls.__module__ for module in modules for cls in type(module).__mro__}
+    replaced: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for source in sources & set(sys.modules):
+            names = vars(sys.modules[source])
+            for name, entry in list(names.items()):
+                original = getattr(entry, "_torchdynamo_inline", None)
+                if isinstance(entry, torch.jit.ScriptFunction) and original is not None:
+                    replaced.append((names, name, entry))
+                    names[name] = original
+        yield
+    finally:
+        for names, name, entry in replaced:
+            names[name] = entry
+
+
+@contextmanager
+def native_answers(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """While open, nn.MultiheadAttention in `modules` still answers what torch's native path says.
+
+    Under a function mode it goes step by step, which may round otherwise; the native path is then asked too.
+    """
+    handles = [
+        module.register_forward_hook(_native_answer, with_kwargs=True)
+        for module in dict.fromkeys(inner for module in modules for inner in module.modules())
+        if isinstance(module, nn.MultiheadAttention)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _native_answer(module: nn.Module, args: Any, kwargs: Any, answer: Any) -> Any:
+    given: list[Tensor] = [*args, *(kwargs[each] for each in ("query", "key", "value") if each in kwargs)]
+    if not module.batch_first or given[0] is not given[1] or given[1] is not given[2]:
+        return None
+    with torch._C.DisableTorchFunction():
+        return type(module).forward(module, *args, **kwargs)

@@ -20,9 +20,8 @@ from attnscope.capture.trace.mixed import (
     moved_along,
 )
 from attnscope.capture.trace.operations import COPIES, tensors_in
-from attnscope.capture.trace.origin import Origin, first_origin
 from attnscope.capture.trace.result import Weights
-from attnscope.capture.trace.scores import Part, Scores, moved, version
+from attnscope.capture.trace.scores import Origin, Part, Scores, first_origin, moved, version
 
 Known = Scores | Weights | Answer | Blend | None
 

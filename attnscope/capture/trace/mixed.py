@@ -15,9 +15,8 @@ from torch import Tensor
 
 from attnscope.capture.trace.layout import varying
 from attnscope.capture.trace.operations import COPIES, MIXES, Move, Multiplication, axes_mixed, product_shape
-from attnscope.capture.trace.origin import Origin
 from attnscope.capture.trace.result import TracedAttention, Weights
-from attnscope.capture.trace.scores import Scores
+from attnscope.capture.trace.scores import Origin, Scores
 from attnscope.capture.trace.scores import made as moved
 
 

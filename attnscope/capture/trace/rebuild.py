@@ -10,10 +10,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from attnscope.capture.trace.check import Logits, completed
-from attnscope.capture.trace.layout import Layout, compact, layout_of, query_axis
-from attnscope.capture.trace.origin import Origin
-from attnscope.capture.trace.scores import FORBIDDEN, Part, Product, Scores
+from attnscope.capture.trace.layout import Layout, Logits, compact, completed, layout_of, query_axis
+from attnscope.capture.trace.scores import FORBIDDEN, Origin, Part, Product, Scores
 from attnscope.reference import exact
 
 

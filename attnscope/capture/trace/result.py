@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.trace.check import Logits
-from attnscope.capture.trace.layout import compact
+from attnscope.capture.trace.layout import Logits, compact
 from attnscope.capture.trace.operations import Multiplication, product_shape
 from attnscope.capture.trace.scores import Places
 from attnscope.reference import brought, exact

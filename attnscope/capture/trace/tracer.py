@@ -3,9 +3,9 @@
     product -> element-wise steps -> softmax -> product
 
 Every torch function that the model calls passes through here on its way and is made exactly as it would
-have been. Of the tensors that come out it is remembered what they are made of (`trace_scores`); where a
-softmax meets such scores, they are taken apart and rebuilt (`trace_rebuild`); where the softmax's result
-meets the values, the whole attention is handed to the watcher (`trace_result`).
+have been. Of the tensors that come out it is remembered what they are made of (`scores`); where a
+softmax meets such scores, they are taken apart and rebuilt (`rebuild`); where the softmax's result
+meets the values, the whole attention is handed to the watcher (`result`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,8 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnscope.capture.trace.concatenated import joined
-from attnscope.capture.trace.fused import fused_attention
+from attnscope.capture.trace.fused import fused_attention, native_answers, stepwise, unscripted
 from attnscope.capture.trace.memory import (
     Known,
     Memory,
@@ -52,12 +51,19 @@ from attnscope.capture.trace.operations import (
     softmax_axis,
     tensors_in,
 )
-from attnscope.capture.trace.origin import Origin, origin_of
 from attnscope.capture.trace.rebuild import rebuilt
 from attnscope.capture.trace.result import TracedAttention, Weights, attention_of, weights_of
-from attnscope.capture.trace.scores import Part, Scores, added, product_scores, scaled, version
-from attnscope.capture.trace.steps import followed, written
-from attnscope.capture.trace.torch_internals import native_answers, stepwise, unscripted
+from attnscope.capture.trace.scores import (
+    Origin,
+    Part,
+    Scores,
+    added,
+    origin_of,
+    product_scores,
+    scaled,
+    version,
+)
+from attnscope.capture.trace.steps import followed, joined, written
 from attnscope.model.anatomy.heads import head_count
 
 __all__ = ["TracedAttention", "traced"]

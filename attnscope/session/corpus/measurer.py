@@ -24,7 +24,7 @@ from attnscope.analysis.relations.answers import pieces_of, together
 from attnscope.analysis.relations.sample import Sample
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.passing import Passed, Passing
+from attnscope.capture.weights import Passed, Passing
 from attnscope.errors import InputError
 from attnscope.results import Provenance, Verdict
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.capture.evaluation_mode import as_written
-from attnscope.capture.handed_over import remarks
+from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel

@@ -9,7 +9,7 @@ from attnscope.analysis.long.overview import measure_long
 from attnscope.attention import Capture
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.long.run import record_long
-from attnscope.capture.selection import Selection
+from attnscope.capture.routes import Selection
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
 from attnscope.model.anatomy.placed import device_of

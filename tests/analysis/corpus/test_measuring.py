@@ -10,7 +10,7 @@ from torch import Tensor
 from attnscope.analysis.corpus.facts import Facts
 from attnscope.analysis.corpus.measuring import LINEAR, check_measurable, leaking, measurable, measured
 from attnscope.analysis.corpus.moving import norms, triangles
-from attnscope.capture.passing import Passed
+from attnscope.capture.weights import Passed
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, parse_measures, whole
 from attnscope.measures.moved import moved_norms

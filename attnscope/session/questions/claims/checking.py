@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from attnscope.analysis.difference.checking import checked_head, checked_heads
 from attnscope.analysis.difference.matrices import head_in
-from attnscope.capture.intervening.rounding import move_weights
+from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result, load

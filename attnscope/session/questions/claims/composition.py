@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from attnscope.analysis.composition.compose import Composing, Head, facts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
-from attnscope.capture.circuits.read import Circuits, read_circuits
+from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of

@@ -19,11 +19,10 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.describe import Sides, numbered
-from attnscope.capture.refusals import Refused
-from attnscope.capture.standing.change import Change, apart
-from attnscope.capture.standing.exchange import AT_ONCE, Exchanged, exchanged, runs
-from attnscope.capture.standing.muted import Handed, Seen, handed_over
+from attnscope.capture.cause.exchange import AT_ONCE, Change, Exchanged, apart, exchanged, runs
+from attnscope.capture.cause.muted import Handed, Seen, handed_over
+from attnscope.capture.faults import Refused
+from attnscope.capture.following.describe import Sides, numbered
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Standing

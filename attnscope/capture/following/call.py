@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture.arithmetic import precision_of, sums_of
+from attnscope.capture.following.kernel_masks import terms_and_allowed
 from attnscope.capture.following.takeover import KernelInputs, kernel_weights
-from attnscope.capture.kernel_masks import terms_and_allowed
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
 from attnscope.results import Kind, Route

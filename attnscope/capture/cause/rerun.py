@@ -12,13 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnscope.capture.cause.passage import Enough, Hooks, Passage, Plan
+from attnscope.capture.cause.rows import size_of
+from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.faults import running_again
 from attnscope.capture.following.answers import Forward, Place
-from attnscope.capture.reaching.passage import Enough, Hooks, Passage, Plan
-from attnscope.capture.reaching.rows import size_of
-from attnscope.capture.refusals import running_again
-from attnscope.capture.standing.sketched import Sketches
 from attnscope.model.anatomy.sites import Site
+
+_WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
+_LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 
 @dataclass(eq=False)
@@ -52,10 +55,6 @@ def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
     if len(before) != len(now):
         return list(now)
     return [a.clone() if a.shape == b.shape and a.numel() else b for a, b in zip(before, now, strict=True)]
-
-
-_WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
-_LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 
 class Rerun:

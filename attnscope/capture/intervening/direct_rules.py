@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.direct.path import ENDED, Arguments, DirectPath, Options, Role, Rule
+from attnscope.capture.intervening.direct_path import ENDED, Arguments, DirectPath, Options, Role, Rule
 from attnscope.capture.trace.operations import COPIES, MOVES, operation, overwrites
 
 _LINEAR = (MOVES | COPIES | {"mean", "sum", "neg", "negative"}) - {"detach", "data"}

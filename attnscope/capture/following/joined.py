@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.capture.call import as_keys
+from attnscope.capture.following.call import as_keys
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Kind

@@ -19,15 +19,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
-from attnscope.capture.direct.path import ENDED, DirectPath, Role
-from attnscope.capture.direct.rules import RULES
 from attnscope.capture.evaluation_mode import evaluating, without_weights
-from attnscope.capture.intervening.answering import AnswerRows, Logits
-from attnscope.capture.intervening.changes import Attended, Place
+from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place
+from attnscope.capture.intervening.direct_path import ENDED, DirectPath, Role
+from attnscope.capture.intervening.direct_rules import RULES
 from attnscope.capture.intervening.experiments import strays, without_cache
 from attnscope.capture.intervening.passing import passing
+from attnscope.capture.trace.fused import unscripted
 from attnscope.capture.trace.operations import tensors_in
-from attnscope.capture.trace.torch_internals import unscripted
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
 

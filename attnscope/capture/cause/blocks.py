@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from attnscope.capture.cause import rows
+from attnscope.capture.cause.heads import note_columns, note_heads, touched
+from attnscope.capture.cause.outputs import Trial, one_each, perturbed
+from attnscope.capture.cause.passage import Enter, Hooks
+from attnscope.capture.cause.rerun import Clean, Rerun, restored
 from attnscope.capture.following.answers import Forward, Place
-from attnscope.capture.reaching import rows
-from attnscope.capture.reaching.heads import note_columns, note_heads, touched
-from attnscope.capture.reaching.outputs import Trial, one_each, perturbed
-from attnscope.capture.reaching.passage import Enter, Hooks
-from attnscope.capture.reaching.rerun import Clean, Rerun, restored
 
 Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
 Halves = dict[Forward, tuple[Bool[Tensor, " row"], torch.Size]]

@@ -1,7 +1,7 @@
-"""Provenance and tokens of a run on a model object whose origin nobody told us."""
+"""Provenance and tokens of a run on a model that was handed over in memory, and what stands out about it."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.following.takeover import kernel_name
+from attnscope.capture.evaluation_mode import is_compiled
+from attnscope.capture.following.takeover import kernel_name, without_masks
 from attnscope.model.anatomy.placed import places_of
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, named_after_senses
@@ -206,3 +207,16 @@ def _second_part(tokens: Tokens, first: Tokens) -> tuple[Token, ...]:
 
 def tokens_by_id(ids: list[int]) -> Tokens:
     return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in ids))
+
+
+def remarks(model: nn.Module, name: str) -> Iterator[str]:
+    """What stands out, a sentence each: training mode, compiled code, a kernel that is handed no mask."""
+    if any(module.training for module in model.modules()):
+        yield f"{name} is in training mode: it is read in evaluation mode, without dropout, and put back"
+    if is_compiled(model):
+        yield f"{name} is compiled: its code is read as it is written, not the kernels compiled from it"
+    for kernel in without_masks(site.module for site in find_sites(model)):
+        yield (
+            f"transformers hands attention kernel {kernel} no mask, since AttentionMaskInterface has none of "
+            "that name: padding, windows and causality are what the kernel itself makes of them"
+        )

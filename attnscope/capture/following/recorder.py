@@ -1,7 +1,7 @@
 """One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.call import KernelCall, of_kernel, of_kind_seen, of_trace
-from attnscope.capture.describe import Sides
+from attnscope.capture.following.call import KernelCall, of_kernel, of_kind_seen, of_trace
+from attnscope.capture.following.describe import Sides
 from attnscope.capture.following.projected import OutputProjections
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.trace.tracer import TracedAttention, traced
-from attnscope.capture.unrotated import unrotated_keys
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
@@ -192,3 +191,31 @@ class Recorder:
         """
         each, rest = divmod(entries, self.batch)
         return range(entries) if rest or each == 0 else range(self.row * each, (self.row + 1) * each)
+
+
+@contextmanager
+def unrotated_keys(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, Tensor]]:
+    """While open, holds per attention module what its `k_norm`, or else its `k_proj`, last returned.
+
+    That is its key before the rotary position. It serves one thing only: the certificate leaves the rotation
+    out on purpose and must notice.
+    """
+    latest: dict[nn.Module, Tensor] = {}
+    handles = []
+    try:
+        for module in modules:
+            maker = getattr(module, "k_norm", None) or getattr(module, "k_proj", None)
+            if isinstance(maker, nn.Module):
+                handles.append(maker.register_forward_hook(_remember(latest, module)))
+        yield latest
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _remember(latest: dict[nn.Module, Tensor], module: nn.Module):  # type: ignore[no-untyped-def]
+    def hook(_maker: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            latest[module] = output
+
+    return hook

@@ -16,13 +16,12 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.cause.blocks import through_blocks
+from attnscope.capture.cause.heads import asking_rows, heads_left
+from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
+from attnscope.capture.cause.rerun import Clean, Rerun
+from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
-from attnscope.capture.reaching.blocks import through_blocks
-from attnscope.capture.reaching.heads import heads_left
-from attnscope.capture.reaching.inputs import asking_rows
-from attnscope.capture.reaching.outputs import Trial, by_words, trials, two_runs
-from attnscope.capture.reaching.rerun import Clean, Rerun
-from attnscope.capture.refusals import Refused
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Reach
 from attnscope.stopwatch import timed
