@@ -35,7 +35,6 @@ from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
-from attnscope.render.senses.figure import senses_figure
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
@@ -60,7 +59,6 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
-    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
@@ -135,7 +133,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Report: _alone(report_figure),
     Prediction: _alone(prediction_figure),
     Comparison: _alone(comparison_figure),
-    Senses: _alone(senses_figure),
     Worked: _alone(worked_figure),
     ScaleStudy: _alone(worked_figure),
     PictureAttention: _alone(picture_figure),

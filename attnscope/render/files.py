@@ -25,7 +25,6 @@ from attnscope.render.overview import csv as overview
 from attnscope.render.prediction import csv as prediction
 from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
-from attnscope.render.senses import csv as senses
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
 from attnscope.render.thumbnails import csv as thumbnails
@@ -50,7 +49,6 @@ ROWS = (
     prediction,
     relations,
     report,
-    senses,
     terms,
     thumbnails,
     worked,

@@ -32,7 +32,6 @@ from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
-from attnscope.render.senses.terminal import senses
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
@@ -60,7 +59,6 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
-    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
@@ -115,10 +113,6 @@ def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
 
 def _flow(result: Flow, width: int, focus: Focus) -> Lines:
     return [flow(result, width)]
-
-
-def _senses(result: Senses, width: int, focus: Focus) -> Lines:
-    return [senses(result, width)]
 
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
@@ -186,7 +180,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
-    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _picture,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.render.sheet.blocks import Column, HeadGrid, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.blocks import Column, Curve, HeadGrid, Line, Mark, Matrix, Ranking, Table
 from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
@@ -83,6 +83,27 @@ def matrix(rows: int = 3, columns: int = 4) -> Matrix:
     return Matrix(
         "B less A", ("query", "key"), down, across, values, Scale.around(values), signed, "blue: more"
     )
+
+
+def curve(**other: object) -> Curve:
+    """Layers that do not follow one another evenly; the last has no number. A band, points, a ring."""
+    cosines = [0.1, 0.5, 0.4, float("nan")]
+    made = {
+        "title": "how alike, layer by layer",
+        "of": "layer",
+        "names": ("L0", "L1", "L2", "L5"),
+        "table": Table((Column("cosine", cosines, "cosine", form=weight, told=[*map(weight, cosines)]),)),
+        "places": (0.0, 1.0, 2.0, 5.0),
+        "measured": "cosine",
+        "lines": (
+            Line("line", "own", "all heads", cosines),
+            Line("band", "own", "their range", [0.0, 0.2, 0.1, 0.1], [0.3, 0.6, 0.5, 0.9]),
+            Line("points", "own", "one head", [[0.0, 0.3], [0.6], [], [-0.2]]),
+            Line("ring", "control", "", [None, 0.6, None, None]),
+        ),
+        "chosen": frozenset({1}),
+    }
+    return Curve(**(made | other))  # type: ignore[arg-type]
 
 
 def sheet(**other: object) -> Sheet:

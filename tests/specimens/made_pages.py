@@ -14,6 +14,7 @@ import made_finding
 import made_media
 import made_reports
 import made_results as made
+import made_senses
 import made_thumbnails
 
 from attnscope.analysis.views.view import viewed
@@ -36,6 +37,7 @@ from attnscope.results import (
     Prediction,
     Projection,
     Report,
+    Senses,
     SoundAttention,
     SoundHeads,
     Special,
@@ -66,4 +68,5 @@ KINDS: dict[type, Callable[[], Any]] = {
     Difference: made_difference.between,
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,
+    Senses: made_senses.senses,
 }

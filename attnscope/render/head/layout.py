@@ -16,6 +16,7 @@ from attnscope.tokens import Tokens
 MOST_NUMBERS = 16  # rows and columns of a heat map with a number in every cell
 MOST_NAMED = 64  # rows and columns that are all named
 _WIDEST_LABEL, _WIDEST_TICK = 32, 14  # characters
+_WIDEST_NAME = 62  # of a row that is no token
 _LEAST_SIZE, _LARGEST_SIZE, _TICK_SIZE = 4.5, 9.0, 6.5  # points
 _TICK_EVERY = 0.15  # inches at least
 _DOTS = 200  # in an inch
@@ -67,7 +68,8 @@ def grid(shown: Panel) -> Grid:
     block = max(1, math.ceil(longest * _LEAST_BLOCK / _LARGEST_SIDE))
     high = side(longest)
     wide = high if pairs else _dimension(columns)
-    size = _TICK_SIZE if longest > MOST_NAMED else min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE)
+    large = longest <= MOST_NAMED and isinstance(shown.row_tokens, Tokens)
+    size = min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE) if large else _TICK_SIZE
     named = _names(shown.row_tokens, high)
     across = _dimensions(columns) if shown.column_tokens is None else _names(shown.column_tokens, wide)
     return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block)
@@ -117,7 +119,9 @@ def sparse(labels: list[str], every: int) -> list[str]:
 
 
 def token_labels(tokens: Tokens) -> list[str]:
-    """Unique labels; one that has to be cut carries its position instead of its end."""
+    """Unique labels; one that has to be cut carries its position instead of its end, if it is a token's."""
+    if not isinstance(tokens, Tokens):
+        return [fit(label, _WIDEST_NAME) for label in tokens.labels]
     cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
     whole = zip(cut, tokens.labels, strict=True)
     return [label if label == full else f"{label}@{i}" for i, (label, full) in enumerate(whole)]

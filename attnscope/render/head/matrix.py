@@ -8,23 +8,13 @@ from attnscope.render.head.telling import most_telling, telling_words
 from attnscope.render.head.vectors import vectors
 from attnscope.render.kit.cells import (
     DIM,
-    cell_texts,
-    headings,
-    least_head,
-    line,
-    row_heads,
-    widest,
 )
-from attnscope.render.kit.labels import column_widths, right, settled
 from attnscope.render.kit.stage import MOST_LISTED, Panel, Show, panel
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
-from attnscope.render.terminal.raster import Raster, Side
-from attnscope.render.terminal.shading import Shading, shading
+from attnscope.render.terminal.matrix import number_table, picture
+from attnscope.render.terminal.shading import shading
 from attnscope.results import HeadAttention, HeadView, HeadWeights
-from attnscope.tokens import Tokens
 from attnscope.vocabulary import Scaling
-
-MOST_ROWS = 60
 
 
 def matrix(
@@ -46,42 +36,10 @@ def matrix(
     if (numbers := number_table(shown, shades, width)) is not None:
         return Group(numbers, *_captions(result, shown, shades.told))
     rows = most_telling(result, shown, listed)
-    parts = [_picture(shown, shades, width)]
+    parts: list[RenderableType] = [picture(shown, shades, width)]
     if rows:
         parts += [Text(), *_listed(result, shown, rows), strongest_keys(shown, shades, rows, width)]
     return Group(*parts, *_captions(result, shown, table=False))
-
-
-def number_table(shown: Panel, shades: Shading, width: int) -> RenderableType | None:
-    """All numbers of weights or scores; None where they do not fit `width` cells."""
-    assert shown.column_tokens is not None, "vectors have a table of their own"
-    if len(shown.row_tokens) <= MOST_ROWS:
-        for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
-            texts = cell_texts(shown, decimals)
-            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
-                return _table(shown, shades, texts, width)
-    return None
-
-
-def _picture(shown: Panel, shades: Shading, width: int) -> RenderableType:
-    """The whole matrix without its numbers."""
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
-    return Raster(
-        shares=shades.shares,
-        plain=shades.plain,
-        title=shown.show,
-        rows=_side(shown.row_word, shown.row_tokens),
-        columns=_side(shown.column_word, shown.column_tokens),
-        ends=shades.ends,
-        plain_ends=shades.plain_ends,
-        width=width,
-        signed=shades.signed,
-        blank="masked" if shown.masked else "",
-    )
-
-
-def _side(noun: str, tokens: Tokens) -> Side:
-    return Side(noun, list(map(str, tokens.positions)), list(map(settled, tokens.names)))
 
 
 def _listed(result: HeadWeights | HeadView, shown: Panel, rows: list[int]) -> list[Text]:
@@ -90,26 +48,6 @@ def _listed(result: HeadWeights | HeadView, shown: Panel, rows: list[int]) -> li
         return []
     more = "--rows all lists every query, --query TOKEN ranks the keys of one"
     return [Text(each, style=DIM) for each in (telling_words(result, shown, rows), more)]
-
-
-def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> RenderableType:
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
-    names, positions = shown.column_tokens.names, shown.column_tokens.positions
-    least = widest(texts) + 1
-    heads = row_heads(shown.row_tokens, width - least * len(names))
-    widths = column_widths([settled(name) for name in names], least, width - heads.cells)
-    lines = headings(heads, (shown.show, shown.row_word, shown.column_word), positions, names, widths)
-    for row, cells in enumerate(texts):
-        styles = [shades.style(row, column) for column in range(len(cells))]
-        lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
-    return Group(*lines)
-
-
-def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
-    """One query; of each key its text, style and width."""
-    if not shown.answered[row]:
-        return line(head, (f" {shown.unanswered}", DIM))
-    return line(head, *((right(text, width), style) if text else " " * width for text, style, width in cells))
 
 
 def _captions(

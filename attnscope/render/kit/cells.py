@@ -17,6 +17,7 @@ from attnscope.tokens import Tokens
 HEADING = Style(bold=True)
 DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
+_MOST_NAME = 62  # of what is no token
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -37,7 +38,9 @@ def bar(share: float, cells: int) -> str:
 
 def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
     """The number of every cell as text, empty where it is masked."""
-    if panel.show == "weights":
+    if panel.form is not None:
+        texts = in_words(panel.form, panel.values)
+    elif panel.show == "weights":
         texts = in_words(weight_text, panel.values)
     else:
         texts = signed_texts(np.where(panel.visible, panel.values, np.nan), decimals)
@@ -81,7 +84,8 @@ def row_heads(tokens: Tokens, room: int) -> RowHeads:
     """Row heads as wide as the longest name where `room` allows, else cut, but never to nothing."""
     before = digits_of(tokens) + 1
     longest = max((cell_len(settled(name)) for name in tokens.names), default=0)
-    label = min(longest, _MOST_LABEL, max(room - before, _LEAST_LABEL))
+    most = _MOST_LABEL if isinstance(tokens, Tokens) else _MOST_NAME
+    label = min(longest, most, max(room - before, _LEAST_LABEL))
     return RowHeads(tokens, max(before + label, _LEAST_HEAD))
 
 
@@ -104,7 +108,7 @@ def headings(
     title, row_word, column_word = words
     numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))
     stacks = [_stack(settled(name), width) for name, width in zip(names, widths, strict=False)]
-    depth = max((len(stack) for stack in stacks), default=0)
+    depth = max((len(stack) for stack in stacks), default=0) if any(names) else 0
     lines = [
         line((left(title, heads.cells), HEADING), (f" {column_word} →", DIM)),
         line((left(f"{row_word} ↓", heads.cells), DIM), (numbers, DIM)),

@@ -1,5 +1,6 @@
 """One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -39,7 +40,8 @@ class Panel:
 
     `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
     `unanswered` is said. `limit` stands for the extent where several panels share one, `scaling` is the
-    scale of weights that is asked for.
+    scale of weights that is asked for, `common` one that is shared. `form` is how a number is read where
+    that is not as its stage has it.
     """
 
     show: Show
@@ -52,6 +54,9 @@ class Panel:
     unanswered: str = NO_KEY
     limit: float | None = None
     scaling: Scaling = Scaling.AUTO
+    common: Scale | None = None
+    form: Callable[[float], str] | None = None
+    columns: str = "key"
 
     @property
     def title(self) -> str:
@@ -59,7 +64,7 @@ class Panel:
 
     @property
     def column_word(self) -> str:
-        return "dimension" if self.column_tokens is None else "key"
+        return "dimension" if self.column_tokens is None else self.columns
 
     @property
     def extent(self) -> float:
@@ -71,7 +76,7 @@ class Panel:
     @cached_property
     def scale(self) -> Scale:
         """How dark each weight is; of no other stage."""
-        return scale_of(self.values, self.visible, self.scaling)
+        return self.common or scale_of(self.values, self.visible, self.scaling)
 
     @property
     def masked(self) -> bool:

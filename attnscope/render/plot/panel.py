@@ -1,6 +1,7 @@
 """A panel: the axes of one block, the room that its labels need, and what draws it."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -63,3 +64,37 @@ def inches(axes: Axes) -> tuple[float, float]:
 def colours(scale: Scale) -> LinearSegmentedColormap:
     """The colours of a scale, from its low end to its high one."""
     return LinearSegmentedColormap.from_list("", scale.anchors)
+
+
+def key_above(axes: Axes, labels: Sequence[str], room: float) -> None:
+    """What each mark is, above axes that are `room` wide, as many side by side as have room."""
+    if not labels:
+        return
+    handles, told = axes.get_legend_handles_labels()
+    axes.legend(
+        [handles[told.index(each)] for each in labels], labels, loc="lower left", bbox_to_anchor=(-0.02, 1.0),
+        ncols=_abreast(labels, room)[0], fontsize=SAYS, frameon=False, borderaxespad=0.1, handlelength=1.6,
+        labelspacing=0.2, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def lines_of_key(labels: Sequence[str], room: float) -> int:
+    """How many lines the labels of a key take."""
+    return math.ceil(len(labels) / _abreast(labels, room)[0])
+
+
+def width_of_key(labels: Sequence[str], room: float) -> float:
+    """How many inches the labels of a key take."""
+    return _abreast(labels, room)[1]
+
+
+def _abreast(labels: Sequence[str], room: float) -> tuple[int, float]:
+    """How many labels stand side by side, filled down first as matplotlib does, and their width."""
+    across, wide = 1, 0.0
+    for tried in (1, 2, 3):
+        down = math.ceil(len(labels) / tried)
+        columns = [labels[k : k + down] for k in range(0, len(labels), down or 1)]
+        needed = sum(max(text_width(each, SAYS) for each in column) + 0.45 for column in columns)
+        if tried == 1 or needed < room + 0.1:
+            across, wide = max(len(columns), 1), needed
+    return across, wide

@@ -1,16 +1,14 @@
 """A ranking on Axes: names down, marks over one axis, and above it what each mark is."""
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.plot.panel import SAYS, TICK, Panel
-from attnscope.render.sheet.blocks import Mark, Ranking
+from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
+from attnscope.render.sheet.blocks import Column, Mark, Ranking
 from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row
@@ -22,15 +20,14 @@ _SYMBOLS = {"dot": ("o", 4.6), "ring": ("o", 3.6), "diamond": ("D", 3.4), "tick"
 def panel(block: Ranking) -> Panel:
     """As high as its rows, with room for its names and for its key."""
     labels = block.key()
-    across, wide = _abreast(labels) if labels else (1, 0.0)
-    lines = math.ceil(len(labels) / across)
+    lines, wide = lines_of_key(labels, _AXIS), width_of_key(labels, _AXIS)
     return Panel(
         title=block.title,
         says=" · ".join(each for each in (block.says, _hidden(block)) if each),
         width=_AXIS,
         height=_ROW * max(len(block.names), 2),
-        left=max((text_width(each, TICK) for each in block.names), default=0.0) + 0.12,
-        above=lines * 1.2 * line_height(SAYS) + 0.08,
+        left=_names(block) + sum(map(_cell, _shaded(block))) + 0.12,
+        above=max(lines * 1.2 * line_height(SAYS), 0.12 if block.cells else 0.0) + 0.08,
         below=_BELOW,
         right=_RIGHT,
         draw=lambda axes: draw(block, axes),
@@ -41,18 +38,6 @@ def panel(block: Ranking) -> Panel:
 
 def _hidden(block: Ranking) -> str:
     return f"and {counted(block.hidden, block.of)} more" if block.hidden else ""
-
-
-def _abreast(labels: Sequence[str]) -> tuple[int, float]:
-    """How many labels of the key stand side by side, filled down first as matplotlib does; their width."""
-    across, wide = 1, 0.0
-    for tried in (1, 2, 3):
-        down = math.ceil(len(labels) / tried)
-        columns = [labels[k : k + down] for k in range(0, len(labels), down)]
-        needed = sum(max(text_width(each, SAYS) for each in column) + 0.45 for column in columns)
-        if tried == 1 or needed < _AXIS + 0.1:
-            across, wide = len(columns), needed
-    return across, wide
 
 
 def draw(block: Ranking, axes: Axes) -> None:
@@ -71,18 +56,51 @@ def draw(block: Ranking, axes: Axes) -> None:
         axes.axvline(0, color=INK, linewidth=0.7, zorder=3)
     axes.set_xlim(low, high)
     named_rows(axes, block.names, block.measured, TICK)
-    _key(block.key(), axes)
+    beside = _cells(block, axes) if block.cells else axes
+    for row in block.chosen:
+        beside.get_yticklabels()[row].set_fontweight("bold")
+    key_above(axes, block.key(), _AXIS)
 
 
-def _key(labels: tuple[str, ...], axes: Axes) -> None:
-    if not labels:
-        return
-    handles, told = axes.get_legend_handles_labels()
-    axes.legend(
-        [handles[told.index(each)] for each in labels], labels, loc="lower left", bbox_to_anchor=(-0.02, 1.0),
-        ncols=_abreast(labels)[0], fontsize=SAYS, frameon=False, borderaxespad=0.1, handlelength=1.6,
-        labelspacing=0.2, columnspacing=1.2,
-    )  # fmt: skip
+def _names(block: Ranking) -> float:
+    """Inches that the names take."""
+    bold = bool(block.chosen)
+    return max((text_width(each, TICK, bold) for each in block.names), default=0.0)
+
+
+def _shaded(block: Ranking) -> list[Column]:
+    return [block.table[name] for name in block.cells]
+
+
+def _cell(column: Column) -> float:
+    """Inches of a cell of a column."""
+    texts = [text_width(column.text(row), _NUMBER) for row in range(len(column.values))]
+    return max(text_width(column.heading, TICK), *texts) + 0.12
+
+
+def _cells(block: Ranking, axes: Axes) -> Axes:
+    """The shaded numbers of each row between its name and its marks, on axes of their own."""
+    columns, (across, _) = _shaded(block), inches(axes)
+    edges = np.cumsum([0.0, *map(_cell, columns)])
+    wide = edges[-1] + 0.06
+    beside = axes.inset_axes((-wide / across, 0.0, edges[-1] / across, 1.0))
+    beside.set(xlim=(0, edges[-1]), ylim=axes.get_ylim())
+    for column, left, right in zip(columns, edges, edges[1:], strict=False):
+        assert column.scale is not None, "a column of cells has a scale"
+        for row, value in enumerate(column.values):
+            if text := column.text(row):
+                ground, ink = column.scale.paper(value)
+                beside.add_patch(
+                    Rectangle((left + 0.01, row - 0.46), right - left - 0.02, 0.92, color=ground)
+                )
+                place = (left + right) / 2, row + 0.03
+                beside.text(*place, text, size=_NUMBER, ha="center", va="center", color=ink)
+    beside.set_xticks((edges[:-1] + edges[1:]) / 2, [each.heading for each in columns], size=TICK)
+    beside.set_yticks(range(len(block.names)), block.names, size=TICK, parse_math=False)
+    beside.tick_params(length=0, pad=3, colors=INK, top=True, bottom=False, labeltop=True, labelbottom=False)
+    beside.spines[:].set_visible(False)
+    axes.set_yticks([])
+    return beside
 
 
 def _draw(mark: Mark, axes: Axes) -> None:

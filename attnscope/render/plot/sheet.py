@@ -17,9 +17,9 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import grid, matrix, ranking
+from attnscope.render.plot import curve, grid, matrix, ranking
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Ranking
+from attnscope.render.sheet.blocks import Beside, Block, Curve, HeadGrid, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -34,9 +34,14 @@ Columns = list[list[Panel]]  # panels one below the other, and these side by sid
 
 def panel(block: Block, alone: bool = False) -> Panel:
     """The panel of any block; `alone` where no other of its kind is beside it."""
-    if isinstance(block, HeadGrid):
-        return grid.panel(block, alone)
-    return matrix.panel(block) if isinstance(block, Matrix) else ranking.panel(block)
+    match block:
+        case Ranking():
+            return ranking.panel(block)
+        case Curve():
+            return curve.panel(block)
+        case HeadGrid():
+            return grid.panel(block, alone)
+    return matrix.panel(block)
 
 
 def draw(block: Block, axes: Axes) -> None:

@@ -27,7 +27,6 @@ from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.relations.figure import draw_dependencies
-from attnscope.render.senses.figure import draw_senses
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails.plot import draw_thumbnails
@@ -46,7 +45,6 @@ from attnscope.results import (
     PictureHeads,
     Projection,
     Result,
-    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
@@ -145,10 +143,6 @@ def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
     draw_long(result, ax, focus.scale)
 
 
-def _senses(result: Senses, ax: Axes, focus: Focus) -> None:
-    draw_senses(result, ax)
-
-
 def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
     draw_shares(result, ax)
 
@@ -184,7 +178,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Overview: _overview,
     Projection: _map,
     Comparison: _comparison,
-    Senses: _senses,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,

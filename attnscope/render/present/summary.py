@@ -16,7 +16,6 @@ from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.relations import words as relations
-from attnscope.render.senses import words as senses
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
@@ -41,7 +40,6 @@ from attnscope.results import (
     Report,
     Result,
     ScaleStudy,
-    Senses,
     SoundAttention,
     SoundHeads,
     Thumbnails,
@@ -120,10 +118,6 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
-def _senses(result: Senses) -> list[str]:
-    return [fit(senses.subject(result), _MOST_NAME), _model(result.provenance)]
-
-
 def _dependencies(result: Dependencies) -> list[str]:
     count = counted(len(result.relations), "relation")
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
@@ -193,7 +187,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
-    Senses: _senses,
     Worked: _worked,
     ScaleStudy: _scale_study,
     PictureAttention: _over_medium,

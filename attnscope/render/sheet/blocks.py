@@ -1,7 +1,8 @@
 """Blocks: what a result shows, in the terms of the field and without layout.
 
-A ranking, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they mean.
-`terminal`, `plot`, `piece` and `table` draw each of them once for all results.
+A ranking, a curve, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they
+mean.
+`terminal`, `plot` and `web` draw each of them once for all results.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.results import Verdict
 from attnscope.tokens import Tokens
@@ -19,8 +21,9 @@ Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has 
 Form: TypeAlias = Callable[[Any], str]  # a value as a person reads it
 Shape: TypeAlias = Literal["bar", "band", "span", "dot", "ring", "diamond", "tick", "line"]
 Tint: TypeAlias = Literal[
-    "own", "kin", "faint", "loses", "gains", "floor", "control", "limit", "noise", "peers"
-]
+    "own", "kin", "other", "faint", "loses", "gains", "floor", "control", "limit", "noise", "peers",
+    "query", "key", "unrotated key", "value", "output",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,27 +93,38 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """Rows of a table under their names, best first, and the marks that are drawn of them over one axis.
+class Rows:
+    """Rows of a table under their names; `of` is what a row is.
 
-    Without marks it is a table: terminal and page show it, a picture leaves it out.
-
-    `of` is what a row is. `faint` rows stand back. `written` names the column whose text stands at the end of
-    each row's marks, `axis` the ends of the axis where these are not the marks' own. `hidden` is how many
-    more rows there are, which files have.
+    `chosen` rows are those that were asked about, `faint` ones stand back. `hidden` is how many more there
+    are, which files have.
     """
 
     title: str
     of: str
     names: tuple[str, ...]
     table: Table
+    says: str = ""
+    faint: frozenset[int] = frozenset()
+    chosen: frozenset[int] = frozenset()
+    hidden: int = 0
+
+
+@dataclass(frozen=True)
+class Ranking(Rows):
+    """Rows, best first or in the order of a text, and the marks that are drawn of them over one axis.
+
+    Without marks it is a table: terminal and page show it, a picture leaves it out.
+    `written` names the column whose text stands at the end of each row's marks, `axis` the ends of the axis
+    where these are not the marks' own. `cells` names the columns whose shaded numbers stand before the marks
+    in a picture too.
+    """
+
     measured: str = ""
     marks: tuple[Mark, ...] = ()
     written: str = ""
     axis: tuple[float, float] | None = None
-    faint: frozenset[int] = frozenset()
-    says: str = ""
-    hidden: int = 0
+    cells: tuple[str, ...] = ()
 
     def extent(self) -> tuple[float, float]:
         """The ends of the axis: those asked for, else all that is drawn, with 0 and a little room."""
@@ -124,6 +138,58 @@ class Ranking:
     def key(self) -> tuple[str, ...]:
         """The labels of the marks that are there."""
         return tuple(mark.label for mark in self.marks if mark.label)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A number for each row of a curve, joined by a line, or from `at` to `to` a band.
+
+    The `points` of each row stand alone: a list of numbers a row. A `ring` is drawn around the number of a
+    row that is meant.
+    """
+
+    shape: Literal["line", "dashed", "band", "points", "ring"]
+    tint: Tint
+    label: str
+    at: Values
+    to: Values = ()
+
+    def ends(self) -> list[float]:
+        """All numbers that are drawn."""
+        rows = (one for each in (self.at, self.to) for one in each if not missing(one))
+        return [
+            float(end)
+            for row in rows
+            for end in (row if self.shape == "points" else (row,))
+            if not missing(end)
+        ]
+
+
+@dataclass(frozen=True)
+class Curve(Rows):
+    """Rows that follow one another, layer by layer or step by step, and lines over them.
+
+    `places` are the numbers of the rows, `measured` is what all lines are in. Tables have the rows one below
+    the other; of the `chosen` rows a picture marks the place.
+    """
+
+    places: tuple[float, ...] = ()
+    measured: str = ""
+    lines: tuple[Line, ...] = ()
+    axis: tuple[float, float] | None = None
+
+    def extent(self) -> tuple[float, float]:
+        """The ends of what is measured: those asked for, else all that is drawn, with a little room."""
+        if self.axis:
+            return self.axis
+        ends = [end for each in self.lines for end in each.ends()] or [0.0]
+        low, high = min(ends), max(ends)
+        room = 0.04 * (high - low or 1.0)
+        return low - room, high + room
+
+    def key(self) -> tuple[str, ...]:
+        """The labels of the lines that are there."""
+        return tuple(each.label for each in self.lines if each.label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,24 +272,56 @@ class HeadGrid:
         return dict.fromkeys(self.beyond[1]) | doubts
 
 
+@dataclass(frozen=True)
+class Names:
+    """Rows or columns of a matrix that are no tokens: their names, and their numbers."""
+
+    names: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def positions(self) -> Sequence[int]:
+        return self.numbers or range(len(self.names))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Number and name, one of them where there is no other."""
+        if not self.numbers:
+            return self.names
+        return tuple(f"{i} {name}".strip() for i, name in zip(self.numbers, self.names, strict=True))
+
+
+Named: TypeAlias = Tokens | Names
+
+
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Rows that look at columns, both with the names of their tokens; NaN where a cell is empty.
+    """Rows that look at columns, both by their names; NaN where a cell is empty.
 
-    `words` say what a row and what a column is.
+    `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
+    the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Where there
+    are more rows and columns than a medium has room for, `coarser` gives the matrix with so many of them in
+    one; of others the strongest of several cells is drawn.
     """
 
     title: str
     words: tuple[str, str]
-    rows: Tokens
-    columns: Tokens
+    rows: Named
+    columns: Named
     values: np.ndarray
-    scale: Scale
+    scale: Scale | Weights
     form: Form
     says: str = ""
+    unanswered: str = "no valid key"
+    groups: tuple[int, ...] = ()
+    marked: tuple[tuple[int, int], ...] = ()
+    coarser: "Callable[[int, int], Matrix] | None" = None
 
 
-Block: TypeAlias = Ranking | HeadGrid | Matrix
+Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix
 
 
 @dataclass(frozen=True)

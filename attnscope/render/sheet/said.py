@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, weight_text
@@ -62,9 +62,16 @@ def at(tokens: Tokens, position: int) -> str:
     return f"{tokens.positions[position]} {settled(tokens.names[position])}"
 
 
-def proof(verdicts: Iterable[Verdict], of: str, more: str = "") -> tuple[tuple[Verdict, str], ...]:
-    """How many have each verdict: `✓ certified: 48 of 48 heads`."""
-    count = Counter(verdicts)
+def marked_word(before: str, word: str, after: str) -> str:
+    """`the «bank» of`: a word within its text."""
+    return f"{printable(before)}«{printable(word)}»{printable(after)}"
+
+
+def proof(
+    verdicts: Iterable[Verdict] | Mapping[str, int], of: str, more: str = ""
+) -> tuple[tuple[Verdict, str], ...]:
+    """How many have each verdict: `✓ certified: 48 of 48 heads`. They come one by one, or counted by name."""
+    count = Counter[str](verdicts)
     total = counted(count.total(), of) + more
     return tuple(
         (each, f"{GLYPHS[each]} {each.value}: {count[each]} of {total}") for each in Verdict if count[each]

@@ -20,8 +20,10 @@ _AROUND = (
 INK, FAINT = "#222222", "#666666"
 # by the meaning of a mark
 TINTS = {
-    "own": "#3a7ebf", "kin": "#5ab4ac", "faint": "#c4c4c4", "loses": "#b2182b", "gains": "#2166ac",
-    "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK, "peers": "#777777",
+    "own": "#3a7ebf", "kin": "#5ab4ac", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
+    "gains": "#2166ac", "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK,
+    "peers": "#777777", "query": "#0072b2", "key": "#d55e00", "unrotated key": "#e69f00",
+    "value": "#009e73", "output": "#cc3377",
 }  # fmt: skip
 # of the lines around heads that are not certified
 OUTLINES = {

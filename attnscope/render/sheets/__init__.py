@@ -13,8 +13,9 @@ from attnscope.render.sheets.check import check
 from attnscope.render.sheets.composition import composition
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
+from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.verification import verification
-from attnscope.results import Ablation, Check, Composition, Difference, Finding, Result, Verification
+from attnscope.results import Ablation, Check, Composition, Difference, Finding, Result, Senses, Verification
 
 
 def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
@@ -28,6 +29,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Composition: _whole(composition),
     Difference: _whole(difference),
     Finding: _whole(finding),
+    Senses: _whole(senses),
     Verification: _whole(verification),
 }
 

@@ -11,7 +11,7 @@ from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.palette import BAR
-from attnscope.render.sheet.blocks import Column, Mark, Ranking
+from attnscope.render.sheet.blocks import Column, Mark, Ranking, Rows
 from attnscope.render.sheet.scale import missing
 
 _GAP = 2  # cells before a column
@@ -20,7 +20,7 @@ _LEAST_BAR, _LONGEST_BAR = 8, 40
 Columns = list[tuple[Column, int]]  # with the cells that each has
 
 
-def lines_of_ranking(block: Ranking, width: int) -> list[Text]:
+def lines_of_ranking(block: Rows, width: int) -> list[Text]:
     """Title, headings, rows, and how many more there are."""
     name, columns = _name(block), _laid_out(block, width)
     heading = left(block.of, name) + "".join(_fitted(each, each.heading, cells) for each, cells in columns)
@@ -36,7 +36,7 @@ def lines_of_ranking(block: Ranking, width: int) -> list[Text]:
     return [each for long in lines for each in folded(long, width)]
 
 
-def kept_columns(block: Ranking, width: int) -> list[Column]:
+def kept_columns(block: Rows, width: int) -> list[Column]:
     """The columns that have room in `width` cells."""
     return [column for column, _ in _laid_out(block, width)]
 
@@ -56,7 +56,7 @@ def _words(text: str, cells: int) -> list[str]:
     return [each for each in lines if each] or [""]
 
 
-def _laid_out(block: Ranking, width: int) -> Columns:
+def _laid_out(block: Rows, width: int) -> Columns:
     """The columns that have room, and how many cells each takes."""
     room, kept = width - _name(block), list(block.table.headed)
     while sum(map(_cells, kept)) > room and (spared := [each for each in kept if each.spared]):
@@ -70,7 +70,7 @@ def _laid_out(block: Ranking, width: int) -> Columns:
     return list(zip(kept, cells, strict=True))
 
 
-def _name(block: Ranking) -> int:
+def _name(block: Rows) -> int:
     return max(cell_len(each) for each in (block.of, *block.names)) + 1
 
 
@@ -98,9 +98,10 @@ def _pad(column: Column) -> str:
     return " " if column.scale else ""
 
 
-def _row(block: Ranking, row: int, columns: Columns, bar: str) -> list[Text]:
+def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:
     """As many lines as its longest words need."""
     faint: StyleType = DIM if row in block.faint else ""
+    strong: StyleType = HEADING if row in block.chosen or not block.chosen else ""
     texts = [
         _words(each.text(row), cells - _GAP) if each.words else [each.text(row)] for each, cells in columns
     ]
@@ -111,7 +112,7 @@ def _row(block: Ranking, row: int, columns: Columns, bar: str) -> list[Text]:
             for (each, cells), text in zip(columns, texts, strict=True)
         ]
         named = left(block.names[row] if i == 0 else "", _name(block))
-        lines.append(line((named, faint or HEADING), *parts, (bar if i == 0 else "", BAR)))
+        lines.append(line((named, faint or strong), *parts, (bar if i == 0 else "", BAR)))
     return lines
 
 
@@ -120,15 +121,17 @@ def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> 
     return _fitted(column, text, cells), shade
 
 
-def _bars(block: Ranking) -> tuple[Mark, ...]:
+def _bars(block: Rows) -> tuple[Mark, ...]:
     """The bars, where all of them begin at 0 and nothing belongs beside them, no control and no interval."""
+    if not isinstance(block, Ranking):
+        return ()
     alone = all(each.shape in ("bar", "line") for each in block.marks)
     return tuple(each for each in block.marks if each.shape == "bar" and alone and block.extent()[0] >= 0)
 
 
-def _bar(block: Ranking, bars: tuple[Mark, ...], row: int, room: int) -> str:
+def _bar(block: Rows, bars: tuple[Mark, ...], row: int, room: int) -> str:
     """Full at the end of the axis that was asked for, else at the largest number."""
     values = [float(value) for each in bars for value in each.at if not missing(value)]
-    full = block.axis[1] if block.axis else max(values, default=0.0)
+    full = block.axis[1] if isinstance(block, Ranking) and block.axis else max(values, default=0.0)
     own = next((float(each.at[row]) for each in bars if not missing(each.at[row])), 0.0)
     return " " * _GAP + bar(own / full, room) if own else ""

@@ -9,9 +9,10 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command
 from attnscope.render.kit.words.header import reading
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Ranking, legend
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Rows, legend
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.terminal.blocks import lines_of
+from attnscope.render.terminal.blocks import lines_of, picture_of
+from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import kept_columns
 
 _GAP = 3  # cells between blocks that stand side by side
@@ -36,7 +37,7 @@ def header(sheet: Sheet) -> list[Text]:
 def body(sheet: Sheet, width: int) -> Group:
     """The answer, the blocks that have room, what their columns are, and what is proved."""
     shown = _shown(sheet, width)
-    columns = [each for one in shown if isinstance(one, Ranking) for each in kept_columns(one, width)]
+    columns = [each for one in shown if isinstance(one, Rows) for each in kept_columns(one, width)]
     told = dict.fromkeys(each.says for each in shown if isinstance(each, HeadGrid))
     answer: list[RenderableType] = [Text(sheet.answer), ""] if sheet.answer else []
     return Group(
@@ -61,17 +62,20 @@ def _shown(sheet: Sheet, width: int) -> list[Block]:
 
 
 def _laid(blocks: list[Block], width: int) -> list[RenderableType]:
-    """One below the other, those that are narrow side by side where they fit."""
-    rows: list[list[list[Text]]] = []
+    """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
+    rows: list[list[list[Text]] | Picture] = []
     for block in blocks:
-        lines = lines_of(block, width)
-        if rows and sum(map(_wide, [*rows[-1], lines])) + _GAP * len(rows[-1]) <= width:
-            rows[-1].append(lines)
+        lines, last = lines_of(block, width), rows[-1] if rows else None
+        if isinstance(last, list) and sum(map(_wide, [*last, lines])) + _GAP * len(last) <= width:
+            last.append(lines)
         else:
             rows.append([lines])
+        if (picture := picture_of(block, width)) is not None:
+            rows.append(picture)
     drawn: list[RenderableType] = []
     for row in rows:
-        drawn += [*([""] if drawn else []), *_joined(row)]
+        above = [""] if drawn and not isinstance(row, Picture) else []
+        drawn += [*above, *([row] if isinstance(row, Picture) else _joined(row))]
     return drawn
 
 

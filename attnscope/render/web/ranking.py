@@ -1,4 +1,4 @@
-"""A ranking in a page: a row each with its marks over one axis, and every exact number.
+"""A ranking or a curve in a page: a row each with its marks, and every exact number.
 
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
@@ -6,8 +6,9 @@ Nothing of it needs a script; the number of everything is under the pointer. All
 from html import escape
 
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Column, Mark, Ranking
+from attnscope.render.sheet.blocks import Column, Curve, Mark, Ranking, Rows
 from attnscope.render.sheet.scale import TINTS, missing
+from attnscope.render.web.curve import drawn as curve
 
 _WIDE, _HIGH = 300, 20  # pixels of the drawing in a row
 _ORDER = {"band": 0, "bar": 1, "line": 2}
@@ -18,28 +19,30 @@ def paragraph(text: str, kind: str) -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
-def ranking(block: Ranking) -> str:
-    """Its rows under their headings."""
+def ranking(block: Rows) -> str:
+    """Its rows under their headings; above those of a curve its lines."""
     columns, more = block.table.headed, ""
+    above = drawing = ""
+    if isinstance(block, Curve):
+        above = curve(block)
+    elif isinstance(block, Ranking) and block.marks:
+        above, drawing = _key(block), f'<th scope="col">{escape(block.measured)}</th>'
     if block.hidden:
         more = paragraph(f"and {counted(block.hidden, block.of)} more, among the numbers", "told")
     heads = "".join(
         f'<th scope="col" title="{escape(each.says)}">{escape(each.heading)}</th>' for each in columns
     )
-    drawing = f'<th scope="col">{escape(block.measured)}</th>' if block.marks else ""
     rows = "".join(_row(block, row, columns) for row in range(len(block.names)))
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{drawing}{heads}</tr></thead>'
-    return (
-        f"<h2>{escape(block.title)}</h2>{paragraph(block.says, 'told')}{_key(block)}"
-        f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>{more}'
-    )
+    table = f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>'
+    return f"<h2>{escape(block.title)}</h2>{paragraph(block.says, 'told')}{above}{table}{more}"
 
 
-def _row(block: Ranking, row: int, columns: tuple[Column, ...]) -> str:
+def _row(block: Rows, row: int, columns: tuple[Column, ...]) -> str:
     cells = "".join(_cell(each, row) for each in columns)
-    faint = ' class="faint"' if row in block.faint else ""
-    drawing = f"<td>{_drawing(block, row)}</td>" if block.marks else ""
-    return f'<tr{faint}><th scope="row">{escape(block.names[row])}</th>{drawing}{cells}</tr>'
+    look = ' class="faint"' if row in block.faint else ' class="chosen"' if row in block.chosen else ""
+    drawing = f"<td>{_drawing(block, row)}</td>" if isinstance(block, Ranking) and block.marks else ""
+    return f'<tr{look}><th scope="row">{escape(block.names[row])}</th>{drawing}{cells}</tr>'
 
 
 def _cell(column: Column, row: int) -> str:

@@ -1,14 +1,15 @@
 """A sheet in a page: its answer, its blocks, and what their columns are. Nothing of it needs a script."""
 
-from attnscope.render.sheet.blocks import Block, HeadGrid, Ranking, legend
+from attnscope.render.sheet.blocks import Block, HeadGrid, Matrix, Rows, legend
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.web.grid import grid
+from attnscope.render.web.matrix import matrix
 from attnscope.render.web.ranking import paragraph, ranking
 
 
 def section(sheet: Sheet) -> str:
     """The element of the page. All text is escaped."""
-    drawn = [each for each in sheet.every if isinstance(each, Ranking) and each.names]
+    drawn = [each for each in sheet.every if isinstance(each, Rows) and each.names]
     columns = (column for each in drawn for column in each.table.headed)
     parts = [paragraph(sheet.answer, "answer"), *map(_block, sheet.every), paragraph(legend(columns), "told")]
     return f'<section id="sheet">{"".join(parts)}</section>\n'
@@ -17,4 +18,6 @@ def section(sheet: Sheet) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, HeadGrid):
         return grid(block)
-    return ranking(block) if isinstance(block, Ranking) and block.names else ""
+    if isinstance(block, Matrix):
+        return matrix(block)
+    return ranking(block) if block.names else ""

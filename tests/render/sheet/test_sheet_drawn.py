@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from made_blocks import NAMES, grid, matrix, ranking, sheet, table
+from made_blocks import NAMES, curve, grid, matrix, ranking, sheet, table
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -36,6 +36,8 @@ CASES = {
     ),
     "beside": sheet(blocks=(Beside((ranking(), ranking(), ranking())), Beside((grid(), grid(2, 9))))),
     "matrix": sheet(blocks=(ranking(), matrix(5, 7), grid())),
+    "curve": sheet(blocks=(curve(), curve(), ranking())),
+    "cells": sheet(blocks=(Beside((ranking(cells=("score",), chosen=frozenset({1})), ranking())),)),
     "long names": sheet(blocks=(ranking(names=("a long name " * 4, "b", "c")),), answer="words " * 60),
 }
 
@@ -45,8 +47,12 @@ def words(drawn: Figure) -> list[Text]:
     beyond = [
         label
         for axes in drawn.axes
-        for label in axes.get_xticklabels()
-        if not axes.get_xlim()[0] <= label.get_position()[0] <= axes.get_xlim()[1]
+        for labels, (low, high), side in (
+            (axes.get_xticklabels(), sorted(axes.get_xlim()), 0),
+            (axes.get_yticklabels(), sorted(axes.get_ylim()), 1),
+        )
+        for label in labels
+        if not low <= label.get_position()[side] <= high
     ]
     every = (each for each in drawn.findobj(Text) if isinstance(each, Text) and each not in beyond)
     return [each for each in every if each.get_text().strip() and each.get_visible()]
@@ -153,6 +159,47 @@ def test_a_matrix_has_every_number_on_its_scale_and_none_where_there_is_none() -
     np.testing.assert_allclose(np.ma.filled(mesh.get_array(), math.nan), matrix(2, 3).values)
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("query", "key")
     assert len([each for each in axes.texts if each.get_text().strip()]) == 5
+
+
+def test_groups_of_a_matrix_are_parted_and_a_marked_cell_has_a_frame() -> None:
+    plain, marked = matrix(4, 4), replace(matrix(4, 4), groups=(1,), marked=((2, 3),))
+    axes = figure(sheet(blocks=(marked,))).axes[0]
+    assert len(axes.lines) == 2
+    assert [each.get_ydata()[0] for each in axes.lines] == [1, 0]
+    (frame,) = [each for each in axes.patches if not each.get_fill()]
+    assert (frame.get_x(), frame.get_y()) == (3, 2)
+    assert not figure(sheet(blocks=(plain,))).axes[0].lines
+
+
+def test_a_curve_has_its_lines_at_the_numbers_of_its_rows_and_says_what_each_is() -> None:
+    (axes,) = figure(sheet(blocks=(curve(),))).axes
+    (line,) = [each for each in axes.lines if each.get_marker() == "o"]
+    np.testing.assert_allclose(line.get_xdata(), [0, 1, 2, 5])
+    np.testing.assert_allclose(line.get_ydata(), [0.1, 0.5, 0.4, math.nan])
+    points, ring = (each.get_offsets() for each in axes.collections[1:])
+    np.testing.assert_allclose(points, [(0, 0.0), (0, 0.3), (1, 0.6), (5, -0.2)])
+    np.testing.assert_allclose(ring[1], (1, 0.6))
+    low, high = axes.get_ylim()
+    assert low < -0.2
+    assert high > 0.9, "the band too"
+    assert [each.get_text() for each in axes.get_legend().get_texts()] == [
+        *("all heads", "their range", "one head")
+    ]
+    assert [each.get_xdata()[0] for each in axes.lines if each.get_linestyle() == ":"] == [1.0]
+
+
+def test_columns_that_a_picture_shows_too_stand_as_cells_before_the_marks() -> None:
+    shown = ranking(cells=("score",), chosen=frozenset({1}))
+    drawn = figure(sheet(blocks=(shown,)))
+    (axes,) = drawn.axes
+    (cells,) = axes.child_axes
+    assert [each.get_text() for each in cells.texts] == ["+.91", "+.40", "−.05"]
+    assert [each.get_text() for each in cells.get_xticklabels()] == ["score"]
+    colours = [to_hex(each.get_facecolor()) for each in cells.patches]
+    assert colours == [shown.table["score"].scale.paper(each)[0] for each in (0.91, 0.4, -0.05)]
+    names = [(each.get_text(), each.get_fontweight()) for each in cells.get_yticklabels()]
+    assert names == [(NAMES[0], "normal"), (NAMES[1], "bold"), (NAMES[2], "normal")]
+    assert cells.get_ylim() == axes.get_ylim()
 
 
 def test_the_strong_end_of_a_falling_scale_is_dark() -> None:

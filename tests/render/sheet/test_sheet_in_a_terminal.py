@@ -6,7 +6,7 @@ import made_results
 import numpy as np
 import pytest
 from golden_text import printed
-from made_blocks import grid, matrix, ranking, sheet
+from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.sheet.blocks import Beside, Column, Companion, Mark, Table
 from attnscope.render.sheet.said import weight
@@ -103,8 +103,23 @@ def test_a_matrix_has_every_number_under_its_column_and_a_hole_where_there_is_no
     assert [line.split()[2:] for line in lines[-3:-1]] == [["−.60", "−.30"], ["+.30", "+.60", "+.90"]]
     assert lines[-3].split()[:2] == ["0", "r0"]
     assert lines[-1] == "blue: more"
-    for large in (matrix(2, 60), matrix(41, 2)):
-        assert lines_of(large, 80)[1].plain.startswith("too large for this screen")
+
+
+def test_a_matrix_that_has_no_room_for_its_numbers_is_a_picture_of_them() -> None:
+    for large in (matrix(2, 60), matrix(61, 2)):
+        assert [line.plain for line in lines_of(large, 80)] == ["B less A"]
+        lines = shown(sheet(blocks=(large,)), 80).splitlines()
+        place = lines.index("B less A")
+        assert lines[place + 1] == "blue: more"
+        assert "key →" in lines[place + 2]
+        inked = [line for line in lines[place:] if any(shade in line for shade in "█▓▒░·")]
+        assert len(inked) > len(large.rows) / 2
+
+
+def test_a_curve_is_a_table_of_its_rows() -> None:
+    lines = [line.plain.split() for line in lines_of(curve(), 80)]
+    assert lines[1] == ["layer", "cosine"]
+    assert lines[2:] == [["L0", ".10"], ["L1", ".50"], ["L2", ".40"], ["L5", "-"]]
 
 
 def test_narrow_blocks_stand_side_by_side_and_wide_ones_below() -> None:

@@ -10,7 +10,7 @@ import made_composition
 import made_finding
 import numpy as np
 import pytest
-from made_blocks import grid, ranking, sheet
+from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Companion
@@ -66,6 +66,29 @@ def test_a_cell_of_a_grid_leads_to_its_head_and_tells_its_number_and_what_stands
     many = section(sheet(blocks=(grid(2, 32),)))
     assert "L1 H31: +.90 (0.9)" in many
     assert ">+.90</a>" not in many, "cells without room have their numbers under the pointer"
+
+
+def test_a_curve_has_its_points_at_their_places_and_its_numbers_below() -> None:
+    page = section(sheet(blocks=(curve(),)))
+    circles = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.0" [^>]*><title>(.*?)</title>', page)
+    assert [told for _, _, told in circles] == ["L0 all heads 0.1", "L1 all heads 0.5", "L2 all heads 0.4"]
+    (x0, y0), (x1, y1), (x2, _) = [(float(x), float(y)) for x, y, _ in circles]
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
+    low, high = curve().extent()
+    assert (y0 - y1) / 200 == pytest.approx(0.4 / (high - low), abs=0.01)
+    assert rows(page)[1] == ["L1", ".50"]
+
+
+def test_a_matrix_has_a_cell_for_every_number_and_none_where_there_is_none() -> None:
+    page = section(sheet(blocks=(matrix(2, 3),)))
+    told = re.findall(r"<title>(.*?)</title>", page)
+    assert [html.unescape(each) for each in told] == [
+        *("r0 → c0: −.60", "r0 → c1: −.30", "r1 → c0: +.30", "r1 → c1: +.60", "r1 → c2: +.90"),
+    ]
+    assert matrix(2, 3).scale.paper(0.9)[0] in page
+    large = section(sheet(blocks=(matrix(100, 7),)))
+    assert "each cell the strongest of 2 queries x 1 key" in large
+    assert len(re.findall("<title>", large)) == 50 * 7
 
 
 def test_what_a_text_is_called_is_never_markup() -> None:

@@ -1,0 +1,109 @@
+"""A matrix in a terminal: all its numbers where they fit, else a picture of characters."""
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, cell_texts, headings, least_head, line, row_heads, widest
+from attnscope.render.kit.labels import column_widths, right, settled
+from attnscope.render.kit.stage import Panel
+from attnscope.render.sheet.blocks import Matrix
+from attnscope.render.sheet.panel import as_panel
+from attnscope.render.terminal.raster import Raster, Side, ink_of
+from attnscope.render.terminal.shading import Shading, shading
+from attnscope.tokens import Tokens
+
+_MOST_ROWS = 60  # with a number each
+_LINES = 48  # of a picture
+_LABEL = 13  # cells of a name beside it
+_TOLD = 0.05  # the largest weight of a matrix whose numbers say something in two decimals
+
+
+def numbers(block: Matrix, width: int) -> list[Text] | None:
+    """All numbers of a block under stacked headings; None where they do not fit `width` cells."""
+    shown = as_panel(block)
+    if shown.show == "weights" and float(np.nanmax(block.values, initial=0.0)) < _TOLD:
+        return None
+    found = number_table(shown, shading(shown), width)
+    return None if found is None else [each for each in found.renderables if isinstance(each, Text)]
+
+
+class Picture:
+    """A block without its numbers, as coarse as the console needs it."""
+
+    def __init__(self, block: Matrix, width: int) -> None:
+        self.block, self.width = block, width
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        halves = bool(getattr(ink_of(console, options, False), "halves", False))
+        block = self._fitting(2 * _LINES if halves else _LINES)
+        yield from (Text(each, style=DIM) for each in (block.says,) if each)
+        shown = as_panel(block)
+        yield picture(shown, shading(shown), self.width)
+
+    def _fitting(self, lines: int) -> Matrix:
+        """With so large cells that all rows and columns have room, where the block can be had so."""
+        block = self.block
+        if block.coarser is None:
+            return block
+        rows, columns = block.values.shape
+        many = -(-rows // lines)
+        named = many == 1 and any(block.rows.names)
+        room = self.width - len(str(max(block.rows.positions))) - len("weights ") - (_LABEL if named else 0)
+        return block.coarser(many, -(-columns // max(room, 8)))
+
+
+def number_table(shown: Panel, shades: Shading, width: int) -> Group | None:
+    """All numbers of weights or scores; None where they do not fit `width` cells."""
+    assert shown.column_tokens is not None, "vectors have a table of their own"
+    if len(shown.row_tokens) <= _MOST_ROWS:
+        for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
+            texts = cell_texts(shown, decimals)
+            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
+                return _table(shown, shades, texts, width)
+    return None
+
+
+def picture(shown: Panel, shades: Shading, width: int) -> Raster:
+    """The whole matrix without its numbers."""
+    assert shown.column_tokens is not None, "vectors have no names for their columns"
+    return Raster(
+        shares=shades.shares,
+        plain=shades.plain,
+        title=_title(shown),
+        rows=_side(shown.row_word, shown.row_tokens),
+        columns=_side(shown.column_word, shown.column_tokens),
+        ends=shades.ends,
+        plain_ends=shades.plain_ends,
+        width=width,
+        signed=shades.signed,
+        blank="masked" if shown.masked else "",
+    )
+
+
+def _side(noun: str, tokens: Tokens) -> Side:
+    return Side(noun, list(map(str, tokens.positions)), list(map(settled, tokens.names)))
+
+
+def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> Group:
+    assert shown.column_tokens is not None, "vectors have no names for their columns"
+    names, positions = shown.column_tokens.names, shown.column_tokens.positions
+    least = widest(texts) + 1
+    heads = row_heads(shown.row_tokens, width - least * len(names))
+    widths = column_widths([settled(name) for name in names], least, width - heads.cells)
+    lines = headings(heads, (_title(shown), shown.row_word, shown.column_word), positions, names, widths)
+    for row, cells in enumerate(texts):
+        styles = [shades.style(row, column) for column in range(len(cells))]
+        lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
+    return Group(*lines)
+
+
+def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
+    """One query; of each key its text, style and width."""
+    if not shown.answered[row]:
+        return line(head, (f" {shown.unanswered}", DIM))
+    return line(head, *((right(text, width), style) if text else " " * width for text, style, width in cells))
+
+
+def _title(shown: Panel) -> str:
+    return shown.show if shown.form is None else ""

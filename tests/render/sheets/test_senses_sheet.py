@@ -1,0 +1,96 @@
+"""A word in many texts as it is shown: every pair, the gap of groups beside that of shuffled labels."""
+
+import csv
+import io
+from dataclasses import replace
+
+import made_senses
+import numpy as np
+import pytest
+
+from attnscope.render.figure import figure_of
+from attnscope.render.files import as_csv
+from attnscope.render.present.written import written
+from attnscope.render.sheet.blocks import Curve, Matrix
+from attnscope.render.sheets.senses import senses
+
+
+def blocks(labelled: bool = True) -> tuple[Curve, Matrix]:
+    curve, matrix = senses(made_senses.senses(labelled)).blocks
+    assert isinstance(curve, Curve)
+    assert isinstance(matrix, Matrix)
+    return curve, matrix
+
+
+def test_the_matrix_has_the_layer_whose_groups_lie_furthest_apart_and_texts_of_one_label_together() -> None:
+    found = made_senses.senses()
+    usages = (*found.usages[1:], found.usages[0])  # river, money, money, money, river
+    moved = [1, 2, 3, 4, 0]
+    found = replace(found, usages=usages, cosines=found.cosines[:, moved][:, :, moved])
+    matrix = senses(found).blocks[1]
+    assert isinstance(matrix, Matrix)
+    assert list(matrix.rows.positions) == [1, 5, 2, 3, 4], "numbers are those of the file"
+    assert matrix.groups == (2,)
+    gaps = found.separation.within - found.separation.between
+    values = found.cosines[int(gaps.argmax())]
+    order = [0, 4, 1, 2, 3]
+    assert matrix.values == pytest.approx(values[order][:, order])
+    assert matrix.rows.labels[1] == "5 river “the «bank» of the river”"
+
+
+def test_the_gap_of_every_layer_stands_beside_that_of_shuffled_labels() -> None:
+    curve, _ = blocks()
+    parted = made_senses.senses().separation
+    table = curve.table
+    assert table["gap"].values == pytest.approx(parted.within - parted.between)
+    assert table["chance"].values == pytest.approx(parted.chance)
+    best = (parted.heads_within - parted.heads_between).argmax(axis=1)
+    assert table["best"].values == [f"H{(0, 3)[j]}" for j in best]
+    assert curve.lines[-1].label == "gap of shuffled labels"
+    assert curve.lines[-1].at == pytest.approx(parted.chance)
+
+
+def test_without_labels_the_pairs_have_their_mean_and_their_range() -> None:
+    curve, matrix = blocks(labelled=False)
+    found = made_senses.senses(labelled=False)
+    upper = np.triu_indices(5, 1)
+    band, mean = curve.lines
+    assert mean.at == pytest.approx([each[upper].mean() for each in found.cosines])
+    assert band.at == pytest.approx([each[upper].min() for each in found.cosines])
+    assert band.to == pytest.approx([each[upper].max() for each in found.cosines])
+    assert not matrix.groups
+    text = written(found, width=100)
+    assert "are most alike" in text
+    assert "shuffled" not in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_no_line_is_wider_than_the_terminal_and_other_forms_of_the_word_are_named(
+    width: int, labelled: bool
+) -> None:
+    text = written(made_senses.senses(labelled), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "other forms: banks in 5" in " ".join(text.split())
+
+
+def test_a_row_of_the_file_is_a_fact_and_none_is_left_out() -> None:
+    found = made_senses.senses()
+    lines = as_csv(found).splitlines()
+    rows = list(csv.DictReader(io.StringIO("\n".join(each for each in lines if not each.startswith("#")))))
+    pairs = [each for each in rows if each["fact"] == "cosine"]
+    assert len(pairs) == 3 * 10
+    for each in pairs:
+        a, b = int(each["text_a"]) - 1, int(each["text_b"]) - 1
+        assert float(each["value"]) == found.cosines[int(each["layer"]), a, b]
+    chance = [float(each["value"]) for each in rows if each["fact"] == "chance"]
+    assert chance == found.separation.chance.tolist()
+    assert "# text: 1 river “the «bank» of the river”" in lines
+
+
+def test_the_picture_has_the_texts_by_number_and_says_what_every_line_is() -> None:
+    drawn = figure_of(made_senses.senses())
+    labels = [each.get_text() for axes in drawn.axes for each in axes.get_yticklabels()]
+    assert "3 money “the «bank» has the money”" in labels
+    legends = [axes.get_legend() for axes in drawn.axes if axes.get_legend()]
+    assert "gap of shuffled labels" in [each.get_text() for key in legends for each in key.get_texts()]
