@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
-from attnscope.render.corpus.apart_figure import corpora_figure
-from attnscope.render.corpus.figure import corpus_figure
 from attnscope.render.dimensions.figure import dimensions_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
@@ -42,8 +40,6 @@ from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Dependencies,
     Dimensions,
     Flow,
@@ -143,8 +139,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     LongHead: lambda result, focus: long_figure(result, focus.scale),
     Flow: _alone(flow_figure),
     Dependencies: _alone(dependencies_figure),
-    Corpus: _alone(corpus_figure),
-    CorpusDifference: _alone(corpora_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

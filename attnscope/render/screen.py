@@ -11,8 +11,6 @@ from typing import Any
 from rich.console import RenderableType
 
 from attnscope.render.comparison.terminal import comparison, comparison_header
-from attnscope.render.corpus.apart_terminal import corpora
-from attnscope.render.corpus.terminal import corpus
 from attnscope.render.dimensions.terminal import dimensions
 from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
@@ -41,8 +39,6 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Dependencies,
     Dimensions,
     Flow,
@@ -127,14 +123,6 @@ def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
     return [dependencies(result, width)]
 
 
-def _corpus(result: Corpus, width: int, focus: Focus) -> Lines:
-    return [corpus(result, width)]
-
-
-def _corpora(result: CorpusDifference, width: int, focus: Focus) -> Lines:
-    return [corpora(result, width)]
-
-
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
     return [outline(result, width)]
 
@@ -191,8 +179,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Outline: _outline,
     Flow: _flow,
     Dependencies: _dependencies,
-    Corpus: _corpus,
-    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

@@ -68,7 +68,9 @@ def _cells(block: HeadGrid, alone: bool) -> _Cells:
 
 
 def _meant(block: HeadGrid, cells: _Cells) -> Iterator[str]:
-    """What stands below the numbers, and why heads are outlined."""
+    """What the shades mean, what stands below the numbers, and why heads are outlined."""
+    meant = zip(block.scale.shades, block.scale.ends, strict=True)
+    yield ", ".join(f"{shade} {end}" for shade, end in meant if end)
     if cells.below and block.companion is not None:
         yield f"below each number: {block.companion.label}"
     if None in block.outlined.values():
@@ -96,7 +98,7 @@ def draw(block: HeadGrid, axes: Axes, cells: _Cells | None = None) -> None:
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
         axes.axhspan(row + 0.02, row + 0.98, facecolor="#eeeeee", zorder=0)
     _name_heads(block, axes)
-    colour_bar(mesh, axes, (block.form(scale.low), block.form(scale.high)), scale.ends)
+    colour_bar(mesh, axes, (block.form(scale.low), block.form(scale.high)))
 
 
 def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -> None:

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
-from attnscope.render.corpus.apart_figure import draw_corpora
-from attnscope.render.corpus.figure import draw_corpus
 from attnscope.render.figure import figure_of
 from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
@@ -33,8 +31,6 @@ from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Dependencies,
     Flow,
     HeadView,
@@ -127,14 +123,6 @@ def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
     draw_dependencies(result, ax)
 
 
-def _corpus(result: Corpus, ax: Axes, focus: Focus) -> None:
-    draw_corpus(result, ax)
-
-
-def _corpora(result: CorpusDifference, ax: Axes, focus: Focus) -> None:
-    draw_corpora(result, ax)
-
-
 def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
     draw_thumbnails(result, ax, common_scale(result, focus.scale))
 
@@ -186,8 +174,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     Dependencies: _dependencies,
     Thumbnails: _thumbnails,
     LongHead: _long,
-    Corpus: _corpus,
-    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

@@ -5,8 +5,6 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
-from attnscope.render.corpus import apart_words as corpora
-from attnscope.render.corpus import words as corpus
 from attnscope.render.dimensions.words import pair_name
 from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
@@ -21,8 +19,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Dependencies,
     Dimensions,
     Flow,
@@ -123,20 +119,6 @@ def _dependencies(result: Dependencies) -> list[str]:
     return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
 
 
-def _corpus(result: Corpus) -> list[str]:
-    texts = corpus.counted_in(result.read.texts, "text")
-    return [
-        fit(corpus.subject(result), _MOST_NAME),
-        texts,
-        corpus.size_words(result),
-        _model(result.provenance),
-    ]
-
-
-def _corpora(result: CorpusDifference) -> list[str]:
-    return [fit(corpora.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
-
-
 def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
@@ -198,8 +180,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Dependencies: _dependencies,
     Thumbnails: _thumbnails,
     LongHead: _long,
-    Corpus: _corpus,
-    CorpusDifference: _corpora,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

@@ -60,6 +60,12 @@ class Table:
 
     columns: tuple[Column, ...]
 
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+        """Rows for a file, which nobody reads by their headings."""
+        values = list(zip(*rows, strict=True)) or [()] * len(names)
+        return cls(tuple(Column(each, column) for each, column in zip(names, values, strict=True)))
+
     def __len__(self) -> int:
         return len(self.columns[0].values)
 

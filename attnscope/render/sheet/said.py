@@ -21,14 +21,48 @@ def weight(value: float, decimals: int = 2) -> str:
     return "-" if math.isnan(value) else weight_text(value, decimals)
 
 
-def signed(value: float, decimals: int = 2) -> str:
-    """`+.79`, `−.02`; what rounds to nothing has no sign."""
+def number(value: float, decimals: int = 2) -> str:
+    """`1.47`, `.28`, `−.03`; what rounds to nothing has no sign."""
     if math.isnan(value):
         return "-"
-    text = f"{value:+.{decimals}f}"
-    text = text[1:] if not text.strip("+-0.") else text
-    text = text.replace("0.", ".", 1) if abs(value) < 1 else text
-    return text.replace("-", "−")
+    digits = f"{abs(value):.{decimals}f}"
+    sign = "−" if value < 0 and digits.strip("0.") else ""
+    return sign + (digits.removeprefix("0") if decimals else digits)
+
+
+def signed(value: float, decimals: int = 2) -> str:
+    """`+.79`, `−.02`."""
+    text = number(value, decimals)
+    return f"+{text}" if value > 0 and text.strip("0.") else text
+
+
+def percent(share: float) -> str:
+    """`46 %`."""
+    return f"{number(100 * share, 0)} %"
+
+
+def give_or_take(value: float, decimals: int = 2) -> str:
+    """`±.07`."""
+    return f"±{number(value, decimals)}"
+
+
+def error(value: float) -> str:
+    """An error with two digits that tell: `±.021`, `±1.3`; nothing for none."""
+    return "" if math.isnan(value) else f"±{telling(value)}"
+
+
+def telling(value: float) -> str:
+    """A size with two digits that tell: `.021`, `1.3`."""
+    if value == 0:
+        return "0"
+    if not 1e-3 <= abs(value) < 1e3:
+        return short(value)
+    return number(value, max(0, 1 - math.floor(math.log10(abs(value)))))
+
+
+def signed_telling(value: float) -> str:
+    """`+.021`: two digits that tell, with the sign."""
+    return f"{'−' if value < 0 else '+'}{telling(abs(value))}"
 
 
 def chance(probability: float) -> str:

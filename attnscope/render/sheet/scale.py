@@ -1,6 +1,7 @@
 """How numbers become colours, the same in every medium, and the inks of pictures and pages."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -69,12 +70,22 @@ class Scale:
         named = {"rising": ("light", "dark"), "falling": ("dark", "light"), "signed": ("red", "blue")}
         return named[self.kind]
 
+    def strength(self, value: float) -> float:
+        """How strong it is shown, from 0, faint, to 1; below 0 for what a signed scale has below it."""
+        share = self.share(value)
+        return 2 * share - 1 if self.kind == "signed" else 1 - share if self.kind == "falling" else share
+
     def style(self, value: float) -> str:
         """The name of a terminal's shade; none for no number."""
-        share = self.share(value)
-        if self.kind == "signed":
-            return diverging(2 * share - 1, 1.0)
-        return sequential(1 - share if self.kind == "falling" else share)
+        strength = self.strength(value)
+        return diverging(strength, 1.0) if self.kind == "signed" else sequential(strength)
+
+    def meaning(self, form: Callable[[float], str]) -> str:
+        """What its ends mean in a terminal, where more may be brighter; "" where nothing is said of them."""
+        shades = {"rising": ("faint", "strong"), "falling": ("strong", "faint"), "signed": ("red", "blue")}
+        ends = zip((self.low, self.high), self.ends, shades[self.kind], strict=True)
+        told = (" ".join(filter(None, (form(value), meant, f"({shade})"))) for value, meant, shade in ends)
+        return ", ".join(told) if any(self.ends) else ""
 
     def paper(self, value: float) -> tuple[str, str]:
         """The colour of a cell and of the ink on it; white and faint where there is no number."""

@@ -15,7 +15,8 @@ class Sheet:
     `setting` is which attention of which model, `texts` what was read. `table` has every row, and is made
     when a file wants it; `record` stands at the top of a file. `main` is the block that can stand alone on
     an Axes; where there is none, `whole` says why it takes a page. `summary` is told in one line beside the
-    title, `next` is a command that leads on, and `opens` the head, query and key that a page opens on.
+    title, `next` is a command that leads on. A page, which has room, shows `more` blocks, and opens on the
+    head, query and key of `opens`.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Sheet:
     summary: tuple[str, ...] = ()
     record: tuple[tuple[str, object], ...] = ()
     next: str = ""
+    more: tuple[Block, ...] = ()
     opens: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -11,11 +11,24 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
 from attnscope.render.sheets.check import check
 from attnscope.render.sheets.composition import composition
+from attnscope.render.sheets.corpora import corpora
+from attnscope.render.sheets.corpus import corpus
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.verification import verification
-from attnscope.results import Ablation, Check, Composition, Difference, Finding, Result, Senses, Verification
+from attnscope.results import (
+    Ablation,
+    Check,
+    Composition,
+    Corpus,
+    CorpusDifference,
+    Difference,
+    Finding,
+    Result,
+    Senses,
+    Verification,
+)
 
 
 def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
@@ -27,6 +40,8 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Ablation: _whole(ablation),
     Check: check,
     Composition: _whole(composition),
+    Corpus: _whole(corpus),
+    CorpusDifference: _whole(corpora),
     Difference: _whole(difference),
     Finding: _whole(finding),
     Senses: _whole(senses),

@@ -12,7 +12,7 @@ from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.command import opening_head
 from attnscope.render.kit.words.header import model_words, quoted
 from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table, Values, only
-from attnscope.render.sheet.said import attention, chance, name, signed
+from attnscope.render.sheet.said import attention, chance, give_or_take, name, number, percent, signed
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Ablation, Kind
@@ -149,13 +149,13 @@ def _decimals(found: Ablation) -> int:
 
 def _table(found: Ablation, rows: Sequence[Row]) -> Table:
     places = _decimals(found)
-    number: Callable[[float], str] = f"{{:.{places}f}}".format
-    change = partial(signed, decimals=places)
+    digits, change = partial(number, decimals=places), partial(signed, decimals=places)
     shares = [None if row.effect is None else _share(found, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.others else None for row in rows]
     asked = found.answer.asks is Asks.WRITTEN
     whole = "probability of the whole text" if asked else "probability of the answer"
-    sizes = ["-" if each is None or each.chance is None else f"±{number(each.chance)}" for each in beside]
+    others = [None if each is None else each.chance for each in beside]
+    sizes = ["-" if each is None else give_or_take(each, places) for each in others]
     less = ["-" if each is None else f"{each.beaten} of {each.others}" for each in beside]
 
     def of_each(field: str) -> Values:
@@ -169,8 +169,8 @@ def _table(found: Ablation, rows: Sequence[Row]) -> Table:
         Column("after", of_each("after"), "after", chance, whole, spared=1),
         Column("difference", of_each("difference"), "difference", change, "of its logarithm, in nats",
                Scale.around([_change(row) for row in rows])),
-        Column("kl", of_each("kl"), "KL", number, "how far all possible answers moved, in nats", spared=2),
-        Column("others_median", [each and each.chance for each in beside], "others",
+        Column("kl", of_each("kl"), "KL", digits, "how far all possible answers moved, in nats", spared=2),
+        Column("others_median", others, "others",
                says="median size of what other heads do alone",
                told=sizes),
         Column("beaten", [each and each.beaten for each in beside], "do less", told=less,
@@ -178,7 +178,7 @@ def _table(found: Ablation, rows: Sequence[Row]) -> Table:
         Column("others", [each and each.others for each in beside]),
         Column("estimate", [row.estimate for row in rows], "estimate", change, _by(found)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
-        Column("share", shares, "of the way", _percent, "part of what the whole other text makes"),
+        Column("share", shares, "of the way", percent, "part of what the whole other text makes"),
     ))
     # fmt: on
 
@@ -198,11 +198,7 @@ def _grid(found: Ablation) -> Iterator[HeadGrid]:
     if len(found.layers) < 2 or len(found.heads) < 2 or found.estimates:
         return
     small = 0 < largest_magnitude(found.grid) < _SMALL
-    form = (lambda value: signed(1000 * value, 1)) if small else signed
-
-    def size(value: float) -> str:
-        return f"±{form(value).removeprefix('+')}"
-
+    form, size = (_thousandths(signed), _thousandths(give_or_take)) if small else (signed, give_or_take)
     others = np.full(found.grid.shape, np.nan)
     for each in found.heads:
         if each.chance is not None:
@@ -217,6 +213,10 @@ def _grid(found: Ablation) -> Iterator[HeadGrid]:
         unit="in thousandths" if small else "",
         companion=Companion.numbers("median size of other heads of the layer", others, size),
     )
+
+
+def _thousandths(write: Callable[[float, int], str]) -> Callable[[float], str]:
+    return lambda value: write(1000 * value, 1)
 
 
 def _estimates(found: Ablation) -> HeadGrid:
@@ -242,7 +242,7 @@ def _answer(found: Ablation) -> str:
             f"{answer_words(found)} goes from {chance(most.before)} to {chance(most.after)} ({change} nats)"
         )
         if most.others and most.chance is not None:
-            others = f"±{most.chance:.{_decimals(found)}f}"
+            others = give_or_take(most.chance, _decimals(found))
             told.append(
                 f"other heads of its layer make {others}, {most.beaten} of {most.others} less than it"
             )
@@ -256,9 +256,8 @@ def _answer(found: Ablation) -> str:
 def _group(group: Group) -> str:
     effect = group.effect
     goes = f"{chance(effect.before)} to {chance(effect.after)}"
-    told = (
-        f"with {_at_once(group)} it goes from {goes} ({signed(effect.difference)} nats, KL {effect.kl:.3f})"
-    )
+    told = f"with {_at_once(group)} it goes from {goes} ({signed(effect.difference)} nats"
+    told += f", KL {number(effect.kl, 3)})"
     if group.chance is None:
         return f"{told}, and there is no other group of as many heads to hold it against"
     of = f"{counted(group.others, 'other group')} of as many heads in the same layers"
@@ -266,7 +265,7 @@ def _group(group: Group) -> str:
         several = len({layer for layer, _ in group.heads}) > 1
         whole = f"{counted(group.others, 'other layer')}, each whole,"
         of = f"{counted(group.others, 'group')} of as many other whole layers" if several else whole
-    return f"{told}, where {of} make ±{group.chance:.3f}, {group.beaten} of them less"
+    return f"{told}, where {of} make {give_or_take(group.chance, 3)}, {group.beaten} of them less"
 
 
 def _total(found: Ablation, total: Effect) -> str:
@@ -275,7 +274,7 @@ def _total(found: Ablation, total: Effect) -> str:
     share = _share(found, found.heads[0]) if found.heads else None
     if share is None:
         return f"{told}, too little to speak of shares" if found.heads else told
-    return f"{told}, and {name(*_most(found))} alone makes {_percent(share)} of it"
+    return f"{told}, and {name(*_most(found))} alone makes {percent(share)} of it"
 
 
 def _notes(found: Ablation) -> Iterator[str]:
@@ -296,7 +295,7 @@ def _notes(found: Ablation) -> Iterator[str]:
     if found.estimates and found.rank_correlation is None:
         yield "estimates: too few heads to compare their order with what happened"
     elif found.estimates and found.rank_correlation is not None:
-        rho = f"{found.rank_correlation:.2f}".replace("-", "−")
+        rho = number(found.rank_correlation)
         of = f"over these {len(found.heads)} heads"
         yield f"estimates: rank correlation with what happened, {of}: {rho}"
 
@@ -357,8 +356,3 @@ def _share(found: Ablation, one: Effect) -> float | None:
     if found.total is None or abs(found.total.difference) < 10 * max(found.floor.rounding, 1e-6):
         return None
     return one.difference / found.total.difference
-
-
-def _percent(share: float) -> str:
-    text = f"{100 * share:.0f} %"
-    return text[1:] if text == "-0 %" else text.replace("-", "−")

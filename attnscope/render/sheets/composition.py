@@ -9,7 +9,7 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table
-from attnscope.render.sheet.said import attention, name, signed, weight
+from attnscope.render.sheet.said import attention, name, number, signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Composition, Verdict
@@ -82,14 +82,14 @@ def _every(found: Composition) -> Table:
 def _table(found: Composition, pairs: Sequence[Pair]) -> Table:
     """What people see of some pairs; the shades are those of all."""
     score, difference = Scale(0.0, float(np.nanmax(found.scores))), Scale.around(found.scores - found.chance)
-    number, change = partial(weight, decimals=3), partial(signed, decimals=3)
+    share, change = partial(weight, decimals=3), partial(signed, decimals=3)
     return Table(
         (
-            _column("score", "score", [each.score for each in pairs], number, score),
-            _column("chance", "chance", [each.chance for each in pairs], number),
-            _column("spread", "sd", [each.spread for each in pairs], number, spared=2),
+            _column("score", "score", [each.score for each in pairs], share, score),
+            _column("chance", "chance", [each.chance for each in pairs], share),
+            _column("spread", "sd", [each.spread for each in pairs], share, spared=2),
             _column("difference", "diff", [each.difference for each in pairs], change, difference),
-            _column("beside", "others", [each.beside for each in pairs], number, spared=1),
+            _column("beside", "others", [each.beside for each in pairs], share, spared=1),
             _column("percentile", "beats", [each.percentile for each in pairs], "{:.0f} %".format),
         )
     )
@@ -146,15 +146,10 @@ def _grid(found: Composition, through: Through, ranked: Ranked) -> HeadGrid:
         heads=tuple(range(values.shape[1])),
         values=values,
         scale=Scale.around(np.array([found.grid(each) for each in ranked])),
-        form=_short,
+        form=number,
         itself=(found.layers.index(found.shown[0]), found.shown[1]),
         says=f"above the row of {own} what it reads, below it what reads it",
     )
-
-
-def _short(value: float) -> str:
-    """`.28`, `−.03`; what rounds to nothing has no sign."""
-    return signed(value).removeprefix("+")
 
 
 def _answer(found: Composition, ranked: Ranked) -> str:

@@ -10,7 +10,7 @@ from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Column, Companion, HeadGrid, Mark, Matrix, Ranking, Table
-from attnscope.render.sheet.said import attention, signed
+from attnscope.render.sheet.said import attention, number, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Difference, Provenance, Verdict
@@ -100,7 +100,7 @@ def _answer(found: Difference) -> str:
 def nats(value: float) -> str:
     """`.210`, small ones with an exponent."""
     value = float(value)
-    return "-" if math.isnan(value) else f"{value:.3f}".removeprefix("0") if value >= 5e-4 else short(value)
+    return short(value) if value < 5e-4 else number(value, 3)
 
 
 def _heads(found: Difference) -> Ranking:
@@ -222,18 +222,16 @@ def _grids(found: Difference) -> Iterator[HeadGrid]:
 
 
 def _cell(value: float) -> str:
-    return "0" if value < 5e-4 else f"{value:.3f}"[1:] if value < 0.1 else f"{value:.2f}".removeprefix("0")
+    return "0" if value < 5e-4 else number(value, 3 if value < 0.1 else 2)
 
 
 def _every(found: Difference) -> Table:
     """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
-    rows = list(_facts(found))
     names = (
         *("fact", "layer", "head", "layer_b", "head_b"),
         *("query", "query_token", "key", "key_token", "a", "b", "value"),
     )
-    columns = zip(names, zip(*rows, strict=True), strict=True)
-    return Table(tuple(Column(name, values) for name, values in columns))
+    return Table.of(names, _facts(found))
 
 
 def _facts(found: Difference) -> Iterator[tuple[object, ...]]:

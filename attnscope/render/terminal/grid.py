@@ -88,11 +88,9 @@ def _accompanied(
 
 
 def _meant(block: HeadGrid) -> Iterator[str]:
-    """What the ends of the shades mean, bright on a dark terminal, and what a star does."""
-    scale, (beyond, marked) = block.scale, block.beyond
-    shades = {"rising": ("faint", "strong"), "falling": ("strong", "faint"), "signed": ("red", "blue")}
-    if any(scale.ends):
-        ends = zip((scale.low, scale.high), scale.ends, shades[scale.kind], strict=True)
-        yield ", ".join(f"{block.form(value)} {meant} ({shade})" for value, meant, shade in ends)
+    """What the ends of the shades mean, and what a star does."""
+    beyond, marked = block.beyond
+    if shades := block.scale.meaning(block.form):
+        yield shades
     if marked:
         yield f"{_BEYOND} {beyond}"

@@ -9,9 +9,10 @@ from attnscope.render.web.ranking import paragraph, ranking
 
 def section(sheet: Sheet) -> str:
     """The element of the page. All text is escaped."""
-    drawn = [each for each in sheet.every if isinstance(each, Rows) and each.names]
-    columns = (column for each in drawn for column in each.table.headed)
-    parts = [paragraph(sheet.answer, "answer"), *map(_block, sheet.every), paragraph(legend(columns), "told")]
+    blocks = *sheet.every, *sheet.more
+    drawn = [each for each in blocks if isinstance(each, Rows) and each.names]
+    said = legend(column for each in drawn for column in each.table.headed)
+    parts = [paragraph(sheet.answer, "answer"), *map(_block, blocks), paragraph(said, "told")]
     return f'<section id="sheet">{"".join(parts)}</section>\n'
 
 

@@ -76,11 +76,11 @@ def test_colour_changes_no_character(name: str) -> None:
 def test_the_answer_tells_what_becomes_of_it_and_what_others_do() -> None:
     assert ablation(made.ablation()).answer == (
         "Without L1 H0 the probability of “door” at 4 on goes from .250 to .056 (−1.50 nats); "
-        "other heads of its layer make ±0.200, 2 of 2 less than it."
+        "other heads of its layer make ±.200, 2 of 2 less than it."
     )
     together = ablation(made.together()).answer
     assert "with both at once it goes from .250 to .040 (−1.83 nats, KL 1.100)" in together
-    assert "2 other groups of as many heads in the same layers make ±0.900, 2 of them less" in together
+    assert "2 other groups of as many heads in the same layers make ±.900, 2 of them less" in together
     group = made.together().group
     assert group is not None
     alone = made.ablation(group=replace(group, chance=None, others=0, beaten=0))
@@ -90,7 +90,7 @@ def test_the_answer_tells_what_becomes_of_it_and_what_others_do() -> None:
 
 def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None:
     row = next(line for line in shown(made.ablation()).splitlines() if line.startswith("L1 H0 ")).split()
-    assert row[2:] == [".250", ".056", "−1.500", "2.250", "±0.200", "2", "of", "2"]
+    assert row[2:] == [".250", ".056", "−1.500", "2.250", "±.200", "2", "of", "2"]
 
 
 def test_the_grid_has_every_difference_at_its_place_and_its_control_beside_it() -> None:
@@ -167,7 +167,7 @@ def test_estimates_are_marks_on_the_bars_and_stand_for_every_head_in_a_grid() ->
     assert grid.title == "difference foretold by the gradient"
     assert grid.values.tolist() == [[0.0, 0.2, 0.5], [-0.9, 0.1, 0.0]]
     assert (
-        "estimates: rank correlation with what happened, over these 3 heads: 0.50"
+        "estimates: rank correlation with what happened, over these 3 heads: .50"
         in ablation(made.foretold()).notes
     )
 

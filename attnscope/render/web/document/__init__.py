@@ -11,8 +11,6 @@ from attnscope.render.web.document import claims, heads
 from attnscope.render.web.document.parts import Document
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Difference,
     HeadTerms,
     HeadView,
@@ -68,8 +66,6 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     SoundHeads: heads.of_sound,
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,
-    Corpus: claims.of_corpus,
-    CorpusDifference: claims.of_corpora,
 }
 PAGED = (*_PARTS, *SHEETS)
 

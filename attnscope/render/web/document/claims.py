@@ -3,11 +3,8 @@
 from typing import Any
 
 from attnscope.render.comparison import words as comparison
-from attnscope.render.corpus import apart_words as corpora
-from attnscope.render.corpus import words as corpus
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.difference import difference
-from attnscope.render.web import corpora as of_texts
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web import runs
@@ -16,8 +13,6 @@ from attnscope.render.web.document.parts import Document, all_heads, opens, told
 from attnscope.render.web.tokens import first_token
 from attnscope.results import (
     Comparison,
-    Corpus,
-    CorpusDifference,
     Difference,
     Special,
 )
@@ -63,21 +58,3 @@ def of_difference(made: Document, found: Difference, beside: Beside) -> None:
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
     opens(made, view="both", grid=1 if made.grids else 0, **sheet.opens, **looked)
-
-
-def of_corpus(made: Document, found: Corpus, beside: Beside) -> None:
-    made.heading, made.claims = told(corpus.subject(found), corpus.setting(found)), True
-    made.grids = of_texts.of_corpus(found)
-    said_by = [corpus.read_words(found.read), corpus.left_out(found.read), *corpus.absent_words(found)]
-    said_by += [*(corpus.link_legend(found) if found.linked else ()), corpus.held_out(found)]
-    made.says += [each for each in (*said_by, *(each for _, each in corpus.certified_words(found))) if each]
-    i, j = next(iter(corpus.ranked(found.main.scores)), (0, 0))
-    opens(made, found.layers[i], found.heads[j], "heads", grid=1)
-
-
-def of_corpora(made: Document, found: CorpusDifference, beside: Beside) -> None:
-    made.heading, made.claims = told(corpora.subject(found), corpora.setting(found)), True
-    made.grids = of_texts.of_corpora(found)
-    made.says += [corpora.read_words(found), corpora.beyond_words(found.main), *found.notes]
-    i, j = next(iter(corpora.ranked(found.main)), (0, 0))
-    opens(made, found.layers[i], found.heads[j], "heads", grid=1)

@@ -1,1 +1,0 @@
-"""Measures of heads over a corpus, and over two of them."""

@@ -1,0 +1,75 @@
+"""A measure of every head: how its numbers are written and shaded, and what their ends mean."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from attnscope.render.kit.numbers import short
+from attnscope.render.sheet.said import number, signed
+from attnscope.render.sheet.scale import Scale
+from attnscope.results import HeadScores
+
+Place = tuple[int, int]
+
+
+def written(scores: HeadScores, value: float, decimals: int = 2) -> str:
+    """A number, one with its sign, a whole one, or a class; `-` for none. A large one has fewer decimals."""
+    described = scores.description
+    if math.isnan(value):
+        return "-"
+    if described.classes:
+        return described.classes[int(value)]
+    if _tiny(scores):
+        return short(value)
+    if described.signed and described.unit in ("tokens", "words"):
+        return signed(value, 0)
+    return number(value, max(0, decimals - (abs(value) >= 9.995) - (abs(value) >= 99.95)))
+
+
+def _tiny(scores: HeadScores) -> bool:
+    """Whether two decimals show nothing of a measure that has no largest value."""
+    return "any" in scores.description.most and abs(scores.limits[1]) < 0.1
+
+
+def form(scores: HeadScores) -> Callable[[float], str]:
+    return partial(written, scores)
+
+
+def scale(scores: HeadScores, keys: int, limits: tuple[float, float] | None = None) -> Scale:
+    """The shades of its numbers from the least to the largest that there can be, or between `limits`.
+
+    Where the largest possible number depends on how many `keys` there are it is said how.
+    """
+    described, (least, most) = scores.description, scores.limits
+    low, high = limits or (least, most)
+    kind: Literal["rising", "falling"] = "falling" if described.strong == "low" else "rising"
+    if described.signed:
+        return Scale(low, high, "signed", (described.low, described.high))
+    formula = described.most.replace("keys", str(keys))
+    largest = f"{described.high} ({formula})" if formula.startswith("ln") else described.high
+    ends = described.low if low == least else "", largest if high == most else ""
+    return Scale(low, high if high > low else low + 1, kind, ("", "") if described.classes else ends)
+
+
+def classes(scores: HeadScores) -> str:
+    """What the shades of a measure mean that is a class."""
+    named = scores.description.classes
+    return f"from light to dark {', '.join(named)}" if named else ""
+
+
+def ranked(scores: HeadScores) -> list[Place]:
+    """Every head that has a number, the strongest first; those that are alike in their order."""
+    values = scores.values if scores.description.strong == "low" else -scores.values
+    order = np.argsort(values, axis=None, kind="stable")
+    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
+    return [place for place in places if not np.isnan(values[place])]
+
+
+def absent(every: Mapping[str, HeadScores]) -> Iterator[str]:
+    """For each reason the measures that have no meaning here for it."""
+    for reason in dict.fromkeys(each.absent for each in every.values() if each.absent):
+        named = (name for name, each in every.items() if each.absent == reason)
+        yield f"{', '.join(named)}: - ({reason})"

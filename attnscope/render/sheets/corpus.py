@@ -1,0 +1,279 @@
+"""Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet import measured
+from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table
+from attnscope.render.sheet.said import attention, error, grid_size, name, percent, signed_telling, weight
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Corpus, Verdict
+from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
+from attnscope.tokens import printable
+
+Place = tuple[int, int]
+LINK, PLACE, GAIN = "link", "link-place", "link-gain"
+_LISTED, _REASONS = 10, 3
+_ERROR = "standard error over texts; of a class the share of texts that are of it"
+_MOST = 1.05  # of the largest number, where the shades end
+
+
+def corpus(found: Corpus) -> Sheet:
+    there = [each for each in found.measures.values() if not each.absent and each is not found.main]
+    main = _grid(found, found.main)
+    return Sheet(
+        kind="corpus",
+        title=_subject(found),
+        setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
+        f"{model_words(found.provenance)}",
+        origins=(found.provenance,),
+        answer=_linked_answer(found) if found.linked else _answer(found, found.main),
+        blocks=(*_links(found), main, _measures(found)),
+        more=tuple(_grid(found, each) for each in there),
+        table=lambda: _every(found),
+        notes=tuple(_notes(found)),
+        proof=tuple(_proof(found)),
+        main=main,
+        summary=(counted_in(found.read.texts, "text"), grid_size(found.layers, found.heads)),
+        record=record(found.read),
+    )
+
+
+def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
+    """The files by their hashes, as they stand at the top of a file."""
+    files = zip(read.files, read.digests, strict=True)
+    return tuple(("file", f"{side}{each} {digest}") for each, digest in files)
+
+
+def _subject(found: Corpus) -> str:
+    """`corpus dev.conllu`, or `VERB→NOUN in dev.conllu`."""
+    named = printable(found.read.name)
+    return f"{_link(found)} in {named}" if found.linked else f"corpus {named}"
+
+
+def _link(found: Corpus) -> str:
+    return "→".join(map(printable, found.linked or ()))
+
+
+def counted_in(number: int, noun: str) -> str:
+    """`25,147 tokens`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _named(found: Corpus, place: Place) -> str:
+    return name(found.layers[place[0]], found.heads[place[1]])
+
+
+def _grid(found: Corpus, scores: CorpusScores) -> HeadGrid:
+    """The mean of every head with its error, or the commonest class with its share of the texts."""
+    described, limits = scores.scores.description, None
+    what = "commonest class" if described.classes else "mean"
+    largest = float(np.nanmax(np.abs(scores.values), initial=0.0))
+    if described.signed:
+        limits = -(largest or 1.0), largest or 1.0
+    elif not described.classes and _MOST * largest < scores.scores.limits[1]:
+        limits = scores.scores.limits[0], _MOST * largest
+    return HeadGrid(
+        title=f"{described.title}: {what} over texts",
+        layers=found.layers,
+        heads=found.heads,
+        values=scores.values,
+        scale=measured.scale(scores.scores, found.read.longest, limits),
+        form=measured.form(scores.scores),
+        says=measured.classes(scores.scores),
+        companion=_spread(scores),
+        absent="-",
+    )
+
+
+def _spread(scores: CorpusScores) -> Companion:
+    if scores.agreement is not None:
+        return Companion.numbers("share of texts that are of the class", scores.agreement, percent)
+    return Companion.numbers("standard error over texts", scores.error, error)
+
+
+def _measures(found: Corpus) -> Ranking:
+    """The strongest head by every measure: its mean, its error, how texts scatter."""
+    every = [each for each in found.measures.values() if not each.absent and measured.ranked(each.scores)]
+    strongest = [measured.ranked(each.scores)[0] for each in every]
+    both = list(zip(every, strongest, strict=True))
+    means = [measured.written(each.scores, float(each.values[place])) for each, place in both]
+    spreads = [_spread(each).short(*place) for each, place in both]
+    columns = [
+        Column("head", [_named(found, place) for place in strongest], "head"),
+        Column("mean", means, "mean", told=means),
+        Column("error", spreads, "error", says=_ERROR, told=spreads),
+    ]
+    for i, level in enumerate(LEVELS):
+        texts = [_quantile(each, i, place) for each, place in both]
+        says = "so many texts are not above it" if level == LEVELS[-1] else ""
+        columns.append(Column(f"q{level}", texts, percent(level), says=says, spared=i % 2, told=texts))
+    return Ranking(
+        title="the strongest head by each measure, texts counting alike",
+        of="measure",
+        names=tuple(each.scores.measure for each in every),
+        table=Table(tuple(columns)),
+    )
+
+
+def _quantile(scores: CorpusScores, level: int, place: Place) -> str:
+    """Of a class there is none."""
+    if scores.agreement is not None:
+        return ""
+    return measured.written(scores.scores, float(scores.quantiles[level][place]))
+
+
+def _links(found: Corpus) -> Iterator[Ranking]:
+    """The heads that gain most over what distance explains."""
+    if found.linked is None or not (listed := measured.ranked(found.measure(GAIN).scores)):
+        return
+    link, beside, gain = (found.measure(each) for each in (LINK, PLACE, GAIN))
+    places = listed[:_LISTED]
+    source, target = map(printable, found.linked)
+    texts = counted_in(int(gain.count[listed[0]]), "text")
+
+    def of_each(values: np.ndarray) -> list[float]:
+        return [float(values[place]) for place in places]
+
+    alone, reach = of_each(beside.values), of_each(gain.error)
+    yield Ranking(
+        title=f"heads that link {_link(found)} most, in {texts} that have it",
+        of="head",
+        names=tuple(_named(found, place) for place in places),
+        table=Table((
+            Column("link", of_each(link.values), "link", weight,
+                   f"mean weight of a {source} word on all {target} words of its text, by words"),
+            Column("place", alone, "place", weight,
+                   f"what any word of the text gives at the distances of {source} and {target}"),
+            Column("gain", of_each(gain.values), "gain", signed_telling, "link less place",
+                   Scale.around(gain.values)),
+            Column("error", reach, "error", error, _ERROR),
+        )),
+        measured="weight",
+        marks=(
+            Mark("bar", "own", "link", of_each(link.values)),
+            Mark("ring", "control", "any word at the same distances", alone),
+        ),
+        says="the best of many heads is so partly by luck: texts held out have none",
+        hidden=len(listed) - len(places),
+    )  # fmt: skip
+
+
+def _answer(found: Corpus, scores: CorpusScores) -> str:
+    """The strongest head by the measure that is looked at, beside the head in the middle."""
+    if not (order := measured.ranked(scores.scores)):
+        return f"No head has a number: {scores.absent}." if scores.absent else ""
+    best, described = order[0], scores.scores.description
+    count, of = counted_in(int(scores.count[best]), "text"), f"of {len(order)} heads"
+    if described.classes and scores.agreement is not None:
+        best = max(order, key=lambda place: float(scores.agreement[place]))  # type: ignore[index]
+        named = scores.scores.class_of(*best)
+        share = percent(float(scores.agreement[best]))
+        return f"Surest {of} is {_named(found, best)} of its {described.name}: {named} in {share} of {count}."
+    written = partial(measured.written, scores.scores)
+    low, high = (written(float(scores.quantiles[i][best])) for i in (0, len(LEVELS) - 1))
+    end = "least" if described.strong == "low" else "most"
+    return (
+        f"{_named(found, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
+        f"{error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
+        f"the head in the middle has {written(float(np.nanmedian(scores.values)))}."
+    )
+
+
+def _linked_answer(found: Corpus) -> str:
+    """The head that links most beyond what distance explains, and one that was chosen on other texts."""
+    link, beside, gain = (found.measure(each) for each in (LINK, PLACE, GAIN))
+    if not (order := measured.ranked(gain.scores)):
+        return f"No text has {_link(found)}."
+    best, (source, target) = order[0], map(printable, found.linked or ("", ""))
+    own, others = (weight(float(each.values[best])) for each in (link, beside))
+    more = f"{signed_telling(float(gain.values[best]))} {error(float(gain.error[best]))}"
+    told = (
+        f"Most beyond distance gives {_named(found, best)}: a {source} word {own} to {target} words, any "
+        f"word at their distances {others} ({more})"
+    )
+    return f"{told}{held_out(found)}."
+
+
+def held_out(found: Corpus) -> str:
+    """How the best head of every other text does on those between, both ways."""
+    gains = found.measure(GAIN).halves
+    if np.isnan(gains).all(axis=(1, 2)).any():
+        return ""
+    best = [np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gains]
+    value = float(np.mean([gains[1][best[0]], gains[0][best[1]]]))
+    names = [_named(found, (int(i), int(j))) for i, j in best]
+    chosen = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
+    return f"; chosen on every other text ({chosen}) and judged on those between: {signed_telling(value)}"
+
+
+def _notes(found: Corpus) -> Iterator[str]:
+    yield read_words(found.read)
+    if told := _left_out(found.read):
+        yield told
+    yield from measured.absent({key: each.scores for key, each in found.measures.items()})
+    yield from found.notes
+
+
+def read_words(read: CorpusRead) -> str:
+    """How much was read."""
+    told = f"{counted_in(read.texts, 'text')}, {counted_in(read.tokens, 'token')} (longest {read.longest:,})"
+    return f"{told} · {read.padded:,} read beside longer ones, filled up" if read.padded else told
+
+
+def _left_out(read: CorpusRead) -> str:
+    """What was set aside and why, cut and blank; "" where nothing was."""
+    parts = []
+    if read.left_out:
+        listed = list(read.set_aside.items())
+        reasons = [f"{count:,} {_reason(read, why)}" for why, count in listed[:_REASONS]]
+        if more := sum(count for _, count in listed[_REASONS:]):
+            reasons.append(f"{more:,} for other reasons")
+        parts.append(f"set aside {read.left_out:,}: {'; '.join(reasons)}")
+    if read.cut:
+        parts.append(f"{counted_in(read.cut, 'text')} cut to {read.limit:,} tokens")
+    if read.blanks:
+        parts.append(f"{counted_in(read.blanks, 'blank line')} passed over")
+    return " · ".join(parts)
+
+
+def _reason(read: CorpusRead, why: str) -> str:
+    told = f"{'since ' if why.startswith('it') else ''}{printable(why)}"
+    return told.replace("the tokens that are read", f"{read.limit:,} tokens") if read.limit else told
+
+
+def _proof(found: Corpus) -> Iterator[tuple[Verdict, str]]:
+    """How many heads have each verdict in the texts that were certified."""
+    total = sum(found.certified.values())
+    of = f"{found.sampled} of {counted_in(found.read.texts, 'text')}"
+    alike = f"to {found.unlike:.1g}" if found.unlike else "to the last bit"
+    for verdict in Verdict:
+        if count := found.certified.get(verdict.value):
+            told = f"{verdict.value}: {count:,} of {total:,} heads in {of}"
+            yield verdict, f"{GLYPHS[verdict]} {told}; read alone, these give the same weights {alike}"
+
+
+def _every(found: Corpus) -> Table:
+    """A row for each measure and head, with its error, its quantiles and its two halves."""
+    quantiles = (f"q{round(100 * level):02d}" for level in LEVELS)
+    names = (
+        *("measure", "layer", "head", "mean", "class_name", "error", "texts", "least"),
+        *(*quantiles, "largest", "even_texts", "odd_texts", "agreement"),
+    )
+    return Table.of(names, _rows(found))
+
+
+def _rows(found: Corpus) -> Iterator[tuple[object, ...]]:
+    for measure, each in found.measures.items():
+        for i, j in np.ndindex(each.values.shape):
+            numbers = each.values, each.error, each.least, *each.quantiles, each.largest, *each.halves
+            mean, spread, least, *rest = (float(values[i, j]) for values in numbers)
+            agreement = None if each.agreement is None else float(each.agreement[i, j])
+            head = measure, found.layers[i], found.heads[j]
+            named, texts = each.scores.class_of(i, j), int(each.count[i, j])
+            yield *head, mean, named, spread, texts, least, *rest, agreement

@@ -1,0 +1,138 @@
+"""The sheets of a corpus and of two: every number beside its error, a link beside its distances."""
+
+from dataclasses import replace
+
+import made_corpus as made
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+
+from attnscope.render.figure import figure_of
+from attnscope.render.saving import content
+from attnscope.render.sheet import measured
+from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.said import error, number, signed, signed_telling, telling
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.corpora import corpora, ranked
+from attnscope.render.sheets.corpus import corpus, held_out
+from attnscope.results import Corpus
+
+
+def grid(sheet: Sheet) -> HeadGrid:
+    (block,) = [each for each in sheet.every if isinstance(each, HeadGrid)]
+    return block
+
+
+def rankings(sheet: Sheet) -> list[Ranking]:
+    return [each for each in sheet.every if isinstance(each, Ranking)]
+
+
+def row(found: Corpus, start: str, width: int = 100) -> list[str]:
+    return next(line for line in found.text(width=width).splitlines() if line.startswith(start)).split()
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_line_is_wider_than_the_terminal_and_every_measure_has_one(width: int) -> None:
+    for result in (made.corpus(), made.linked(), made.apart()):
+        lines = result.text(width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        for name in result.measures:
+            assert any(name in line for line in lines)
+
+
+def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> None:
+    result = made.corpus()
+    entropy = result.measures["entropy"]
+    best = measured.ranked(entropy.scores)[0]
+    assert entropy.values[best] == np.nanmin(entropy.values)
+    mean, spread = number(float(entropy.values[best])), error(float(entropy.error[best]))
+    named = f"L{result.layers[best[0]]} H{result.heads[best[1]]}"
+    answer, middle = corpus(result).answer, number(float(np.nanmedian(entropy.values)))
+    assert answer.startswith(f"{named} has the least entropy in nats of 12 heads, {mean} {spread} over 41")
+    assert answer.endswith(f"the head in the middle has {middle}.")
+    quantiles = [number(float(each[best])) for each in entropy.quantiles]
+    assert row(made.corpus(), "entropy    ") == ["entropy", *named.split(), mean, spread, *quantiles]
+    told = " ".join(result.text(width=140).split())
+    assert "set aside 1: 1 since it is not valid UTF-8" in told
+    assert "1 text cut to 64 tokens" in told
+    assert "24 of 24 heads in 2 of 41 texts" in told
+    assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)
+
+
+def test_a_class_has_the_share_of_texts_in_place_of_an_error() -> None:
+    result = made.corpus()
+    result = replace(result, shown="pattern")
+    pattern = result.measures["pattern"]
+    assert pattern.agreement is not None
+    block = grid(corpus(result))
+    assert block.companion is not None
+    assert block.companion.short(0, 0) == f"{pattern.agreement[0, 0]:.0%}".replace("%", " %")
+    assert block.text(0, 0) == pattern.scores.class_of(0, 0)
+    surest = np.unravel_index(np.argmax(pattern.agreement), pattern.agreement.shape)
+    assert corpus(result).answer.startswith(
+        f"Surest of 12 heads is L{result.layers[surest[0]]} H{result.heads[surest[1]]} of its pattern: "
+    )
+    assert np.isnan(pattern.error).all()
+    assert len(row(result, "pattern    ")) == 6, "name, head, class and share: a class has no quantiles"
+
+
+def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_out() -> None:
+    result = made.linked()
+    link, place, gain = (result.measures[name] for name in ("link", "link-place", "link-gain"))
+    best = measured.ranked(gain.scores)[0]
+    assert gain.values[best] == np.nanmax(gain.values)
+    first, _ = rankings(corpus(result))
+    assert first.marks[0].at[0] == link.values[best]
+    assert first.marks[1].at[0] == place.values[best]
+    assert first.hidden == 12 - len(first.names)
+    assert first.table["gain"].text(0) == signed_telling(float(gain.values[best]))
+    a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)
+    expected = signed_telling(float(gain.halves[1][a] + gain.halves[0][b]) / 2)
+    assert held_out(result).endswith(f"judged on those between: {expected}")
+    assert f"({first.table['gain'].text(0)} {error(float(gain.error[best]))})" in corpus(result).answer
+    assert any("VERB→NOUN" in each.get_text() for each in figure_of(result).texts)
+
+
+def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
+    result = made.corpus()
+    (axes, _bar) = figure_of(result).axes
+    drawn = [each.get_text() for each in axes.texts]
+    for place in np.ndindex(result.main.values.shape):
+        assert number(float(result.main.values[place])) in drawn
+        assert error(float(result.main.error[place])) in drawn
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    assert mesh.get_clim() == pytest.approx((0, 1.05 * np.nanmax(result.main.values)))
+
+
+def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() -> None:
+    result = made.apart()
+    scores, sheet = result.main, corpora(result)
+    reached = [abs(scores.reached[place]) for place in ranked(scores)]
+    assert reached == sorted(reached, reverse=True)
+    first, measures = rankings(sheet)
+    assert first.table["errors"].values == [float(scores.reached[place]) for place in ranked(scores)[:10]]
+    assert [mark.at for mark in first.marks][-1] == [-scores.chance, scores.chance]
+    assert measures.names == tuple(result.measures)
+    assert f"0 of 12 heads differ by more than {number(scores.chance, 1)} errors" in sheet.answer
+    block = grid(sheet)
+    assert block.text(1, 2) == signed(float(scores.difference[1, 2]))
+    assert block.companion is not None
+    assert block.companion.short(1, 2) == f"{signed(float(scores.reached[1, 2]), 1)} se"
+    assert not block.beyond[1]
+    lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
+    assert grid(corpora(lower)).beyond[1] == {
+        place for place in np.ndindex(3, 4) if abs(scores.reached[place]) > 1
+    }
+
+
+def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -> None:
+    result = made.corpus()
+    page = content(result, ".html").decode()
+    assert page.count("<figcaption>") == len(result.measures)
+    assert f"standard error over texts {error(float(result.main.error[0, 0]))}" in page
+    assert content(made.apart(), ".html").decode().count("<figcaption>") == len(made.apart().measures)
+
+
+def test_small_numbers_keep_two_digits_that_tell() -> None:
+    given = (0.0, 0.0214, 0.1, 1.25, 12.3, 0.00021, 4321.0)
+    assert [telling(each) for each in given] == ["0", ".021", ".10", "1.2", "12", "2.1e-4", "4.3e3"]
