@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from attnscope.cli import streams, timings, typed
-from attnscope.cli.panels import Panelled
+from attnscope.cli import run, streams
+from attnscope.cli.examples import EXAMPLES
+from attnscope.cli.panels import Panelled, grouped
 from attnscope.ending import INTERRUPTED
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.tokens import printable
@@ -29,7 +31,7 @@ class ErrorLines(TyperGroup):
         if not args:
             print(ctx.get_help(), file=sys.stderr)
             raise typer.Exit(InputError.exit_code)
-        typed.remember(args)
+        run.remember(args)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -43,7 +45,7 @@ class ErrorLines(TyperGroup):
             return super().make_context(*given, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        with timings.told_at_the_end(), _one_line_each():
+        with run.timings_at_the_end(), _one_line_each():
             return super().invoke(ctx)
 
 
@@ -119,51 +121,10 @@ def main() -> None:
 
 
 def _register() -> None:
-    from attnscope.cli import options
-    from attnscope.cli.commands import (
-        ablate,
-        cache,
-        check,
-        compare,
-        compose,
-        corpus,
-        dependencies,
-        explore,
-        find,
-        flow,
-        heads,
-        measures,
-        model,
-        predict,
-        report,
-        sdpa,
-        show,
-        tsne,
-        verify,
-    )
-
-    for command in (
-        heads.heads,
-        explore.explore,
-        tsne.tsne,
-        predict.predict,
-        find.find,
-        flow.flow,
-        ablate.ablate,
-        compare.compare,
-        check.check,
-        dependencies.dependencies,
-        corpus.corpus,
-        compose.compose,
-        sdpa.sdpa,
-        report.report,
-        verify.verify,
-        model.model,
-        show.show,
-        measures.measures,
-        cache.cache,
-    ):
-        app.command(command.__name__, cls=Panelled)(options.grouped(command))
+    """Every command that has examples: the function of the module that is called as it is."""
+    for name in EXAMPLES:
+        command = getattr(import_module(f"attnscope.cli.commands.{name}"), name)
+        app.command(name, cls=Panelled)(grouped(command))
 
 
 _register()

@@ -18,7 +18,9 @@ from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacki
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
-    from attnscope.cli.groups import Delivery, Read, Request, Wanted
+    from attnscope.cli.options.delivery import Delivery
+    from attnscope.cli.options.inputs import Read
+    from attnscope.cli.options.model import Request, Wanted
     from attnscope.cli.output import Output
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside

@@ -1,4 +1,4 @@
-"""Invocations of every command, which open its help: one to paste at once, others that show more."""
+"""Every command, in the order of the help, with invocations that open its own help: one to paste at once."""
 
 EXAMPLES = {
     "heads": (
@@ -10,10 +10,6 @@ EXAMPLES = {
         'attnscope explore "I was watching the door when [MASK] opened." -m demo',
         "attnscope explore -m bert-base-uncased --layer 3 --head 11",
     ),
-    "ablate": (
-        'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
-        'attnscope ablate "The [MASK] opened." -m demo --edge "[MASK]->opened"',
-    ),
     "tsne": (
         'attnscope tsne "I was watching the door when it opened." -m demo --query it',
         "attnscope tsne -m bert-base-uncased --layer 3 --head 11 --center-keys",
@@ -21,6 +17,18 @@ EXAMPLES = {
     "predict": (
         'attnscope predict "I was watching the [MASK] when it opened." -m demo',
         'attnscope predict "I was watching the" -m demo-causal',
+    ),
+    "find": (
+        'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
+        'attnscope find "river king river king" --pattern induction -m demo-causal',
+    ),
+    "flow": (
+        'attnscope flow "I was watching the [MASK]." --from "[MASK]" -m demo',
+        'attnscope flow "I put my money in the" --from the -m demo-causal -o flow.png',
+    ),
+    "ablate": (
+        'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
+        'attnscope ablate "The [MASK] opened." -m demo --edge "[MASK]->opened"',
     ),
     "compare": (
         'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
@@ -41,14 +49,6 @@ EXAMPLES = {
     "compose": (
         "attnscope compose -m demo-causal",
         "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
-    ),
-    "find": (
-        'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
-        'attnscope find "river king river king" --pattern induction -m demo-causal',
-    ),
-    "flow": (
-        'attnscope flow "I was watching the [MASK]." --from "[MASK]" -m demo',
-        'attnscope flow "I put my money in the" --from the -m demo-causal -o flow.png',
     ),
     "sdpa": (
         "attnscope sdpa --example fruit",

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.cli import options, typed
+from attnscope.cli.options.shown import Quiet, Theme, Timings, Verbose
+from attnscope.cli.run import typed_command, want_timings
 from attnscope.cli.streams import ours_alone
-from attnscope.cli.timings import want
 from attnscope.ending import undone_by_a_signal
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.stopwatch import timed
@@ -21,8 +21,8 @@ from attnscope.tokens import printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from attnscope.cli.groups import Delivery
     from attnscope.cli.lines import NumberedText
+    from attnscope.cli.options.delivery import Delivery
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
     from attnscope.results import Result, Verdict
@@ -38,13 +38,13 @@ class Output:
 
     def __init__(
         self,
-        quiet: options.Quiet = False,
-        verbose: options.Verbose = False,
-        theme: options.Theme = None,
-        timings: options.Timings = False,
+        quiet: Quiet = False,
+        verbose: Verbose = False,
+        theme: Theme = None,
+        timings: Timings = False,
     ) -> None:
         if timings:
-            want()
+            want_timings()
         from rich.console import Console
 
         _check_folder()
@@ -125,7 +125,7 @@ class Output:
         from attnscope.render.saving import save
         from attnscope.render.web.beside import NOTHING
 
-        beside = replace(beside or NOTHING, command=typed.command("page.html"))
+        beside = replace(beside or NOTHING, command=typed_command("page.html"))
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def _tell_written(self) -> None:

@@ -1,5 +1,11 @@
-"""The help of a command, its options under headings instead of in one long list."""
+"""Groups of options that commands take whole, and the help in which they stand under their headings.
 
+A command that asks for a group (`read: Read`, `request: Request`) gets the options of the group's constructor
+in that place; `grouped` turns its signature into the flat one that Typer reads.
+"""
+
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from typer.core import TyperCommand
@@ -12,7 +18,7 @@ BESIDES = "Besides"
 
 
 class Panelled(TyperCommand):
-    """A command whose options stand under what they are about, as `options.grouped` has noted it.
+    """A command whose options stand under what they are about, as `grouped` has noted it.
 
     Its help opens with its `EXAMPLES`, in lines that are never broken.
     """
@@ -38,3 +44,30 @@ class Panelled(TyperCommand):
                 continue
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` for Typer: every parameter that is a group stands open as that group's own options."""
+    taken = inspect.signature(command).parameters
+    groups = {
+        name: inspect.signature(parameter.annotation).parameters
+        for name, parameter in taken.items()
+        if inspect.isclass(parameter.annotation)
+    }
+
+    def call(**given: Any) -> None:
+        for name, fields in groups.items():
+            given[name] = taken[name].annotation(**{field: given.pop(field) for field in fields})
+        command(**given)
+
+    flat = [each for name in taken for each in (groups[name].values() if name in groups else (taken[name],))]
+    flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__doc__, call.__name__ = command.__doc__, command.__name__
+    panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}
+    call.panels = {  # type: ignore[attr-defined]  # read by `Panelled`
+        each: getattr(taken[name].annotation, "PANELS", {}).get(each, panels.get(name, SHOWN))
+        for name in taken
+        for each in (groups.get(name) or (name,))
+    }
+    return call

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from attnscope.cli.app import app
-from attnscope.cli.options.grouping import grouped
+from attnscope.cli.panels import grouped
 
 
 @dataclass(frozen=True)

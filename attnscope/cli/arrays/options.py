@@ -1,5 +1,6 @@
 """The options that give `attnscope sdpa` its arrays and the names of their axes."""
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
-from attnscope.cli.arrays.results import is_result, read_head
 from attnscope.cli.arrays.typed import typed
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.results import HeadAttention
     from attnscope.results.worked import Given
+
+
+_SEEN = 4096  # bytes of a JSON file in which its schema stands
+
 
 ROWS, NAMES = "ROWS|FILE", "A,B,C"
 ARRAYS = ("q", "k", "v", "scores", "x", "wq", "wk", "wv", "wo", "additive_wq", "additive_wk", "additive_v")
@@ -158,3 +162,30 @@ def _split(text: str, flag: str) -> tuple[str, ...]:
     if not all(names):
         raise InputError(f"{flag} '{text}' has an empty name: separate names by commas")
     return names
+
+
+def is_result(path: Path) -> bool:
+    """Whether attnscope wrote the file; False also for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SEEN)
+        if start.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive:
+                return "meta.npy" in archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+    return b'"attnscope.' in start and b'"schema"' in start
+
+
+def read_head(path: Path) -> "HeadAttention":
+    """The head in `path`; `InputError` for another result, and for weights that a model only returned."""
+    from attnscope.results import HeadAttention, HeadWeights, load
+
+    result = load(path)
+    head = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
+    if isinstance(head, HeadAttention):
+        return head
+    what = type(result).__name__
+    if isinstance(head, HeadWeights):
+        raise InputError(f"'{path}' has only weights as the model returned them: no q, k and v to work with")
+    raise InputError(f"'{path}' is a {what} and not one head: attnscope show {path} shows it")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question, ranked_heads
-from attnscope.cli.groups import Delivery, Read, Request, Wanted, decoded
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, decoded
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError

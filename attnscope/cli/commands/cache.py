@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli import options
+from attnscope.cli.options.delivery import Json
 from attnscope.cli.output import Output
 from attnscope.tokens import printable
 
@@ -27,7 +27,7 @@ class Action(StrEnum):
 Doing = Annotated[Action, typer.Argument(metavar="[info|clear]", help="Tell what is kept, or forget it.")]
 
 
-def cache(action: Doing = Action.INFO, json: options.Json = False, *, output: Output) -> None:
+def cache(action: Doing = Action.INFO, json: Json = False, *, output: Output) -> None:
     """Tell what is kept of earlier runs, or forget it.
 
     A second question of `heads` and `tsne` about the same text and model is answered from there, without

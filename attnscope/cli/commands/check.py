@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Delivery
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.model import AllowPickle, RemoteCode
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import CertificateError
 
@@ -39,8 +39,8 @@ def check(
     device: Where = None,
     image: Image = None,
     audio: Audio = None,
-    trust_remote_code: options.RemoteCode = False,
-    allow_pickle: options.AllowPickle = False,
+    trust_remote_code: RemoteCode = False,
+    allow_pickle: AllowPickle = False,
     *,
     delivery: Delivery,
     output: Output,

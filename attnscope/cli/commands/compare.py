@@ -6,9 +6,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Delivery, Looking, Request, Wanted, Writing, check_something, decoded, given
 from attnscope.cli.lines import called, read_lines
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import (
+    Audio,
+    Ids,
+    Image,
+    Pair,
+    SparedText,
+    Split,
+    Target,
+    TargetIds,
+    Truncate,
+    Vocab,
+    Writing,
+    check_something,
+    decoded,
+    given,
+)
+from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.request import Inputs
@@ -82,7 +99,7 @@ class Sides:
     PANEL = "What is compared"
 
     word: Word = None
-    text: options.SparedText = None
+    text: SparedText = None
     text_b: TextB = None
     texts: Texts = None
     controls: Controls = 1000
@@ -91,17 +108,17 @@ class Sides:
     layer_b: LayerB = None
     head_b: HeadB = None
     model_b: ModelB = None
-    pair: options.Pair = None
-    target: options.Target = None
+    pair: Pair = None
+    target: Target = None
     target_b: TargetB = None
-    image: options.Image = None
-    audio: options.Audio = None
-    target_ids: options.TargetIds = None
-    truncate: options.Truncate = False
-    split: options.Split = False
-    ids: options.Ids = None
+    image: Image = None
+    audio: Audio = None
+    target_ids: TargetIds = None
+    truncate: Truncate = False
+    split: Split = False
+    ids: Ids = None
     ids_b: IdsB = None
-    vocab: options.Vocab = None
+    vocab: Vocab = None
 
     def __post_init__(self) -> None:
         if self.stored is not None:

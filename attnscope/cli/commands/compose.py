@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Delivery, Request, Wanted
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Audio, Image
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 
@@ -39,8 +40,8 @@ class Composed:
 def compose(
     wanted: Wanted,
     composed: Composed,
-    image: options.Image = None,
-    audio: options.Audio = None,
+    image: Image = None,
+    audio: Audio = None,
     *,
     delivery: Delivery,
     request: Request,

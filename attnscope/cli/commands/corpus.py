@@ -1,6 +1,7 @@
 """`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import typed
-from attnscope.cli.counting import counting
-from attnscope.cli.groups import Delivery, Request, Wanted
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.run import typed_command
 from attnscope.cli.streams import read_input
-from attnscope.ending import temporary_folder
+from attnscope.ending import temporary_folder, undone_by_a_signal
 from attnscope.errors import InputError
 
 Files = Annotated[
@@ -166,9 +167,9 @@ def corpus(
             ray_address=running.ray_address,
             run=running.run,
             rows=running.rows,
-            command=typed.command("FILE"),
+            command=typed_command("FILE"),
         )
-        with counting("text", quiet=output.quiet) as done:
+        with _counting(output.quiet) as done:
             result = corpus_of(request, asked, wanted, output, done)
     output.deliver(result, delivery)
 
@@ -183,3 +184,35 @@ def _standard_input_as_file(files: Sequence[str]) -> Iterator[tuple[Path, ...]]:
         place = Path(folder) / "standard-input"
         place.write_bytes(read_input())
         yield tuple(place if name == "-" else Path(name) for name in files)
+
+
+@contextmanager
+def _counting(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar of how many texts are through, how fast, how long still; it is moved by what this gives."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, whole: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    columns = (
+        BarColumn(None),
+        MofNCompleteColumn(),
+        TextColumn("texts · {task.fields[rate]} · left"),
+        TimeRemainingColumn(),
+    )
+    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=120)
+    task = bar.add_task("", total=None, rate="starting")
+
+    def count(done: int, whole: int) -> None:
+        """The bar is there from the first count to the last, so that it stands in no spinner's way."""
+        speed = bar.tasks[0].speed
+        bar.update(task, completed=done, total=whole, rate=f"{speed:,.1f} a second" if speed else "starting")
+        bar.start() if done < whole else bar.stop()
+
+    with undone_by_a_signal(bar.stop):
+        try:
+            yield count
+        finally:
+            bar.stop()

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli.groups import Delivery, Request, Wanted
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 
 File = Annotated[

@@ -4,8 +4,8 @@ import os
 import sys
 from dataclasses import dataclass, field
 
-from attnscope.cli import options
-from attnscope.cli.groups import ArticleRead, Request, Wanted, Writing
+from attnscope.cli.options.inputs import ArticleRead, Texts, Writing
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output
 from attnscope.errors import InputError
 
@@ -14,7 +14,7 @@ from attnscope.errors import InputError
 class OneRead(ArticleRead):
     """One text, which keys change: a file of many is for commands that answer each of them."""
 
-    texts: options.Texts = field(default=None, init=False)
+    texts: Texts = field(default=None, init=False)
 
 
 def explore(read: OneRead, wanted: Wanted, *, writing: Writing, request: Request, output: Output) -> None:

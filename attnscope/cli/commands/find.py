@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question, ranked_heads
-from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, Writing, decoded
+from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import Delivery, Read, Request, Wanted, Writing, decoded
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, Writing, decoded
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.session.selection import check_seed
 

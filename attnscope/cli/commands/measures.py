@@ -1,10 +1,10 @@
 """`attnscope measures`: what can be measured of a head, from the registry."""
 
-from attnscope.cli import options
+from attnscope.cli.options.delivery import Json
 from attnscope.cli.output import Output
 
 
-def measures(json: options.Json = False, *, output: Output) -> None:
+def measures(json: Json = False, *, output: Output) -> None:
     """List the measures of a head: name, unit, range, meaning and paper."""
     from attnscope.measures import MEASURES
     from attnscope.render.measures.terminal import measures_json, measures_table

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Delivery
+from attnscope.cli.options.delivery import Delivery, Json
+from attnscope.cli.options.model import Kind, ModelName, OneLayer, RemoteCode, Revision, Tower
 from attnscope.cli.output import Output
 from attnscope.errors import InputError
 from attnscope.session.request import Wanted
@@ -32,14 +32,14 @@ Length = Annotated[
 
 def model(
     name: Name = None,
-    model: options.ModelName = None,
-    layer: options.OneLayer = "-1",
+    model: ModelName = None,
+    layer: OneLayer = "-1",
     length: Length = None,
-    kind: options.Kind = None,
-    tower: options.Tower = None,
-    revision: options.Revision = None,
-    trust_remote_code: options.RemoteCode = False,
-    json: options.Json = False,
+    kind: Kind = None,
+    tower: Tower = None,
+    revision: Revision = None,
+    trust_remote_code: RemoteCode = False,
+    json: Json = False,
     *,
     output: Output,
 ) -> None:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import Delivery, Read, Request
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read
+from attnscope.cli.options.model import Request
 from attnscope.cli.output import Output, check_delivery
 
 if TYPE_CHECKING:

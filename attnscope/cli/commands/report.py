@@ -2,18 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from attnscope.cli import options
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import (
-    ArticleHead,
-    ArticleRead,
-    Looking,
-    MapOptions,
-    PictureDelivery,
-    Request,
-    Writing,
-)
 from attnscope.cli.naming import own_place
+from attnscope.cli.options.delivery import PictureDelivery
+from attnscope.cli.options.inputs import ArticleRead, Writing
+from attnscope.cli.options.model import ArticleHead, Request
+from attnscope.cli.options.shown import Looking, MapOptions, Query
 from attnscope.cli.output import Output, check_delivery
 
 if TYPE_CHECKING:
@@ -24,7 +18,7 @@ if TYPE_CHECKING:
 def report(
     read: ArticleRead,
     wanted: ArticleHead,
-    query: options.Query = None,
+    query: Query = None,
     *,
     delivery: PictureDelivery,
     looking: Looking,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli import options
 from attnscope.cli.arrays.options import Arrays
 from attnscope.cli.arrays.typed import number
-from attnscope.cli.groups import Delivery
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.model import Kind
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 
@@ -98,7 +98,7 @@ class Theatre:
     model: ModelName = None
     layer: Layer = None
     head: Head = None
-    kind: options.Kind = None
+    kind: Kind = None
 
     @property
     def any(self) -> bool:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Delivery, decoded
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import decoded
+from attnscope.cli.options.shown import Key, Query, Rows, Scale
 from attnscope.cli.output import Output, check_delivery
 from attnscope.vocabulary import Scaling, Stage
 
@@ -22,11 +23,11 @@ Shown = Annotated[
 
 def show(
     file: File,
-    query: options.Query = None,
-    key: options.Key = None,
+    query: Query = None,
+    key: Key = None,
     stage: Shown = None,
-    scale: options.Scale = Scaling.AUTO,
-    rows: options.Rows = None,
+    scale: Scale = Scaling.AUTO,
+    rows: Rows = None,
     *,
     delivery: Delivery,
     output: Output,

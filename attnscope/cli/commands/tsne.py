@@ -4,18 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli import options
 from attnscope.cli.asking import Answer, Question
-from attnscope.cli.groups import (
-    ArticleHead,
-    ArticleRead,
-    Looking,
-    MapOptions,
-    PictureDelivery,
-    Request,
-    Writing,
-)
 from attnscope.cli.naming import own_place
+from attnscope.cli.options.delivery import PictureDelivery
+from attnscope.cli.options.inputs import ArticleRead, Writing
+from attnscope.cli.options.model import ArticleHead, Request
+from attnscope.cli.options.shown import Key, Looking, MapOptions, NoCache, Query
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 
@@ -35,9 +29,9 @@ CompareQuery = Annotated[
 def tsne(
     read: ArticleRead,
     wanted: ArticleHead,
-    query: options.Query = None,
+    query: Query = None,
     compare_query: CompareQuery = None,
-    key: options.Key = None,
+    key: Key = None,
     *,
     delivery: PictureDelivery,
     looking: Looking,
@@ -45,7 +39,7 @@ def tsne(
     writing: Writing,
     request: Request,
     output: Output,
-    no_cache: options.NoCache = False,
+    no_cache: NoCache = False,
 ) -> None:
     """Map the queries and keys of one head, and say how far the map can be trusted.
 

@@ -1,13 +1,18 @@
-"""What is read: texts, numbers, pictures, sounds."""
+"""What the model reads: texts, numbers, pictures, sounds, and what it goes on to write."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Text = Annotated[
-    str, typer.Argument(metavar="TEXT", help="The text to read; '-' reads it from standard input.")
-]
+from attnscope.cli.lines import Line, read_lines
+from attnscope.cli.streams import read_input
+from attnscope.errors import InputError
+from attnscope.session import request
+from attnscope.vocabulary import MASKED_SENTENCE
+
 SparedText = Annotated[
     str | None,
     typer.Argument(
@@ -25,6 +30,7 @@ ArticleText = Annotated[
         show_default=False,
     ),
 ]
+Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -40,6 +46,10 @@ TargetIds = Annotated[
         metavar="N,N,...",
         help="The same as token numbers, the decoder's start token among them.",
     ),
+]
+Truncate = Annotated[
+    bool,
+    typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),
 ]
 Split = Annotated[
     bool,
@@ -65,6 +75,25 @@ Vocab = Annotated[
         help="How the tokens of --ids are spelled: one in a line (vocab.txt), or JSON of numbers by token.",
     ),
 ]
+Image = Annotated[
+    Path | None,
+    typer.Option(
+        "--image", metavar="FILE", help="A picture to read, alone or beside TEXT, as the model takes it."
+    ),
+]
+Audio = Annotated[
+    Path | None, typer.Option("--audio", metavar="FILE", help="A sound to read: wav, flac, ogg or mp3.")
+]
+Texts = Annotated[
+    Path | None,
+    typer.Option(
+        "--texts",
+        metavar="FILE",
+        help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
+        "other, JSON in lines, files numbered by line (x-001.png). A line that cannot be read is told, the "
+        "others go on, and the exit code is the highest of any line.",
+    ),
+]
 Generate = Annotated[
     int | None,
     typer.Option(
@@ -86,27 +115,110 @@ TopP = Annotated[
     float | None,
     typer.Option("--top-p", metavar="P", help="Of --sample: draw from the likeliest that make up P."),
 ]
-Image = Annotated[
-    Path | None,
-    typer.Option(
-        "--image", metavar="FILE", help="A picture to read, alone or beside TEXT, as the model takes it."
-    ),
-]
-Audio = Annotated[
-    Path | None, typer.Option("--audio", metavar="FILE", help="A sound to read: wav, flac, ogg or mp3.")
-]
-Texts = Annotated[
-    Path | None,
-    typer.Option(
-        "--texts",
-        metavar="FILE",
-        help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
-        "other, JSON in lines, files numbered by line (x-001.png). A line that cannot be read is told, the "
-        "others go on, and the exit code is the highest of any line.",
-    ),
-]
-Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
-Truncate = Annotated[
-    bool,
-    typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),
-]
+
+
+@dataclass(frozen=True)
+class Writing(request.Writing):
+    """How far the model goes on with the text, and how."""
+
+    PANEL = "Text that the model writes"
+
+    generate: Generate = None
+    sample: Sample = None
+    temperature: Temperature = None
+    top_p: TopP = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the model reads: a text or a pair, a picture or a sound, and what its decoder reads."""
+
+    PANEL = "What is read"
+
+    text: SparedText = None
+    pair: Pair = None
+    target: Target = None
+    target_ids: TargetIds = None
+    truncate: Truncate = False
+    split: Split = False
+    ids: Ids = None
+    vocab: Vocab = None
+    image: Image = None
+    audio: Audio = None
+    texts: Texts = None
+
+    def __post_init__(self) -> None:
+        check_something(self.text, self.ids, self.image, self.audio, self.texts)
+        self.check_texts()
+
+    def check_texts(self) -> None:
+        """Raises `InputError` where there are many texts and one, or anything else that is read."""
+        others = {"TEXT": self.text, "--ids": self.ids, "--image": self.image, "--audio": self.audio}
+        there = [name for name, value in others.items() if value is not None]
+        if self.texts is not None and there:
+            raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
+
+    @property
+    def media(self) -> list[Path]:
+        """The files of the picture or the sound that is read."""
+        return [file for file in (self.image, self.audio) if file is not None]
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The texts of the file, read once; none where there is no file."""
+        return () if self.texts is None else read_lines(self.texts)
+
+    def inputs(self, writing: Writing = Writing()) -> request.Inputs:
+        """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8.
+
+        Of many texts none is read yet: what is checked here is the same for all of them.
+        """
+        return request.Inputs(
+            text=MASKED_SENTENCE if self.lines else given(self.text),
+            pair=None if self.pair is None else decoded(self.pair),
+            target=None if self.target is None else decoded(self.target),
+            image=self.image,
+            audio=self.audio,
+            writing=writing,
+            truncate=self.truncate,
+            split=self.split,
+            ids=self.ids,
+            vocab=self.vocab,
+            target_ids=self.target_ids,
+        )
+
+
+@dataclass(frozen=True)
+class ArticleRead(Read):
+    """The same where none need be given: then the sentence of the articles."""
+
+    text: ArticleText = None
+
+    def __post_init__(self) -> None:
+        self.check_texts()
+
+
+def check_something(*read: object) -> None:
+    """Raises `InputError` where there is neither a text nor anything that stands in its place."""
+    if all(each is None for each in read):
+        raise InputError("give a text to read, token numbers with --ids, or a file with --image or --audio")
+
+
+def given(text: str | None) -> str | None:
+    """A text argument as it was meant, `-` standing for standard input."""
+    if text is None:
+        return None
+    return decoded(_standard_input() if text == "-" else text)
+
+
+def _standard_input() -> str:
+    return read_input().decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def decoded(text: str) -> str:
+    """`text` as it was meant; `InputError` when its bytes are not UTF-8."""
+    try:
+        # an argument that Python could not decode holds its bytes as surrogates
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError as error:
+        raise InputError("the text is not valid UTF-8") from error

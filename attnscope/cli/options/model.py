@@ -1,9 +1,95 @@
-"""Which model is opened, how it is loaded and how its attention is read."""
+"""Which model is opened, how it is loaded, and which attention of it is meant."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from attnscope.session import request
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
+        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
+]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="float32|bfloat16|float16|float64|auto",
+        help="Arithmetic of the model; auto is the checkpoint's own.",
+    ),
+]
+RemoteCode = Annotated[
+    bool,
+    typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False),
+]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
+]
+Attention = Annotated[
+    str,
+    typer.Option(
+        "--attn",
+        metavar="eager|sdpa|flex_attention|flash_attention_2",
+        help="The kernel that the model runs, which is then held against the recomputation.",
+    ),
+]
+IgnoreUnread = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-unread",
+        help="Run without weights inside attention that are stored and that the model has no place for.",
+        show_default=False,
+    ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter",
+        metavar="FOLDER|none",
+        help="Put this adapter into the model (needs the package peft), or none where one is beside its "
+        "weights. Default: the one beside them, if any.",
+        show_default=False,
+    ),
+]
+DeviceMap = Annotated[
+    str | None,
+    typer.Option(
+        "--device-map",
+        metavar="auto|FILE|JSON",
+        help="Spread a model that one device does not hold over devices, memory and disk (needs the package "
+        "accelerate): auto, or which part goes where.",
+        show_default=False,
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="DEVICE=SIZE,...",
+        help="What --device-map auto may take: cuda:0=10GB,cpu=30GB. Default: nine tenths of what is free.",
+        show_default=False,
+    ),
+]
+Layer = Annotated[
+    str | None,
+    typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all."),
+]
+Head = Annotated[
+    str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")
+]
+OneLayer = Annotated[str, typer.Option("--layer", "-l", metavar="N", help="Layer, from 0; -1 is the last.")]
+OneHead = Annotated[str, typer.Option("--head", metavar="N", help="Head, from 0; -1 is the last.")]
 Kind = Annotated[
     str | None,
     typer.Option(
@@ -36,77 +122,44 @@ Route = Annotated[
         help="How to read the attention. Default: the first of these that the model allows.",
     ),
 ]
-Attention = Annotated[
-    str,
-    typer.Option(
-        "--attn",
-        metavar="eager|sdpa|flex_attention|flash_attention_2",
-        help="The kernel that the model runs, which is then held against the recomputation.",
-    ),
-]
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="NAME",
-        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
-        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
-    ),
-]
-Revision = Annotated[
-    str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
-]
-Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")]
-DeviceMap = Annotated[
-    str | None,
-    typer.Option(
-        "--device-map",
-        metavar="auto|FILE|JSON",
-        help="Spread a model that one device does not hold over devices, memory and disk (needs the package "
-        "accelerate): auto, or which part goes where.",
-        show_default=False,
-    ),
-]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--max-memory",
-        metavar="DEVICE=SIZE,...",
-        help="What --device-map auto may take: cuda:0=10GB,cpu=30GB. Default: nine tenths of what is free.",
-        show_default=False,
-    ),
-]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        metavar="float32|bfloat16|float16|float64|auto",
-        help="Arithmetic of the model; auto is the checkpoint's own.",
-    ),
-]
-RemoteCode = Annotated[
-    bool,
-    typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False),
-]
-AllowPickle = Annotated[
-    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
-]
-IgnoreUnread = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-unread",
-        help="Run without weights inside attention that are stored and that the model has no place for.",
-        show_default=False,
-    ),
-]
-Adapter = Annotated[
-    str | None,
-    typer.Option(
-        "--adapter",
-        metavar="FOLDER|none",
-        help="Put this adapter into the model (needs the package peft), or none where one is beside its "
-        "weights. Default: the one beside them, if any.",
-        show_default=False,
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Request(request.ModelRequest):
+    """Which model to load, and how."""
+
+    PANEL = "Which model, and how it runs"
+
+    model: ModelName = None
+    device: Device = "auto"
+    dtype: Dtype = "float32"
+    revision: Revision = None
+    trust_remote_code: RemoteCode = False
+    allow_pickle: AllowPickle = False
+    attention: Attention = "eager"
+    ignore_unread: IgnoreUnread = False
+    adapter: Adapter = None
+    device_map: DeviceMap = None
+    max_memory: MaxMemory = None
+
+
+@dataclass(frozen=True)
+class Wanted(request.Wanted):
+    """Which layers and heads of which kind of attention, as the user wrote them."""
+
+    PANEL = "Which attention"
+
+    layer: Layer = None
+    head: Head = None
+    kind: Kind = None
+    tower: Tower = None
+    block: Block = 0
+    route: Route = None
+
+
+@dataclass(frozen=True)
+class ArticleHead(Wanted):
+    """One head, by default the one that the articles look at."""
+
+    layer: OneLayer = "3"
+    head: OneHead = "11"

@@ -1,18 +1,64 @@
-"""What a terminal shows."""
+"""How attention is looked at, how a map is drawn, and what a terminal shows."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", show_default=False)]
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
+from attnscope.cli.panels import SHOWN
+from attnscope.session import request
+from attnscope.vocabulary import Scaling
+
+if TYPE_CHECKING:
+    from attnscope.results import MapSettings
+
+Query = Annotated[
+    str | None,
+    typer.Option(
+        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
+    ),
 ]
-Timings = Annotated[
+QueryOverFile = Annotated[
+    str | None,
+    typer.Option(
+        "--query",
+        metavar="TOKEN",
+        help="Show what one query attends to: a token's text or its position; over a picture or a sound also "
+        "a patch (r3c5: row 3, column 5), a time (0.20s) or mean, the mean over all queries.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
+]
+Words = Annotated[
     bool,
-    typer.Option("--timings", help="Say at the end where the time went.", show_default=False),
+    typer.Option(
+        "--words",
+        help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
+        "those of a query.",
+        show_default=False,
+    ),
+]
+SpecialTokens = Annotated[
+    str | None,
+    typer.Option(
+        "--special",
+        metavar="show|hide|renormalise",
+        help="Special tokens such as [CLS]: shown, left out, or left out and each row divided by what "
+        "remains. Without this they are shown, but the strongest links of several heads are those of "
+        "other tokens.",
+    ),
+]
+Scale = Annotated[
+    Scaling,
+    typer.Option(
+        "--scale",
+        metavar="auto|max|row|1|log",
+        help="How dark a weight is: darkest for 1, for the largest (max), for each row's own largest, or for "
+        "the largest in equal ratios (log). Default: the first of 1, max and log that shows the weights.",
+        show_default=False,
+    ),
 ]
 Rows = Annotated[
     str | None,
@@ -23,14 +69,6 @@ Rows = Annotated[
         "matrix do not fit. Default: 20.",
     ),
 ]
-Theme = Annotated[
-    str | None,
-    typer.Option(
-        "--theme",
-        metavar="auto|light|dark",
-        help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
-    ),
-]
 NoCache = Annotated[
     bool,
     typer.Option(
@@ -39,3 +77,83 @@ NoCache = Annotated[
         show_default=False,
     ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", show_default=False)]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
+]
+Timings = Annotated[
+    bool,
+    typer.Option("--timings", help="Say at the end where the time went.", show_default=False),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option(
+        "--theme",
+        metavar="auto|light|dark",
+        help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
+    ),
+]
+Perplexity = Annotated[
+    float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
+]
+Metric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="cosine|euclidean|manhattan|chebyshev|correlation",
+        help="Distance in the full space.",
+    ),
+]
+CentreKeys = Annotated[
+    bool,
+    typer.Option(
+        "--center-keys",
+        help="Move the keys onto the queries' mean first: attention stays as it is, the map does not.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", metavar="N", help="Seed of t-SNE, which starts from a PCA, so that it seldom matters."
+    ),
+]
+MaxIter = Annotated[
+    int | None,
+    typer.Option(
+        "--max-iter",
+        metavar="N",
+        help="Most iterations of t-SNE, which nearly always stops by itself. Default: 100000000, above 256 "
+        "points 1000; a map that has not stopped after 20000 is shown as it is, unless N is given.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Looking(request.Looking):
+    """How to look at weights: by words instead of tokens, with special tokens or without."""
+
+    PANEL = SHOWN
+
+    words: Words = False
+    special: SpecialTokens = None
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How to draw a map."""
+
+    PANEL = "The map"
+
+    perplexity: Perplexity = 5.0
+    metric: Metric = "cosine"
+    center_keys: CentreKeys = False
+    seed: Seed = 0
+    max_iter: MaxIter = None
+
+    def settings(self) -> "MapSettings":
+        """The same, checked; `InputError` for what cannot be."""
+        from attnscope.results import MapSettings
+
+        return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter, self.center_keys)

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from attnscope.cli import options
 from attnscope.cli.asking import PAGE, Answer, Question, with_heads
 from attnscope.cli.commands.heads.options import HeadOptions, Long
-from attnscope.cli.groups import Delivery, Looking, Read, Request, Wanted, Writing, decoded
 from attnscope.cli.naming import is_of_each_head
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, Writing, decoded
+from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.shown import Looking, NoCache
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Stage
@@ -30,7 +32,7 @@ def heads(
     writing: Writing,
     request: Request,
     output: Output,
-    no_cache: options.NoCache = False,
+    no_cache: NoCache = False,
 ) -> None:
     """Show what attention heads look at, recomputed and certified.
 

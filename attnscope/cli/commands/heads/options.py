@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import options
-from attnscope.cli.groups import Looking, Read, Writing
+from attnscope.cli.options.inputs import Read, Writing
+from attnscope.cli.options.shown import Key, Looking, QueryOverFile, Rows, Scale
 from attnscope.cli.panels import SHOWN
 from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Scaling, Stage
@@ -96,16 +96,16 @@ class HeadOptions:
 
     PANEL = SHOWN
 
-    query: options.QueryOverFile = None
+    query: QueryOverFile = None
     show: Shown = Stage.WEIGHTS
     terms: Terms = False
     dims: Dims = False
-    key: options.Key = None
+    key: Key = None
     measure: Measures = None
     answer: AnswerName = None
     grid: AsGrid = False
-    scale: options.Scale = Scaling.AUTO
-    rows: options.Rows = None
+    scale: Scale = Scaling.AUTO
+    rows: Rows = None
 
     def check(self, looking: Looking, read: Read, writing: Writing) -> None:
         from attnscope.render.focus import listed

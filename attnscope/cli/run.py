@@ -1,0 +1,57 @@
+"""What is remembered of this run: the command as it was typed, and whether its times are to be told."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from attnscope import stopwatch
+from attnscope.render.kit.words.shell import word as quoted
+from attnscope.tokens import printable
+
+_TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+_OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--json")
+_timings_wanted = False
+
+
+def remember(arguments: Sequence[str]) -> None:
+    """Note what stands behind `attnscope` in this run."""
+    # an argument that Python could not decode holds its bytes as surrogates
+    words = (word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in arguments)
+    _TYPED.set(tuple(words))
+
+
+def typed_command(out: str) -> str:
+    """The command with `out` in the place of the files that were named; empty where nobody typed one."""
+    typed = list(_kept(_TYPED.get()))
+    return printable(" ".join(map(quoted, ["attnscope", *typed, "-o", out]))) if typed else ""
+
+
+def _kept(arguments: Sequence[str]) -> Iterator[str]:
+    """All but where it goes, and what a page does not show."""
+    rest = iter(arguments)
+    for word in rest:
+        if word in _OUT:
+            next(rest, None)
+        elif word not in _ASIDE and not word.startswith(("--out=", "-o")):
+            yield word
+
+
+def want_timings() -> None:
+    """Have the times told at the end of this run."""
+    global _timings_wanted
+    _timings_wanted = True
+
+
+@contextmanager
+def timings_at_the_end() -> Iterator[None]:
+    """Around a run: its times are told where they are wanted, also of a run that fails."""
+    global _timings_wanted
+    try:
+        yield
+    finally:
+        if _timings_wanted:
+            for line in stopwatch.told():
+                print(line, file=sys.stderr)
+        _timings_wanted = False
+        stopwatch.running.restart()
