@@ -29,7 +29,6 @@ from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
-from attnscope.render.prediction.figure import prediction_figure
 from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
@@ -50,7 +49,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Prediction,
     Projection,
     Report,
     Result,
@@ -127,7 +125,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Dimensions: _alone(dimensions_figure),
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
-    Prediction: _alone(prediction_figure),
     Comparison: _alone(comparison_figure),
     Worked: _alone(worked_figure),
     ScaleStudy: _alone(worked_figure),

@@ -27,10 +27,11 @@ from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
 from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import next_step, overview
-from attnscope.render.prediction.terminal import prediction, prediction_header
 from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.prediction import prediction
+from attnscope.render.terminal.sheet import laid
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
@@ -50,7 +51,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Prediction,
     Projection,
     Report,
     Result,
@@ -90,7 +90,7 @@ def _map(result: Projection, width: int, focus: Focus) -> Lines:
 
 
 def _report(result: Report, width: int, focus: Focus) -> Lines:
-    predicted = [] if result.prediction is None else [prediction(result.prediction, width), ""]
+    predicted = [] if result.prediction is None else [*laid(prediction(result.prediction).every, width), ""]
     return introduced(result.head, focus, *predicted, report_lines(result, width))
 
 
@@ -113,10 +113,6 @@ def _flow(result: Flow, width: int, focus: Focus) -> Lines:
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
     return [comparison_header(result), "", comparison(result, width, focus.verbose)]
-
-
-def _prediction(result: Prediction, width: int, focus: Focus) -> Lines:
-    return [prediction_header(result), "", prediction(result, width)]
 
 
 def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
@@ -165,7 +161,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Dimensions: _dimensions,
     Overview: _overview,
     Projection: _map,
-    Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,
@@ -193,8 +188,6 @@ __all__ = [
     "matrix",
     "outline",
     "overview",
-    "prediction",
-    "prediction_header",
     "projection",
     "query_bars",
     "query_terms",

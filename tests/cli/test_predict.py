@@ -18,9 +18,10 @@ def test_the_pronoun_of_the_article_is_predicted(attnscope) -> None:
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "masked words · bundled demo model"
-    assert lines[4] == "7 [MASK]"
-    assert lines[5].split()[:2] == ["it", ".998"]
-    assert len(lines) == 8
+    assert lines[4].startswith("Likeliest at 7 [MASK] is “it” (.998), then ")
+    assert lines[6] == "7 [MASK]"
+    assert lines[8].split()[:2] == ["it", ".998"]
+    assert [line.split()[0] for line in lines[8:]] == ["it", "they", "she"]
 
 
 def test_json_csv_and_npz_hold_the_same_numbers(attnscope, tmp_path: Path) -> None:

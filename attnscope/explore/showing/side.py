@@ -17,8 +17,9 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
-from attnscope.render.prediction.terminal import prediction
 from attnscope.render.sheet.said import chance, signed
+from attnscope.render.sheets.prediction import prediction
+from attnscope.render.terminal.sheet import laid
 from attnscope.render.terms.terminal import query_terms_within
 from attnscope.results import HeadTerms, Overview, Prediction
 
@@ -92,8 +93,9 @@ def of_prediction(state: State, find: Find) -> Part:
 
     def drawn(width: int, height: int) -> RenderableType:
         first = _absence(state, gone) if state.removed else []
-        told = prediction(found, width) if isinstance(found, Prediction) else Text(found.why, DIM)
-        return Group(*first, told)
+        if not isinstance(found, Prediction):
+            return Group(*first, Text(found.why, DIM))
+        return Group(*first, *laid(prediction(found).every, width))
 
     return Part((found, gone, state.removed), drawn, title)
 

@@ -30,7 +30,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Prediction,
     Projection,
     Provenance,
     Report,
@@ -131,12 +130,6 @@ def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
 
 
-def _prediction(result: Prediction) -> list[str]:
-    guesses = [each.guesses[0].text for each in result.blanks if each.guesses]
-    likeliest = f"likeliest {', '.join(f'“{printable(text)}”' for text in guesses)}" if guesses else ""
-    return [result.task, fit(likeliest, _MOST_NAME), _model(result.provenance)]
-
-
 def _worked(result: Worked) -> list[str]:
     return [fit(printable(result.title or result.name), _MOST_NAME), counted(len(result.steps), "step")]
 
@@ -166,7 +159,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Dimensions: _dimensions,
     Overview: _overview,
     Projection: _map,
-    Prediction: _prediction,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,

@@ -9,7 +9,7 @@ import numpy as np
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.weights import divides, key_groups
 from attnscope.render.map.words import nearness_words, signed, token_name
-from attnscope.render.prediction.terminal import verdict_words
+from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
 from attnscope.tokens import printable
 
@@ -176,7 +176,7 @@ def answer(result: Report) -> Answer | None:
     made = result.prediction
     if made is None:
         return None
-    further = verdict_words(made)
+    further = "" if made.next_sentence is None else pair_words(made.next_sentence)
     if made.generated is not None and result.head.kind is Kind.ENCODER:
         return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
     blank = next((each for each in made.blanks if each.position == result.query), None)

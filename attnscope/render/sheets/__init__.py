@@ -15,6 +15,7 @@ from attnscope.render.sheets.corpora import corpora
 from attnscope.render.sheets.corpus import corpus
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
+from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.verification import verification
 from attnscope.results import (
@@ -25,6 +26,7 @@ from attnscope.results import (
     CorpusDifference,
     Difference,
     Finding,
+    Prediction,
     Result,
     Senses,
     Verification,
@@ -44,6 +46,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     CorpusDifference: _whole(corpora),
     Difference: _whole(difference),
     Finding: _whole(finding),
+    Prediction: _whole(prediction),
     Senses: _whole(senses),
     Verification: _whole(verification),
 }

@@ -1,5 +1,6 @@
 """A sheet in a terminal, for any width: its words in their order around its blocks."""
 
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from rich.console import Group, RenderableType
@@ -39,13 +40,11 @@ def body(sheet: Sheet, width: int) -> Group:
     shown = _shown(sheet, width)
     columns = [each for one in shown if isinstance(one, Rows) for each in kept_columns(one, width)]
     told = dict.fromkeys(each.says for each in shown if isinstance(each, HeadGrid))
-    answer: list[RenderableType] = [Text(sheet.answer), ""] if sheet.answer else []
-    return Group(
-        *answer,
-        *([*drawn, ""] if (drawn := _laid(shown, width)) else []),
-        *(Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each),
-        *(Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof),
-    )
+    answer = [Text(sheet.answer)] if sheet.answer else []
+    said = [Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each]
+    said += [Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof]
+    parts = [part for part in (answer, laid(shown, width), said) if part]
+    return Group(*(line for part in parts for line in ("", *part)[part is parts[0] :]))
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block]:
@@ -61,7 +60,7 @@ def _shown(sheet: Sheet, width: int) -> list[Block]:
     return shown
 
 
-def _laid(blocks: list[Block], width: int) -> list[RenderableType]:
+def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
     """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
     rows: list[list[list[Text]] | Picture] = []
     for block in blocks:

@@ -10,7 +10,7 @@ from attnscope.render.map.words import (
     settings_words,
     trust_words,
 )
-from attnscope.render.prediction.terminal import verdict_words
+from attnscope.render.sheets.prediction import pair_words
 from attnscope.render.web.blocks import short
 from attnscope.results import Generated, Prediction, Projection
 from attnscope.tokens import printable
@@ -49,7 +49,7 @@ def of_prediction(found: Prediction) -> dict[str, Any]:
         }
         for blank in found.blanks
     ]
-    says = [verdict_words(found), *found.notes]
+    says = ["" if found.next_sentence is None else pair_words(found.next_sentence), *found.notes]
     if found.generated is not None:
         blanks.append(_written(found.generated))
         says.append("" if found.generated.finished else "cut off: the model was not at an end")

@@ -20,7 +20,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Prediction,
     Projection,
     Report,
     SoundAttention,
@@ -94,12 +93,6 @@ def of_report(made: Document, report: Report, beside: Beside) -> None:
     made.opening |= {"view": "sentence", "query": report.query}
     if report.view is not None:
         made.opening |= {"words": report.view.words, "special": report.view.special.value}
-
-
-def of_prediction(made: Document, found: Prediction, beside: Beside) -> None:
-    made.heading = told("prediction", model_words(found.provenance))
-    made.prediction = answers.of_prediction(found)
-    made.opening = {"view": "prediction"}
 
 
 def of_picture(made: Document, found: PictureAttention | PictureHeads, beside: Beside) -> None:
