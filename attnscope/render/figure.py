@@ -29,7 +29,6 @@ from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
-from attnscope.render.relations.figure import dependencies_figure
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.sheets import sheet_of
@@ -39,7 +38,6 @@ from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
-    Dependencies,
     Dimensions,
     Flow,
     HeadTerms,
@@ -135,7 +133,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
     Flow: _alone(flow_figure),
-    Dependencies: _alone(dependencies_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

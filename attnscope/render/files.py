@@ -20,7 +20,6 @@ from attnscope.render.map import csv as map_
 from attnscope.render.media import csv as media
 from attnscope.render.outline import csv as outline
 from attnscope.render.overview import csv as overview
-from attnscope.render.relations import csv as relations
 from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
@@ -41,7 +40,6 @@ ROWS = (
     media,
     outline,
     overview,
-    relations,
     report,
     terms,
     thumbnails,

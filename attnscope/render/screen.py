@@ -27,7 +27,6 @@ from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
 from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import next_step, overview
-from attnscope.render.relations.terminal import dependencies
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.prediction import prediction
@@ -40,7 +39,6 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
-    Dependencies,
     Dimensions,
     Flow,
     HeadTerms,
@@ -115,10 +113,6 @@ def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
     return [comparison_header(result), "", comparison(result, width, focus.verbose)]
 
 
-def _dependencies(result: Dependencies, width: int, focus: Focus) -> Lines:
-    return [dependencies(result, width)]
-
-
 def _outline(result: Outline, width: int, focus: Focus) -> Lines:
     return [outline(result, width)]
 
@@ -173,7 +167,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     LongHead: _long,
     Outline: _outline,
     Flow: _flow,
-    Dependencies: _dependencies,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

@@ -13,6 +13,7 @@ from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row
 _NUMBER = 6.0  # points
+_LOW = 0.24  # of a row that a low mark stands below its middle
 _ORDER = {"band": 0, "bar": 1, "line": 2, "span": 3, "tick": 3, "ring": 4, "diamond": 4, "dot": 5}
 _SYMBOLS = {"dot": ("o", 4.6), "ring": ("o", 3.6), "diamond": ("D", 3.4), "tick": ("|", 7.0)}
 
@@ -86,10 +87,9 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
     beside = axes.inset_axes((-wide / across, 0.0, edges[-1] / across, 1.0))
     beside.set(xlim=(0, edges[-1]), ylim=axes.get_ylim())
     for column, left, right in zip(columns, edges, edges[1:], strict=False):
-        assert column.scale is not None, "a column of cells has a scale"
         for row, value in enumerate(column.values):
             if text := column.text(row):
-                ground, ink = column.scale.paper(value)
+                ground, ink = column.scale.paper(value) if column.scale else ("none", INK)
                 beside.add_patch(
                     Rectangle((left + 0.01, row - 0.46), right - left - 0.02, 0.92, color=ground)
                 )
@@ -115,20 +115,21 @@ def _draw(mark: Mark, axes: Axes) -> None:
     rows = [row for row, value in enumerate(mark.at) if not missing(value)]
     at = np.array([mark.at[row] for row in rows], float)
     to = np.array([mark.to[row] for row in rows], float) if mark.to else np.zeros(len(rows))
+    down = np.array(rows) + (_LOW if mark.low else 0.0)
     if mark.shape in ("bar", "band"):
         axes.barh(
             rows, at - to, 0.62 if mark.shape == "bar" else 0.9, to, color=tint, label=label, zorder=order
         )
     elif mark.shape == "span":
         axes.errorbar(
-            (at + to) / 2, rows, xerr=abs(at - to) / 2, fmt="none", ecolor=tint, elinewidth=1.1, capsize=2.4,
+            (at + to) / 2, down, xerr=abs(at - to) / 2, fmt="none", ecolor=tint, elinewidth=1.1, capsize=2.4,
             label=label, zorder=order,
         )  # fmt: skip
     else:
         symbol, size = _SYMBOLS[mark.shape]
         hollow = mark.shape in ("ring", "diamond")
         axes.plot(
-            at, rows, symbol, markersize=size, markeredgewidth=1.3 if mark.shape == "tick" else 1.0,
+            at, down, symbol, markersize=size, markeredgewidth=1.3 if mark.shape == "tick" else 1.0,
             color="white" if hollow else tint, markeredgecolor=tint, label=label, zorder=order,
         )  # fmt: skip
 

@@ -24,14 +24,12 @@ from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import draw as draw_block
-from attnscope.render.relations.figure import draw_dependencies
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Comparison,
-    Dependencies,
     Flow,
     HeadView,
     HeadWeights,
@@ -115,14 +113,6 @@ def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
     draw_layers(result, ax)
 
 
-def _dependencies(result: Dependencies, ax: Axes, focus: Focus) -> None:
-    if result.looked_at is not None:
-        raise InputError(
-            "one relation has a panel for each direction and takes a page of its own: leave ax out"
-        )
-    draw_dependencies(result, ax)
-
-
 def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
     draw_thumbnails(result, ax, common_scale(result, focus.scale))
 
@@ -171,7 +161,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
     Flow: _flow,
-    Dependencies: _dependencies,
     Thumbnails: _thumbnails,
     LongHead: _long,
 }

@@ -13,13 +13,11 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
-from attnscope.render.relations import words as relations
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Comparison,
-    Dependencies,
     Dimensions,
     Flow,
     HeadTerms,
@@ -113,11 +111,6 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
-def _dependencies(result: Dependencies) -> list[str]:
-    count = counted(len(result.relations), "relation")
-    return [fit(relations.subject(result), _MOST_NAME), count, _model(result.provenance)]
-
-
 def _flow(result: Flow) -> list[str]:
     return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
 
@@ -169,7 +162,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     SoundHeads: _heads_over_medium,
     Outline: _outline,
     Flow: _flow,
-    Dependencies: _dependencies,
     Thumbnails: _thumbnails,
     LongHead: _long,
 }

@@ -84,7 +84,8 @@ class Table:
 class Mark:
     """Something drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
 
-    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one.
+    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one. It stands in the
+    middle of its row, or `low`, where an interval would hide another.
     """
 
     shape: Shape
@@ -92,6 +93,7 @@ class Mark:
     label: str
     at: Values
     to: Values = ()
+    low: bool = False
 
     def ends(self, row: int) -> list[float]:
         """Where it begins and ends in a row, as far as it is there."""

@@ -33,7 +33,7 @@ def number(value: float, decimals: int = 2) -> str:
 def signed(value: float, decimals: int = 2) -> str:
     """`+.79`, `−.02`."""
     text = number(value, decimals)
-    return f"+{text}" if value > 0 and text.strip("0.") else text
+    return f"+{text}" if text != "-" and value > 0 and text.strip("0.") else text
 
 
 def percent(share: float) -> str:

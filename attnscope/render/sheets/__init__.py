@@ -13,6 +13,7 @@ from attnscope.render.sheets.check import check
 from attnscope.render.sheets.composition import composition
 from attnscope.render.sheets.corpora import corpora
 from attnscope.render.sheets.corpus import corpus
+from attnscope.render.sheets.dependencies import dependencies
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.prediction import prediction
@@ -24,6 +25,7 @@ from attnscope.results import (
     Composition,
     Corpus,
     CorpusDifference,
+    Dependencies,
     Difference,
     Finding,
     Prediction,
@@ -44,6 +46,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Composition: _whole(composition),
     Corpus: _whole(corpus),
     CorpusDifference: _whole(corpora),
+    Dependencies: _whole(dependencies),
     Difference: _whole(difference),
     Finding: _whole(finding),
     Prediction: _whole(prediction),

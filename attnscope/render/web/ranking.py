@@ -10,7 +10,7 @@ from attnscope.render.sheet.blocks import Column, Curve, Mark, Ranking, Rows
 from attnscope.render.sheet.scale import TINTS, missing
 from attnscope.render.web.curve import drawn as curve
 
-_WIDE, _HIGH = 300, 20  # pixels of the drawing in a row
+_WIDE, _HIGH, _LOW = 300, 20, 5  # pixels of the drawing in a row, and that a low mark is below its middle
 _ORDER = {"band": 0, "bar": 1, "line": 2}
 _THEMED = {"control": "var(--ink)", "noise": "var(--ink)", "floor": "var(--rule)"}  # by light and dark
 
@@ -73,7 +73,8 @@ def _x(value: float, span: tuple[float, float]) -> float:
 
 def _shape(mark: Mark, row: int, span: tuple[float, float]) -> str:
     """One mark; under the pointer what it is and its number."""
-    x, tint, middle = _x(mark.at[row], span), _THEMED.get(mark.tint, TINTS[mark.tint]), _HIGH // 2
+    x, tint = _x(mark.at[row], span), _THEMED.get(mark.tint, TINTS[mark.tint])
+    middle = _HIGH // 2 + (_LOW if mark.low else 0)
     end = _x(mark.to[row], span) if mark.to else _x(0.0, span)
     low, wide = min(x, end), round(abs(x - end), 1)
     told = f"<title>{escape(' '.join(filter(None, (mark.label, f'{mark.at[row]:.4g}'))))}</title>"

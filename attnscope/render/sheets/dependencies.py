@@ -1,0 +1,262 @@
+"""Which head finds which relation, each beside the best fixed offset and on sentences held out."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet.blocks import Beside, Block, Column, HeadGrid, Mark, Ranking, Table
+from attnscope.render.sheet.said import attention, grid_size, name, percent, signed, weight
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Dependencies, Verdict
+from attnscope.results.claims.relations import Direction, HeldOut, Relation, Share
+from attnscope.tokens import printable
+
+LEAST = 20  # edges of a relation that is shown: of fewer the best of many heads says little
+_LISTED = 10  # heads of one relation
+_SHARES = Scale(0.0, 1.0)
+_ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←"}
+_DIRECTIONS = {
+    Direction.FROM_DEPENDENT: "→ from the dependent: the word that it attends to most",
+    Direction.FROM_HEAD: "← from the head: the word that attends to the dependent most",
+}
+_ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
+
+
+def dependencies(found: Dependencies) -> Sheet:
+    relation, bank = found.looked_at, printable(found.treebank.name)
+    main: Block | None = None
+    blocks: tuple[Block | Beside, ...]
+    if relation is None:
+        main = _relations(found)
+        blocks = (main,)
+    else:
+        blocks = (_heads(found, relation), Beside(tuple(_grids(found, relation))))
+    return Sheet(
+        kind="dependencies",
+        title=f"{printable(found.shown)} in {bank}" if found.shown else f"relations of {bank}",
+        setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
+        f"{model_words(found.provenance)}",
+        origins=(found.provenance,),
+        answer=_answer(found) if relation is None else _answer_of(found, relation),
+        blocks=blocks,
+        table=lambda: _every(found),
+        notes=tuple(_notes(found)),
+        proof=tuple(_proof(found)),
+        main=main,
+        whole="one relation has a panel for each direction",
+        summary=(counted(len(found.relations), "relation"),),
+    )
+
+
+def shown_relations(found: Dependencies) -> list[Relation]:
+    """All but punctuation, then those with enough edges, or all where none has, the largest gain first."""
+    enough = [each for each in found.relations if each.count >= LEAST] or found.relations
+    gain = sorted(enough, key=lambda each: each.baseline.accuracy - each.best.accuracy)
+    return [found.overall, *gain]
+
+
+def finder(relation: Relation) -> str:
+    """`L2 H8 →`."""
+    return f"{relation.best.name} {_ARROWS[relation.best.direction]}"
+
+
+def _offset(offset: int) -> str:
+    return f"{offset:+d}".replace("-", "−")
+
+
+def _relations(found: Dependencies) -> Ranking:
+    """Best head and best offset of each relation with their intervals, and the head on sentences held out."""
+    rows = shown_relations(found)
+    best, fixed = [each.best for each in rows], [each.baseline for each in rows]
+    held = [each.held_out for each in rows]
+    rare = len(found.relations) - len(rows) + 1
+    finders = [f"{finder(each)} | {_offset(each.baseline.offset)}" for each in rows]
+    judged = [None if each is None else each.accuracy for each in held]
+    gains = [None if each is None else each.difference for each in held]
+    sure = {1: "head", -1: "offset", 0: "?"}
+    # fmt: off
+    table = Table((
+        Column("count", [each.count for each in rows], "edges", "{:,}".format),
+        Column("finders", finders, "head | offset", told=finders,
+               says=f"{_ARROWS_MEAN}; offset: the head stands so many words further on (−: before)"),
+        Column("accuracy", [each.accuracy for each in best], "head", weight, scale=_SHARES),
+        Column("interval", intervals := [_between(each) for each in best], "95 %", spared=2, told=intervals,
+               says="by scatter over sentences"),
+        Column("offset", [each.accuracy for each in fixed], "offset", weight, scale=_SHARES),
+        Column("held_out", judged, "held out", weight,
+               "head chosen on every other sentence, judged on the rest, both ways", _SHARES),
+        Column("gain", gains, "gain", signed, "on those over the offset", Scale(-0.5, 0.5, "signed")),
+        Column("reach", reaches := [_reach(each) for each in held], "95 %", spared=1, told=reaches,
+               says="by scatter over sentences"),
+        Column("better", [sure[each.told_apart] if each.held_out else "" for each in rows], "better",
+               says="by that interval; ?: head and offset cannot be told apart"),
+    ))
+    # fmt: on
+    return Ranking(
+        title="largest gain over the offset first",
+        of="relation",
+        names=tuple(printable(each.name) for each in rows),
+        table=table,
+        measured="share of the edges whose head is found",
+        marks=(
+            Mark("span", "limit", "", [each.low for each in fixed], [each.high for each in fixed], low=True),
+            Mark("diamond", "limit", "best fixed offset, 95 %", table["offset"].values, low=True),
+            Mark("span", "own", "", [each.low for each in best], [each.high for each in best]),
+            Mark("dot", "own", "best head, 95 %", table["accuracy"].values),
+            Mark("tick", "control", "head chosen on other sentences", judged),
+        ),
+        axis=(0.0, 1.02),
+        cells=("count", "finders"),
+        says=f"and {counted(rare, 'relation')} with fewer than {LEAST} edges, in the files" if rare else "",
+    )
+
+
+def _between(share: Share) -> str:
+    return f"{weight(share.low)}-{weight(share.high)}"
+
+
+def _reach(held: HeldOut | None) -> str:
+    """The interval of the gain; of sentences that do not scatter, none."""
+    return "" if held is None or held.unknown else f"{signed(held.low)} to {signed(held.high)}"
+
+
+def ranked_heads(found: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
+    """Layer, head, direction and accuracy of every head, best first, those that are alike in their order."""
+    values = found.by_head(relation.name)
+    order = np.argsort(-values, axis=None, kind="stable")
+    places = np.array(np.unravel_index(order, values.shape)).T.tolist()
+    ways = tuple(Direction)
+    return [(found.layers[i], found.heads[j], ways[k], float(values[i, j, k])) for i, j, k in places]
+
+
+def _heads(found: Dependencies, relation: Relation) -> Ranking:
+    """The heads that find one relation best, beside the best offset."""
+    every, fixed = ranked_heads(found, relation), relation.baseline
+    listed = every[:_LISTED]
+    shares = [share for *_, share in listed]
+    gains = [share - fixed.accuracy for share in shares]
+    return Ranking(
+        title=f"heads that find {printable(relation.name)} best",
+        of="head",
+        names=tuple(f"{name(layer, head)} {_ARROWS[way]}" for layer, head, way, _ in listed),
+        table=Table(
+            (
+                Column("accuracy", shares, "finds", weight, "share of the edges", _SHARES),
+                Column("gain", gains, "gain", signed, "over the best offset", Scale(-0.5, 0.5, "signed")),
+            )
+        ),
+        says=_ARROWS_MEAN,
+        hidden=len(every) - len(listed),
+        measured="share of the edges whose head is found",
+        marks=(
+            Mark("bar", "own", "", shares),
+            Mark("line", "limit", f"best fixed offset, {_offset(fixed.offset)}", [fixed.accuracy]),
+        ),
+        axis=(0.0, 1.02),
+    )
+
+
+def _grids(found: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
+    """Every head in both directions; those that are better than the best offset stand out."""
+    values = found.by_head(relation.name)
+    for k, told in enumerate(_DIRECTIONS.values()):
+        own = values[:, :, k]
+        better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
+        label = "better than the best fixed offset"
+        yield HeadGrid(told, found.layers, found.heads, own, _SHARES, weight, beyond=(label, better))
+
+
+def _answer(found: Dependencies) -> str:
+    """For how many relations a head is really better, by the sentences that are left out."""
+    rows = shown_relations(found)[1:]
+    better = sum(each.told_apart > 0 for each in rows)
+    worse = [printable(each.name) for each in rows if each.told_apart < 0]
+    beaten = [printable(each.name) for each in rows if each.beaten]
+    told = f"On sentences held out the head is better for {better} of {counted(len(rows), 'relation')}"
+    told += f", the offset for {len(worse)}" + (f" ({', '.join(worse)})" if worse else "")
+    told += "; the others cannot be told apart" if better + len(worse) < len(rows) else ""
+    if not beaten:
+        return f"{told}. No relation shown has an offset that is as good as its best head."
+    return f"{told}. An offset is as good as every head, or better: {', '.join(beaten)}."
+
+
+def _answer_of(found: Dependencies, relation: Relation) -> str:
+    """The best head of one relation, beside the offset and on sentences that it was not chosen on."""
+    better = int((found.by_head(relation.name) > relation.baseline.accuracy).sum())
+    offset = f"the best fixed offset ({_offset(relation.baseline.offset)})"
+    told = (
+        f"{finder(relation)} finds {weight(relation.best.accuracy)} of {relation.count:,} "
+        f"{printable(relation.name)} edges in {relation.sentences:,} sentences, {offset} "
+        f"{weight(relation.baseline.accuracy)}; {better} of {found.tried} are better than that"
+    )
+    if (held := relation.held_out) is None:
+        return f"{told}."
+    reach = f" ({_reach(held)})" if _reach(held) else ""
+    judged = "chosen on every other sentence and judged on those between"
+    return f"{told}; {judged}: {weight(held.accuracy)}, {signed(held.difference)}{reach} beside the offset."
+
+
+def _notes(found: Dependencies) -> Iterator[str]:
+    bank = found.treebank
+    edges, heads = sum(each.count for each in found.relations), len(found.layers) * len(found.heads)
+    yield (
+        f"{bank.scored:,} of {bank.sentences:,} sentences, {edges:,} edges · the best of {found.tried} "
+        f"({counted(heads, 'head')}, two directions)"
+    )
+    why = {
+        "without an edge": bank.without_relation,
+        f"longer than {bank.limit} tokens": bank.too_long,
+        "that cannot be read": bank.unreadable,
+    }
+    parts = [f"{counted(count, 'sentence')} {reason}" for reason, count in why.items() if count]
+    if bank.edges_without_piece:
+        parts.append(f"{counted(bank.edges_without_piece, 'edge')} of words without a piece")
+    if parts:
+        yield f"left out: {', '.join(parts)}"
+    if not found.ahead:
+        yield (
+            f"no head looks ahead: → can find heads that stand before ({percent(found.overall.before)} of "
+            "all), ← those behind; all edges count, and offsets look both ways"
+        )
+    yield from found.notes
+
+
+def _proof(found: Dependencies) -> Iterator[tuple[Verdict, str]]:
+    """How many heads have each verdict in the sentences that were certified."""
+    total, of = sum(found.certified.values()), f"{found.sampled} of {found.treebank.scored:,} sentences"
+    for verdict in Verdict:
+        if count := found.certified.get(verdict.value):
+            told = f"{GLYPHS[verdict]} {verdict.value}: {count} of {total} heads in {of}"
+            yield verdict, f"{told}; read alone, these give the same weights to {found.unlike:.1g}"
+
+
+def _every(found: Dependencies) -> Table:
+    """A summary of each relation, then every offset and every head in both directions."""
+    names = "fact", "relation", "count", "layer", "head", "direction", "offset", "accuracy", "low", "high"
+    return Table.of(names, _facts(found))
+
+
+def _facts(found: Dependencies) -> Iterator[tuple[object, ...]]:
+    for relation in (*found.relations, found.overall):
+        yield from _summary(relation)
+    for r, relation in enumerate(found.relations):
+        own = relation.name, relation.count
+        for o, offset in enumerate(found.tried_offsets):
+            yield "offset", *own, "", "", "", offset, float(found.offsets[o, r]), "", ""
+        for i, j, k in np.ndindex(found.accuracies.shape[:3]):
+            head = found.layers[i], found.heads[j], tuple(Direction)[k].value
+            yield "head", *own, *head, "", float(found.accuracies[i, j, k, r]), "", ""
+
+
+def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:
+    own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
+    head = best.layer, best.head, best.direction.value
+    yield "best head", *own, *head, "", best.accuracy, best.low, best.high
+    yield "best offset", *own, "", "", "", fixed.offset, fixed.accuracy, fixed.low, fixed.high
+    if (held := relation.held_out) is not None:
+        yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
+        yield "gain held out", *own, "", "", "", "", held.difference, held.low, held.high
