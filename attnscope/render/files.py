@@ -18,7 +18,6 @@ from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
 from attnscope.render.map import csv as map_
 from attnscope.render.media import csv as media
-from attnscope.render.outline import csv as outline
 from attnscope.render.overview import csv as overview
 from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
@@ -38,7 +37,6 @@ ROWS = (
     long,
     map_,
     media,
-    outline,
     overview,
     report,
     terms,

@@ -25,7 +25,6 @@ from attnscope.render.map.terminal import projection
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
-from attnscope.render.outline.terminal import outline
 from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.sheets import sheet_of
@@ -45,7 +44,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Outline,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -113,10 +111,6 @@ def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
     return [comparison_header(result), "", comparison(result, width, focus.verbose)]
 
 
-def _outline(result: Outline, width: int, focus: Focus) -> Lines:
-    return [outline(result, width)]
-
-
 def _worked(result: Worked, width: int, focus: Focus) -> Lines:
     return [worked(result, width, focus.decimals, focus.verbose)]
 
@@ -165,7 +159,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundHeads: _sound_heads,
     Thumbnails: _thumbnails,
     LongHead: _long,
-    Outline: _outline,
     Flow: _flow,
 }
 for _kind, _of_kind in _SCREENS.items():
@@ -179,7 +172,6 @@ __all__ = [
     "comparison_header",
     "header",
     "matrix",
-    "outline",
     "overview",
     "projection",
     "query_bars",

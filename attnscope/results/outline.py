@@ -137,7 +137,7 @@ class Cost:
         return {"flops": self.flops, "bytes": self.memory}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outline(Presented):
     """A model from outside.
 

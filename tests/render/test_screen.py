@@ -3,7 +3,6 @@
 import made_comparison
 import made_every
 import made_media
-import made_outlines
 import made_reports
 import made_results as made
 import pytest
@@ -49,7 +48,6 @@ def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
         (made.projection(made.head(empty=[0])), WHOLE, "map.80"),
         (made.projection(), Focus(queries=(3, 7), key=4), "map_compared.80"),
         (made_comparison.texts(), WHOLE, "comparison_texts_80"),
-        (made_outlines.outline(), WHOLE, "outline.80"),
     ],
 )
 def test_the_body_is_that_of_its_room(result: Result, focus: Focus, name: str) -> None:

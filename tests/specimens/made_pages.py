@@ -12,6 +12,7 @@ import made_difference
 import made_every
 import made_finding
 import made_media
+import made_outlines
 import made_reports
 import made_results as made
 import made_senses
@@ -31,6 +32,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    Outline,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -47,6 +49,7 @@ from attnscope.results import (
 
 KINDS: dict[type, Callable[[], Any]] = {
     Check: made_check.check,
+    Outline: made_outlines.outline,
     Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,
     HeadAttention: made.head,

@@ -63,7 +63,7 @@ def model(
         length=length,
     )
     if output.verbose and result.cost is not None:
-        from attnscope.render.outline.words import speed_words
+        from attnscope.render.sheets.outline_words import speed_words
 
         output.detail(speed_words(*time_of(result.cost)))
     output.deliver(result, Delivery(json=json))

@@ -24,7 +24,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Outline,
     Overview,
     PictureAttention,
     PictureHeads,
@@ -53,7 +52,7 @@ def summary(result: Result) -> str:
 
 
 def _of_sheet(sheet: Sheet) -> list[str]:
-    return [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, _model(sheet.origins[0])]
+    return [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, *map(_model, sheet.origins[:1])]
 
 
 @singledispatch
@@ -140,11 +139,6 @@ def _heads_over_medium(result: PictureHeads | SoundHeads) -> list[str]:
     return [size, fit(medium_words(result), _MOST_NAME), _model(result.overview.provenance)]
 
 
-def _outline(result: Outline) -> list[str]:
-    layers = counted(sum(len(each.layers) for each in result.towers), "attention layer")
-    return [fit(printable(result.model), _MOST_NAME), printable(result.architecture), layers]
-
-
 _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
@@ -160,7 +154,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
-    Outline: _outline,
     Flow: _flow,
     Thumbnails: _thumbnails,
     LongHead: _long,

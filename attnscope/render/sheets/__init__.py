@@ -16,6 +16,7 @@ from attnscope.render.sheets.corpus import corpus
 from attnscope.render.sheets.dependencies import dependencies
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.finding import finding
+from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.verification import verification
@@ -28,6 +29,7 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Finding,
+    Outline,
     Prediction,
     Result,
     Senses,
@@ -49,6 +51,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Dependencies: _whole(dependencies),
     Difference: _whole(difference),
     Finding: _whole(finding),
+    Outline: _whole(outline),
     Prediction: _whole(prediction),
     Senses: _whole(senses),
     Verification: _whole(verification),

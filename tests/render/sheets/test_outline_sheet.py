@@ -9,7 +9,7 @@ from made_outlines import decoder, layer, outline, sight
 
 from attnscope.render import files
 from attnscope.render import screen as terminal
-from attnscope.render.outline.words import (
+from attnscope.render.sheets.outline_words import (
     amount,
     besides_words,
     count_words,
@@ -20,17 +20,21 @@ from attnscope.render.outline.words import (
     storage_words,
     time_words,
 )
-from attnscope.results import Kind, Position, Storage
+from attnscope.results import Kind, Outline, Position, Storage
+
+
+def shown(result: Outline, width: int) -> str:
+    return "".join(printed(part, width) for part in terminal.screen(result, width))
 
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_an_outline_reads_like_this(width: int) -> None:
-    assert_golden(f"outline.{width}", printed(terminal.outline(outline(), width), width))
+    assert_golden(f"outline.{width}", shown(outline(), width))
 
 
 def test_no_markup_or_control_character_of_a_model_takes_effect() -> None:
     tower = replace(decoder(), pattern="[bold]a[/bold]\x1b[31m.*")
-    text = printed(terminal.outline(replace(outline(), towers=(tower,), model="x\x1b[2Jy"), 100), 100)
+    text = shown(replace(outline(), towers=(tower,), model="x\x1b[2Jy"), 100)
     assert "[bold]a[/bold]" in text
     assert "\x1b" not in text
 
@@ -38,8 +42,8 @@ def test_no_markup_or_control_character_of_a_model_takes_effect() -> None:
 def test_equal_layers_share_a_row_and_one_that_differs_in_anything_has_its_own() -> None:
     def rows(**changes: object) -> int:
         tower = replace(decoder(), layers=(layer(0), layer(1), layer(2, **changes)))
-        text = printed(terminal.outline(replace(outline(), towers=(tower,), cost=None, gaps=()), 140), 140)
-        return sum(line.startswith(("0", "2")) for line in text.splitlines())
+        text = shown(replace(outline(), towers=(tower,), cost=None, gaps=()), 140)
+        return sum(line.startswith(("0", "2 ")) for line in text.splitlines())
 
     assert rows() == 1
     for change in ({"heads": 8}, {"window": 9}, {"softcap": 1.0}, {"sinks": True}, {"scale": 1.0}):
