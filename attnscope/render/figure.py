@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
-from attnscope.render.dimensions.figure import dimensions_figure
 from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
@@ -38,7 +37,6 @@ from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
-    Dimensions,
     Flow,
     HeadTerms,
     HeadView,
@@ -120,7 +118,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadView: _head,
     Projection: _map,
     HeadTerms: _terms,
-    Dimensions: _alone(dimensions_figure),
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
     Comparison: _alone(comparison_figure),

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import RenderableType
 
 from attnscope.render.comparison.terminal import comparison, comparison_header
-from attnscope.render.dimensions.terminal import dimensions
 from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
@@ -38,7 +37,6 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
-    Dimensions,
     Flow,
     HeadTerms,
     HeadView,
@@ -75,10 +73,6 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
         return introduced(result.head, focus, terms(result))
     return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
-
-
-def _dimensions(result: Dimensions, width: int, focus: Focus) -> Lines:
-    return introduced(result.head, focus, dimensions(result, width, focus.rows))
 
 
 def _map(result: Projection, width: int, focus: Focus) -> Lines:
@@ -146,7 +140,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: head_shown,
     HeadView: head_shown,
     HeadTerms: _terms,
-    Dimensions: _dimensions,
     Overview: _overview,
     Projection: _map,
     Report: _report,

@@ -9,10 +9,12 @@ import made_comparison
 import made_composition
 import made_corpus
 import made_difference
+import made_dimensions
 import made_every
 import made_finding
 import made_media
 import made_outlines
+import made_relations
 import made_reports
 import made_results as made
 import made_senses
@@ -26,7 +28,9 @@ from attnscope.results import (
     Composition,
     Corpus,
     CorpusDifference,
+    Dependencies,
     Difference,
+    Dimensions,
     Finding,
     HeadAttention,
     HeadTerms,
@@ -50,6 +54,8 @@ from attnscope.results import (
 KINDS: dict[type, Callable[[], Any]] = {
     Check: made_check.check,
     Outline: made_outlines.outline,
+    Dependencies: made_relations.dependencies,
+    Dimensions: made_dimensions.dimensions,
     Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,
     HeadAttention: made.head,

@@ -5,7 +5,6 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
-from attnscope.render.dimensions.words import pair_name
 from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
@@ -18,7 +17,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Comparison,
-    Dimensions,
     Flow,
     HeadTerms,
     HeadView,
@@ -83,11 +81,6 @@ def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
 
 
-def _dimensions(result: Dimensions) -> list[str]:
-    name, *rest = _head(result.head)
-    return [f"{name}, {fit(pair_name(result), _MOST_NAME)} by dimension", *rest]
-
-
 def _map(result: Projection) -> list[str]:
     return _head(result.head) if result.view is None else _view(result.view)
 
@@ -143,7 +136,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
     HeadTerms: _terms,
-    Dimensions: _dimensions,
     Overview: _overview,
     Projection: _map,
     Report: _report,

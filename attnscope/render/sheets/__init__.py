@@ -15,6 +15,7 @@ from attnscope.render.sheets.corpora import corpora
 from attnscope.render.sheets.corpus import corpus
 from attnscope.render.sheets.dependencies import dependencies
 from attnscope.render.sheets.difference import difference
+from attnscope.render.sheets.dimensions import dimensions
 from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
@@ -28,6 +29,7 @@ from attnscope.results import (
     CorpusDifference,
     Dependencies,
     Difference,
+    Dimensions,
     Finding,
     Outline,
     Prediction,
@@ -50,6 +52,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     CorpusDifference: _whole(corpora),
     Dependencies: _whole(dependencies),
     Difference: _whole(difference),
+    Dimensions: dimensions,
     Finding: _whole(finding),
     Outline: _whole(outline),
     Prediction: _whole(prediction),

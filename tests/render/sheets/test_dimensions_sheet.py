@@ -5,34 +5,39 @@ import io
 import json
 
 import made_dimensions
-import numpy as np
 import pytest
 from golden_text import assert_golden, printed
-from matplotlib.figure import Figure
 
 from attnscope.render import files
-from attnscope.render.dimensions.plot import draw_pairs, draw_products, draw_vectors
-from attnscope.render.dimensions.terminal import dimensions
-from attnscope.render.dimensions.words import share_words, sum_words
+from attnscope.render.figure import figure_of
+from attnscope.render.focus import Focus
+from attnscope.render.screen import screen
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheets.dimensions import dimensions
+from attnscope.results import Dimensions
 
 GOLDEN = {
-    "dimensions": lambda width: dimensions(made_dimensions.dimensions(), width, 3),
-    "dimensions_not_turned": lambda width: dimensions(
+    "dimensions": lambda width: shown(made_dimensions.dimensions(), width, 3),
+    "dimensions_not_turned": lambda width: shown(
         made_dimensions.dimensions(turned=False, unpaired="nobody knows"), width, None
     ),
 }
 
 
+def shown(result: Dimensions, width: int, rows: int | None) -> str:
+    return "".join(printed(part, width) for part in screen(result, width, Focus(rows=rows)))
+
+
 @pytest.mark.parametrize("width", [40, 80, 140])
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_screen_is_as_it_was_looked_at(name: str, width: int) -> None:
-    assert_golden(f"{name}.{width}", printed(GOLDEN[name](width), width))
+    assert_golden(f"{name}.{width}", GOLDEN[name](width))
 
 
 def test_every_number_on_the_screen_is_that_of_the_result() -> None:
     result = made_dimensions.dimensions(turned=False)
-    text = printed(dimensions(result, 100, None), 100)
-    rows = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()][1:]
+    text = shown(result, 100, None)
+    rows = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
     assert [int(row[0]) for row in rows] == result.order.tolist()
     so_far = 0.0
     for row in rows:
@@ -42,7 +47,7 @@ def test_every_number_on_the_screen_is_that_of_the_result() -> None:
         assert [float(each) for each in row[1:4]] == pytest.approx([q, k, q * k], abs=0.0051)
         assert float(row[5]) == pytest.approx(so_far, abs=0.0051)
     assert so_far == pytest.approx(result.head.scores[8, 2])
-    assert f"q·k {so_far:.2f}" in sum_words(result)
+    assert f"q·k {so_far:.2f}" in dimensions(result, Focus()).answer
 
 
 def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> None:
@@ -54,32 +59,36 @@ def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> No
     while reached < abs(total) / 2:
         reached += helping[count]
         count += 1
-    assert f"half of which {count} dimension" in share_words(result)
+    assert f"half of which {count} dimension" in dimensions(result, Focus()).answer
 
 
 def test_rows_that_are_left_out_are_added_up() -> None:
     result = made_dimensions.dimensions()
-    text = printed(dimensions(result, 100, 3), 100)
+    text = shown(result, 100, 3)
     rest = result.products.sum() - result.products[result.order[:3]].sum()
     assert f"{len(result.products) - 3} more dimensions add {rest:.2f} (" in text
 
 
-def test_bars_lines_and_points_have_the_values_of_the_result() -> None:
+def test_marks_have_the_values_of_the_result_and_pairs_their_turns() -> None:
     result = made_dimensions.dimensions()
-    axes = Figure().subplots(3)
-    draw_vectors(result, axes[0])
-    draw_products(result, axes[1])
-    draw_pairs(result, axes[2])
-    heights = [bar.get_height() for bar in axes[0].patches]
-    assert heights == [*result.query_vector[result.order], *result.key_vector[result.order]]
-    assert [bar.get_height() for bar in axes[1].patches] == result.products[result.order].tolist()
-    marks, sums, score, _ = axes[1].lines
-    assert list(marks.get_ydata()) == result.beside[result.order].tolist()
-    assert list(sums.get_ydata()) == result.cumulated.tolist()
-    assert score.get_ydata()[0] == result.head.scores[8, 2]
-    points = np.asarray(axes[2].collections[1].get_offsets())
-    assert points[:, 1].tolist() == pytest.approx(result.by_pair.tolist())
-    assert (np.diff(points[:, 0]) > 0).all(), "what never turns stands at the right"
+    products, pairs = dimensions(result, Focus(rows=5)).every
+    assert isinstance(products, Ranking)
+    assert isinstance(pairs, Ranking)
+    order = result.order[:5]
+    above, below, others, sums, score = (mark.at for mark in products.marks)
+    bars = [a if b is None else b for a, b in zip(above, below, strict=True)]
+    assert bars == result.products[order].tolist()
+    assert all(value < 0 for value in below if value is not None)
+    assert others == result.beside[order].tolist()
+    assert sums == result.cumulated[:5].tolist()
+    assert score == [result.head.scores[8, 2]]
+    assert pairs.table["adds"].values == sorted(result.by_pair, key=lambda value: -abs(value))
+    turns = dict(zip(pairs.names, pairs.table["turn"].values, strict=True))
+    half = len(result.products) // 2
+    assert turns == {f"{i}+{i + half}": wave for i, wave in enumerate(result.rotation.wavelength)}  # type: ignore[union-attr]
+    assert pairs.table["turn"].text(0) == "never"
+    assert len(figure_of(result).axes) == 2
+    assert len(dimensions(made_dimensions.dimensions(turned=False), Focus()).every) == 1
 
 
 def test_files_have_every_dimension_with_its_partner() -> None:

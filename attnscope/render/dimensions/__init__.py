@@ -1,1 +1,0 @@
-"""One query and one key, dimension by dimension."""

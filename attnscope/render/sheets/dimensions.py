@@ -1,0 +1,191 @@
+"""The product of a query and a key, dimension by dimension, and the pairs that a rotary position turns."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnscope.render.focus import Focus
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, short, signed_texts, weight_text
+from attnscope.render.kit.words.certificate import certificate_line
+from attnscope.render.kit.words.header import feature_words, model_words
+from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
+from attnscope.render.sheet.said import attention, read, reading_notes
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Dimensions
+
+_MOST_PAIRS = 12
+_BESIDE = "the same product with the query's other keys, mean over them; what all keys share moves no weight"
+
+
+def dimensions(result: Dimensions, focus: Focus) -> Sheet:
+    """As many of the dimensions as are asked for; a file has all."""
+    head, pair = result.head, _pair(result)
+    return Sheet(
+        kind="dimensions",
+        title=f"{head.name}, {pair} by dimension",
+        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        origins=(head.provenance,),
+        answer=f"{_sum_words(result)}; {_share_words(result)}.",
+        blocks=(_products(result, focus.rows), *_turned(result)),
+        table=lambda: _table(result),
+        texts=read(head.kind, head.query_tokens, head.key_tokens),
+        notes=tuple(_notes(result)),
+        proof=((head.verdict, certificate_line(head.certificate, focus.verbose).plain),),
+        summary=(f"{counted(len(result.products), 'dimension')}",),
+        record=tuple(_record(result)),
+    )
+
+
+def _pair(result: Dimensions) -> str:
+    """`5 [MASK] → 9 opened`."""
+    head = result.head
+    return f"{settled(head.query_tokens.named(result.query))} → {settled(head.key_tokens.named(result.key))}"
+
+
+def _sum_words(result: Dimensions) -> str:
+    """`q·k 12.34, the sum of 32 products, gives the weight .582`."""
+    head, place = result.head, (result.query, result.key)
+    products, given = counted(len(result.products), "product"), weight_text(float(head.weights[place]), 3)
+    return f"q·k {number(float(head.scores[place]))}, the sum of {products}, gives the weight {given}"
+
+
+def _share_words(result: Dimensions) -> str:
+    """How far above the other keys this one is, and how many dimensions make that."""
+    if not result.others:
+        return "this query may look at no other key"
+    above = result.products - result.beside
+    total = float(above.sum())
+    side = "below" if total < 0 else "above"
+    told = (
+        f"it lies {side} the mean of the {counted(len(result.others), 'other key')} by {number(abs(total))}"
+    )
+    ordered = np.cumsum(-np.sort(-above * np.sign(total or 1.0)))
+    needed = int((ordered < abs(total) / 2).sum()) + 1
+    return f"{told}, half of which {counted(needed, 'dimension')} can make"
+
+
+def number(value: float) -> str:
+    return str(signed_texts(np.array([value]), 2)[0])
+
+
+def _products(result: Dimensions, rows: int | None) -> Ranking:
+    """The largest products, whatever their sign, beside those of the other keys, and their sum so far."""
+    order = result.order[:rows].tolist()
+    products, sums = [float(result.products[i]) for i in order], result.cumulated[: len(order)].tolist()
+    beside = [float(result.beside[i]) for i in order]
+    so_far = signed_texts(result.cumulated, 2)[: len(order)].tolist()
+    others = "others: mean of the query's other keys" if result.others else ""
+    score = float(result.head.scores[result.query, result.key])
+    left = len(result.products) - len(order)
+    rest = float(result.products.sum()) - (sums[-1] if sums else 0.0)
+    return Ranking(
+        title="products of query and key, largest first",
+        of="dim",
+        names=tuple(map(str, order)),
+        table=Table(
+            (
+                _column("q", result.query_vector, order, scale=Scale.around(result.query_vector)),
+                _column("k", result.key_vector, order, scale=Scale.around(result.key_vector)),
+                _column("q x k", result.products, order, scale=Scale.around(result.products)),
+                _column("others", result.beside, order, _BESIDE),
+                Column("so far", sums, "so far", told=so_far),
+            )
+        ),
+        says=f"{counted(left, 'more dimension')} add {number(rest)} (--rows all lists them)" if left else "",
+        measured="q x k",
+        marks=(
+            *_signed(products),
+            Mark("tick", "control", others, beside),
+            Mark("dot", "peers", "sum so far", sums),
+            Mark("line", "limit", f"q·k {number(score)}", [score]),
+        ),
+        cells=("q", "k"),
+    )
+
+
+def _column(
+    heading: str, values: np.ndarray, order: Sequence[int], says: str = "", scale: Scale | None = None
+) -> Column:
+    """The numbers of these dimensions, all in one notation."""
+    texts = signed_texts(values, 2)
+    shown = [float(values[i]) for i in order]
+    return Column(heading, shown, heading, says=says, scale=scale, told=[str(texts[i]) for i in order])
+
+
+def _signed(values: Sequence[float]) -> tuple[Mark, Mark]:
+    """Bars to both sides of 0."""
+    above = Mark("bar", "gains", "", only(values, (value >= 0 for value in values)))
+    return above, Mark("bar", "loses", "", only(values, (value < 0 for value in values)))
+
+
+def _turned(result: Dimensions) -> Iterator[Ranking]:
+    """The dimensions that a rotary position turns together, the strongest first."""
+    if result.rotation is None:
+        return
+    found, sums = result.rotation, result.by_pair
+    order = np.argsort(-np.abs(sums), kind="stable")[:_MOST_PAIRS].tolist()
+    waves = [float(found.wavelength[i]) for i in order]
+    told = "tokens until the rotary position has turned a pair once round"
+    yield Ranking(
+        title="pairs that the rotary position turns, and tokens of one turn",
+        of="pair",
+        names=tuple(f"{found.first[i]}+{found.second[i]}" for i in order),
+        table=Table(
+            (
+                _column("adds", sums, order, scale=Scale.around(sums)),
+                Column("turn", waves, "turn", says=told, told=list(map(_wave, waves))),
+            )
+        ),
+        measured="a pair adds",
+        marks=_signed([float(sums[i]) for i in order]),
+        hidden=len(sums) - len(order),
+        cells=("turn",),
+    )
+
+
+def _wave(wavelength: float) -> str:
+    """Tokens of one turn: `6.3`, `198`, `6.3e4`, and for a pair that stands still `never`."""
+    return "never" if not np.isfinite(wavelength) else short(wavelength)
+
+
+def _notes(result: Dimensions) -> Iterator[str]:
+    yield f"{number(float(result.head.scaled[result.query, result.key]))} enters the softmax"
+    yield from feature_words(result.head)
+    yield from reading_notes(result.head.kind, result.head.query_tokens)
+    if result.unpaired:
+        yield f"rotary pairs: {result.unpaired}"
+
+
+def _record(result: Dimensions) -> Iterator[tuple[str, object]]:
+    head = result.head
+    yield from (("name", head.name), ("kind", head.kind.value), ("tower", head.tower))
+    yield from (("layer", head.layer), ("head", head.head), ("module", head.module))
+    yield "query", head.query_tokens.named(result.query)
+    yield "key", head.key_tokens.named(result.key)
+    yield "score", float(head.scores[result.query, result.key])
+
+
+def _table(result: Dimensions) -> Table:
+    """A row per dimension, largest product first; empty where it is turned with no other."""
+    order = result.order.tolist()
+    partner: dict[int, tuple[int, float]] = {}
+    if (found := result.rotation) is not None:
+        for one, other, wave in zip(found.first, found.second, found.wavelength, strict=True):
+            partner |= {int(one): (int(other), float(wave)), int(other): (int(one), float(wave))}
+    vectors = {
+        "q": result.query_vector,
+        "k": result.key_vector,
+        "product": result.products,
+        "others": result.beside,
+    }
+    return Table(
+        (
+            Column("dim", order),
+            *(Column(name, [float(values[i]) for i in order]) for name, values in vectors.items()),
+            Column("cumulated", result.cumulated.tolist()),
+            Column("turned_with", [partner.get(i, (None,))[0] for i in order]),
+            Column("wavelength", [partner[i][1] if i in partner else None for i in order]),
+        )
+    )
