@@ -169,10 +169,7 @@ class Question:
         self.output.deliver(answer.result, self.delivery, answer.focus, targets=targets, line=line)
 
     def _pages(
-        self,
-        made: "Callable[[], tuple[Result, Beside]]",
-        focus: "Focus | None",
-        targets: Sequence[Path],
+        self, made: "Callable[[], tuple[Result, Beside]]", focus: "Focus | None", targets: Sequence[Path]
     ) -> None:
         from attnscope.render.focus import WHOLE
 

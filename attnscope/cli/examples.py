@@ -34,10 +34,7 @@ EXAMPLES = {
         'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
         'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
     ),
-    "check": (
-        "attnscope check run.npz",
-        "attnscope check run.npz --device cpu --json",
-    ),
+    "check": ("attnscope check run.npz", "attnscope check run.npz --device cpu --json"),
     "dependencies": (
         "attnscope dependencies dev.conllu -m demo",
         "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
@@ -62,20 +59,8 @@ EXAMPLES = {
         'attnscope verify "The door opened." -m demo',
         'attnscope verify "The door opened." -m bert-base-uncased --attn sdpa',
     ),
-    "model": (
-        "attnscope model demo",
-        "attnscope model bert-base-uncased --length 512",
-    ),
-    "show": (
-        "attnscope show head.npz",
-        "attnscope show head.npz -o head.pdf",
-    ),
-    "measures": (
-        "attnscope measures",
-        "attnscope measures --json",
-    ),
-    "cache": (
-        "attnscope cache",
-        "attnscope cache clear",
-    ),
+    "model": ("attnscope model demo", "attnscope model bert-base-uncased --length 512"),
+    "show": ("attnscope show head.npz", "attnscope show head.npz -o head.pdf"),
+    "measures": ("attnscope measures", "attnscope measures --json"),
+    "cache": ("attnscope cache", "attnscope cache clear"),
 }

@@ -37,11 +37,7 @@ class Output:
     PANEL = "Besides"
 
     def __init__(
-        self,
-        quiet: Quiet = False,
-        verbose: Verbose = False,
-        theme: Theme = None,
-        timings: Timings = False,
+        self, quiet: Quiet = False, verbose: Verbose = False, theme: Theme = None, timings: Timings = False
     ) -> None:
         if timings:
             want_timings()

@@ -82,11 +82,7 @@ def _stretch(text: str, length: int, wanted: str, what: str) -> range:
 
 
 def choose(
-    ranges: Ranges | None,
-    there: tuple[int, ...],
-    what: str,
-    where: str,
-    without: Collection[int] = (),
+    ranges: Ranges | None, there: tuple[int, ...], what: str, where: str, without: Collection[int] = ()
 ) -> tuple[int, ...]:
     """The numbers among `there` that `ranges` name, ascending; negatives count from the end.
 

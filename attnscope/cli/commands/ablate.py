@@ -119,13 +119,7 @@ class AblateOptions(effects.Ablating):
 
 
 def ablate(
-    read: Read,
-    wanted: Wanted,
-    asked: AblateOptions,
-    delivery: Delivery,
-    *,
-    request: Request,
-    output: Output,
+    read: Read, wanted: Wanted, asked: AblateOptions, delivery: Delivery, *, request: Request, output: Output
 ) -> None:
     """Take heads away and show what the model's answer becomes, beside what random heads and rounding do.
 

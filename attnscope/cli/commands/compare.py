@@ -63,16 +63,14 @@ HeadB = Annotated[
     typer.Option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one."),
 ]
 ModelB = Annotated[
-    str | None,
-    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text."),
+    str | None, typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text.")
 ]
 IdsB = Annotated[
     str | None,
     typer.Option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first."),
 ]
 TargetB = Annotated[
-    str | None,
-    typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side."),
+    str | None, typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side.")
 ]
 
 

@@ -20,8 +20,7 @@ ThroughName = Annotated[
     ),
 ]
 Draws = Annotated[
-    int,
-    typer.Option("--draws", metavar="N", help="How many random circuits each pair is held against."),
+    int, typer.Option("--draws", metavar="N", help="How many random circuits each pair is held against.")
 ]
 DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random circuits.")]
 

@@ -10,8 +10,7 @@ from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 
 File = Annotated[
-    Path,
-    typer.Argument(metavar="FILE", help="A treebank in the CoNLL-U format of Universal Dependencies."),
+    Path, typer.Argument(metavar="FILE", help="A treebank in the CoNLL-U format of Universal Dependencies.")
 ]
 Relation = Annotated[
     str | None,
@@ -21,8 +20,7 @@ Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="Read the first N sentences. Default: all.")
 ]
 Batch = Annotated[
-    int,
-    typer.Option("--batch", metavar="N", help="At most so many sentences, of one length, at once."),
+    int, typer.Option("--batch", metavar="N", help="At most so many sentences, of one length, at once.")
 ]
 
 

@@ -28,8 +28,7 @@ From = Annotated[
     ),
 ]
 To = Annotated[
-    str | None,
-    typer.Option("--to", metavar="TOKEN", help="The token, patch or time that it looks at."),
+    str | None, typer.Option("--to", metavar="TOKEN", help="The token, patch or time that it looks at.")
 ]
 PatternName = Annotated[
     str | None,

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
 
 
-def predict(
-    read: Read,
-    top: Top = 5,
-    *,
-    delivery: Delivery,
-    request: Request,
-    output: Output,
-) -> None:
+def predict(read: Read, top: Top = 5, *, delivery: Delivery, request: Request, output: Output) -> None:
     """Show what the model itself makes of a text, a picture or a sound.
 
     A masked model fills each [MASK], and says with --pair whether the second text follows; a causal model

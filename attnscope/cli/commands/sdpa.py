@@ -77,8 +77,7 @@ ModelName = Annotated[
     ),
 ]
 Layer = Annotated[
-    str | None,
-    typer.Option("--layer", "-l", metavar="N", help="Layer for --example theatre. Default: 0."),
+    str | None, typer.Option("--layer", "-l", metavar="N", help="Layer for --example theatre. Default: 0.")
 ]
 Head = Annotated[
     str | None,

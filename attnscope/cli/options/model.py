@@ -82,8 +82,7 @@ MaxMemory = Annotated[
     ),
 ]
 Layer = Annotated[
-    str | None,
-    typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all."),
+    str | None, typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all.")
 ]
 Head = Annotated[
     str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")

@@ -83,8 +83,7 @@ Verbose = Annotated[
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
 ]
 Timings = Annotated[
-    bool,
-    typer.Option("--timings", help="Say at the end where the time went.", show_default=False),
+    bool, typer.Option("--timings", help="Say at the end where the time went.", show_default=False)
 ]
 Theme = Annotated[
     str | None,

@@ -49,10 +49,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
             return Part((found, row), lambda w, h: scatter(found, -1 if row is None else row, w, h), title)
         case View.FOUND:
             return Part(
-                found,
-                lambda w, h: of_sheet(found, w),
-                str(state.view),
-                "Enter: farthest above its controls",
+                found, lambda w, h: of_sheet(found, w), str(state.view), "Enter: farthest above its controls"
             )
         case View.WITHOUT:
             return Part(found, lambda w, h: of_sheet(found, w), str(state.view), "x puts a head back")

@@ -213,11 +213,7 @@ class _Recording:
 
 @contextmanager
 def reading_kept(
-    memory: Memory,
-    request: ModelRequest,
-    inputs: Inputs,
-    wanted: Wanted,
-    purpose: Purpose,
+    memory: Memory, request: ModelRequest, inputs: Inputs, wanted: Wanted, purpose: Purpose
 ) -> Iterator[tuple[Reading, Chosen]]:
     """A reading of the model, and what is chosen of it; what was shown meanwhile is kept if all went well."""
     memory.about_to_read()

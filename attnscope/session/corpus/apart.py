@@ -66,10 +66,7 @@ def _cut(
 ) -> dict[str, np.ndarray]:
     rows = [corpus.layers.index(each) for each in layers]
     columns = [corpus.heads.index(each) for each in heads]
-    return {
-        "mean": scores.values[np.ix_(rows, columns)],
-        "error": scores.error[np.ix_(rows, columns)],
-    }
+    return {"mean": scores.values[np.ix_(rows, columns)], "error": scores.error[np.ix_(rows, columns)]}
 
 
 def beyond_by_chance(heads: int) -> float:

@@ -69,11 +69,7 @@ def with_limit(why: str, limit: int | None) -> str:
 
 
 def result(
-    found: Merged,
-    sources: Sequence[Source],
-    census: Census,
-    linked: Linked | None,
-    shown: str,
+    found: Merged, sources: Sequence[Source], census: Census, linked: Linked | None, shown: str
 ) -> Corpus:
     """The result of a whole corpus."""
     last, proved = found.last, found.proved

@@ -28,12 +28,7 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-_BY_SUFFIX = {
-    ".jsonl": Form.JSONL,
-    ".ndjson": Form.JSONL,
-    ".conllu": Form.CONLLU,
-    ".parquet": Form.PARQUET,
-}
+_BY_SUFFIX = {".jsonl": Form.JSONL, ".ndjson": Form.JSONL, ".conllu": Form.CONLLU, ".parquet": Form.PARQUET}
 FIELD = "text"
 _ROWS_AT_ONCE = 1024
 _SHOWN = 2000  # characters of what is set aside that are kept where it is no text

@@ -1,5 +1,6 @@
 """One word held against itself: in two inputs, in two layers, or under two models."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.comparison import compare as comparison
@@ -71,7 +72,7 @@ def compare_models(
     del first  # before the second model is loaded
     second = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
     b = _side(second, words[1], wanted.layer, looking, "the second model")
-    return _two_models(a, b, listener, looking, page)
+    return _compared(comparison.compare_models, a, b, listener, looking, page)
 
 
 def compare_readings(
@@ -83,24 +84,15 @@ def compare_readings(
     page: BothHeads | None = None,
 ) -> Comparison:
     """A word in two readings: of one model in two texts, else under two models."""
-    listener = a[0].listener
     if page is not None:
         page.foresee(a, b)
-    if a[0].model.module is not b[0].model.module:
-        first = _side(a, words[0], layer, looking)
-        return _two_models(
-            first, _side(b, words[1], layer, looking, "the second model"), listener, looking, page
-        )
-    first = _side(a, words[0], layer, looking, "the first text")
-    second = _side(b, words[1], layer, looking, "the second text")
-    with listener.working("comparing"):
-        positions = first.position, second.position
-        captures = first.captured, second.captured
-        heads, look = first.heads, _look(looking)
-        found = comparison.compare_texts(*captures, positions, layers=first.layers, heads=heads, look=look)
-        if page is not None:
-            page.hold(found, captures)
-    return _noted(found, a[0], b[0])
+    one_model = a[0].model.module is b[0].model.module
+    names = ("the first text", "the second text") if one_model else ("", "the second model")
+    first, second = (
+        _side(side, word, layer, looking, name) for side, word, name in zip((a, b), words, names, strict=True)
+    )
+    compare = comparison.compare_texts if one_model else comparison.compare_models
+    return _compared(compare, first, second, a[0].listener, looking, page)
 
 
 def compare_in_layers(
@@ -113,7 +105,7 @@ def compare_in_layers(
     page: BothHeads | None = None,
 ) -> Comparison:
     """A word in two layers of one reading."""
-    first, second = (_one(choose_layers(reading.model, chosen.tower, each)) for each in (layer, other))
+    first, second = (_one(choose_layers(reading.model, chosen.tower, number)) for number in (layer, other))
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
     position = _position(reading, chosen, word, looking)
@@ -122,10 +114,10 @@ def compare_in_layers(
     with reading.listener.working("comparing"):
         captured = reading.capture(chosen, (first, second))
         two, look = (first, second), _look(looking)
-        found = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
+        result = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
         if page is not None:
-            page.hold(found, (captured, captured))
-    return _noted(found, reading, reading)
+            page.hold(result, (captured, captured))
+    return _with_notes(result, reading, reading)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,29 +141,33 @@ def _side(
         return _Side(position, reading.capture(chosen), layers, chosen.heads, reading.notes)
 
 
-def _two_models(
-    a: _Side, b: _Side, listener: Listener, looking: Looking, page: BothHeads | None = None
+def _compared(
+    compare: Callable[..., Comparison],
+    a: _Side,
+    b: _Side,
+    listener: Listener,
+    looking: Looking,
+    page: BothHeads | None,
 ) -> Comparison:
     with listener.working("comparing"):
         captures, positions = (a.captured, b.captured), (a.position, b.position)
-        layers, look = a.layers, _look(looking)
-        found = comparison.compare_models(*captures, positions, layers=layers, heads=a.heads, look=look)
+        result = compare(*captures, positions, layers=a.layers, heads=a.heads, look=_look(looking))
         if page is not None:
-            page.hold(found, captures)
-    return _noted(found, a, b)
+            page.hold(result, captures)
+    return _with_notes(result, a, b)
 
 
 def _look(looking: Looking) -> Look:
     return Look(looking.words, looking.treatment, looking.links_among_all)
 
 
-def _noted(found: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
+def _with_notes(result: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
     """The comparison, each side saying what it read that is no text."""
     first, second = (
         replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
-        for side, read in zip(found.sides, (a, b), strict=True)
+        for side, read in zip(result.sides, (a, b), strict=True)
     )
-    return replace(found, a=first, b=second)
+    return replace(result, a=first, b=second)
 
 
 def _one(layers: tuple[int, ...]) -> int:
@@ -198,8 +194,8 @@ def position_of(
         place = forms[0] if len(forms) == 1 else units.position(word)
     except InputError as error:
         others = ", ".join(units.labels[form] for form in forms)
-        told = f"'{word}' has several forms there: {others}: name one" if forms else str(error)
-        raise InputError(f"{where}: {told}" if where else told) from error
+        why = f"'{word}' has several forms there: {others}: name one" if forms else str(error)
+        raise InputError(f"{where}: {why}" if where else why) from error
     taken = units.items[place].text.strip() or units.names[place]
     if forms:
         in_it = f"{where}: " if where else ""

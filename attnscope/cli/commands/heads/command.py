@@ -78,9 +78,7 @@ def heads(
                 heads = OpenedHeads(pages.kept(reading, chosen, measures or ()), chosen)
             overview = _at_a_glance(heads, asked, looking)
         return Answer(
-            overview,
-            each=lambda: heads.each(looking),
-            page=lambda: _page(heads.reading, chosen, overview),
+            overview, each=lambda: heads.each(looking), page=lambda: _page(heads.reading, chosen, overview)
         )
 
     from_cache = None if no_cache or long.asked else ask_kept
@@ -148,12 +146,7 @@ def _page(reading: "Reading", chosen: "Chosen", overview: "Overview") -> "tuple[
 
 
 def _in_tiles(
-    reading: "Reading",
-    chosen: "Chosen",
-    long: Long,
-    asked: HeadOptions,
-    looking: Looking,
-    delivery: Delivery,
+    reading: "Reading", chosen: "Chosen", long: Long, asked: HeadOptions, looking: Looking, delivery: Delivery
 ) -> Answer | None:
     """The answer in tiles where that is worth it or asked for; None where all pairs are to be held.
 

@@ -12,11 +12,7 @@ from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Scaling, Stage
 
 Shown = Annotated[
-    Stage,
-    typer.Option(
-        "--show",
-        help="What to tabulate; scores are q.k, scaled is what enters the softmax.",
-    ),
+    Stage, typer.Option("--show", help="What to tabulate; scores are q.k, scaled is what enters the softmax.")
 ]
 Terms = Annotated[
     bool,

@@ -81,9 +81,7 @@ def _handed(
 
 
 def _feed(
-    worker: "Worker",
-    waiting: "queue.Queue[Chunk | None]",
-    done: "queue.Queue[Finished | BaseException]",
+    worker: "Worker", waiting: "queue.Queue[Chunk | None]", done: "queue.Queue[Finished | BaseException]"
 ) -> None:
     try:
         while (chunk := waiting.get()) is not None:

@@ -46,7 +46,7 @@ def compare_results(
     layer_b: Numbers = None,
     head_b: Numbers = None,
 ) -> Difference:
-    """The same of results in memory, called `names`."""
+    """The heads of two results held against each other."""
     first, second = (matrices_in(result, printable(name)) for result, name in zip((a, b), names, strict=True))
     there = [sorted({place[i] for place in first.weights}) for i in (0, 1)]
     others = [sorted({place[i] for place in second.weights}) for i in (0, 1)]

@@ -126,12 +126,7 @@ class Parts:
         kept = self.pieces.at_positions(asked.query)
         moved = [each for each in self.pieces.at_positions(asked.key) if each not in kept]
         made = control_pieces(
-            self.pieces.contents,
-            self.pieces.of,
-            count=asked.count,
-            seed=asked.seed,
-            kept=kept,
-            moved=moved,
+            self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept, moved=moved
         )
         stay = f"; {self.beside} stays" if self.beside else ""
         if asked.key and not self.pieces.at_positions(asked.key):
