@@ -62,6 +62,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     flat = [each for name in taken for each in (groups[name].values() if name in groups else (taken[name],))]
     flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
+    for parameter in flat:
+        if parameter.default is None or parameter.default is False:  # a flag that is off says so by its name
+            parameter.annotation.__metadata__[0].show_default = False
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__doc__, call.__name__ = command.__doc__, command.__name__
     panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}

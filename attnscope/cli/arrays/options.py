@@ -38,7 +38,6 @@ File = Annotated[
         help="Arrays by name in a .json or .npz file, '-' for JSON from standard input: q, k, v, or scores, "
         "or x, wq, wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, "
         "value_dims. Or one head as heads -o head.npz writes it.",
-        show_default=False,
     ),
 ]
 Q = Annotated[

@@ -24,7 +24,6 @@ Each = Annotated[
         "--each",
         help="Take the chosen heads away one after the other only, and not all at once as well. So it is "
         "where neither --layer nor --head is given.",
-        show_default=False,
     ),
 ]
 With = Annotated[
@@ -76,7 +75,6 @@ Rank = Annotated[
     typer.Option(
         "--rank",
         help="Foretell what every head does from one backward pass, then really take the first ones away.",
-        show_default=False,
     ),
 ]
 By = Annotated[

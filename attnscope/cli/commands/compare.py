@@ -39,7 +39,6 @@ TextB = Annotated[
     typer.Argument(
         metavar="TEXT_B",
         help="A second text with the word. Where both end in .npz or .json they are stored runs.",
-        show_default=False,
     ),
 ]
 Word = Annotated[

@@ -20,9 +20,7 @@ from attnscope.errors import InputError
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE",
-        help="Texts: a line each, .jsonl, .conllu or .parquet; '-' reads standard input.",
-        show_default=False,
+        metavar="FILE", help="Texts: a line each, .jsonl, .conllu or .parquet; '-' reads standard input."
     ),
 ]
 Form = Annotated[
@@ -56,9 +54,7 @@ Longest = Annotated[
     int,
     typer.Option("--longest", metavar="N", help="Set texts of more tokens aside, or cut them (--truncate)."),
 ]
-Truncate = Annotated[
-    bool, typer.Option("--truncate", help="Cut texts that are longer than that.", show_default=False)
-]
+Truncate = Annotated[bool, typer.Option("--truncate", help="Cut texts that are longer than that.")]
 Batch = Annotated[
     int, typer.Option("--batch", metavar="N", help="At most so many texts of about one length at once.")
 ]

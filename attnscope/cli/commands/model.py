@@ -16,7 +16,6 @@ Name = Annotated[
         metavar="NAME",
         help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
         "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
-        show_default=False,
     ),
 ]
 Length = Annotated[

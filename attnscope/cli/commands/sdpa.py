@@ -37,12 +37,8 @@ Example = Annotated[
 Scored = Annotated[
     Scoring | None, typer.Option("--scoring", help="How a query is held against a key. Default: scaled-dot.")
 ]
-NoScale = Annotated[
-    bool, typer.Option("--no-scale", help="Leave 1/√d_k out: --scoring dot.", show_default=False)
-]
-Causal = Annotated[
-    bool, typer.Option("--causal", help="Query i looks at keys 0 to i only.", show_default=False)
-]
+NoScale = Annotated[bool, typer.Option("--no-scale", help="Leave 1/√d_k out: --scoring dot.")]
+Causal = Annotated[bool, typer.Option("--causal", help="Query i looks at keys 0 to i only.")]
 Table = Annotated[
     str | None,
     typer.Option("--table", metavar="KEY=VALUE,...", help="A dictionary to look words up in exactly."),

@@ -16,8 +16,7 @@ File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command.")
 ]
 Shown = Annotated[
-    Stage | None,
-    typer.Option("--show", help="Of one head: what to tabulate. Default: weights.", show_default=False),
+    Stage | None, typer.Option("--show", help="Of one head: what to tabulate. Default: weights.")
 ]
 
 

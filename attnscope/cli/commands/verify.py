@@ -21,7 +21,6 @@ EveryToken = Annotated[
         "--every-token",
         help="Try the place of each token, however long the text, and each row of a block by itself. "
         "Otherwise samples are tried: of a text of more than 252 tokens, and of every block a half.",
-        show_default=False,
     ),
 ]
 

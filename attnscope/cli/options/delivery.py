@@ -32,7 +32,7 @@ Picture = Annotated[
         "(.html); may be repeated. Default: a PNG in outputs/, nothing with --json.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Title = Annotated[
     str | None,
     typer.Option("--title", metavar="TEXT|none", help="What stands above a picture in place of its heading."),
@@ -52,7 +52,6 @@ Bare = Annotated[
         "--bare",
         help="Of a picture the axes alone: no heading, no text, no caption. What is proved stands in the "
         "file's metadata.",
-        show_default=False,
     ),
 ]
 Caption = Annotated[

@@ -18,7 +18,6 @@ SparedText = Annotated[
     typer.Argument(
         metavar="TEXT",
         help="The text to read; '-' reads it from standard input. Not needed with --image and --audio.",
-        show_default=False,
     ),
 ]
 ArticleText = Annotated[
@@ -27,7 +26,6 @@ ArticleText = Annotated[
         metavar="TEXT",
         help="The text to read; '-' reads it from standard input. "
         "Default: I was watching the door when [MASK] opened.",
-        show_default=False,
     ),
 ]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
@@ -47,16 +45,12 @@ TargetIds = Annotated[
         help="The same as token numbers, the decoder's start token among them.",
     ),
 ]
-Truncate = Annotated[
-    bool,
-    typer.Option("--truncate", help="Cut a text that is longer than the model reads.", show_default=False),
-]
+Truncate = Annotated[bool, typer.Option("--truncate", help="Cut a text that is longer than the model reads.")]
 Split = Annotated[
     bool,
     typer.Option(
         "--split",
         help="The words of TEXT, and of --pair, are those between its blanks, as treebanks have them.",
-        show_default=False,
     ),
 ]
 Ids = Annotated[

@@ -30,11 +30,10 @@ Dtype = Annotated[
     ),
 ]
 RemoteCode = Annotated[
-    bool,
-    typer.Option("--trust-remote-code", help="Run code that a model brings with it.", show_default=False),
+    bool, typer.Option("--trust-remote-code", help="Run code that a model brings with it.")
 ]
 AllowPickle = Annotated[
-    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.", show_default=False)
+    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.")
 ]
 Attention = Annotated[
     str,
@@ -49,7 +48,6 @@ IgnoreUnread = Annotated[
     typer.Option(
         "--ignore-unread",
         help="Run without weights inside attention that are stored and that the model has no place for.",
-        show_default=False,
     ),
 ]
 Adapter = Annotated[
@@ -59,7 +57,6 @@ Adapter = Annotated[
         metavar="FOLDER|none",
         help="Put this adapter into the model (needs the package peft), or none where one is beside its "
         "weights. Default: the one beside them, if any.",
-        show_default=False,
     ),
 ]
 DeviceMap = Annotated[
@@ -69,7 +66,6 @@ DeviceMap = Annotated[
         metavar="auto|FILE|JSON",
         help="Spread a model that one device does not hold over devices, memory and disk (needs the package "
         "accelerate): auto, or which part goes where.",
-        show_default=False,
     ),
 ]
 MaxMemory = Annotated[
@@ -78,7 +74,6 @@ MaxMemory = Annotated[
         "--max-memory",
         metavar="DEVICE=SIZE,...",
         help="What --device-map auto may take: cuda:0=10GB,cpu=30GB. Default: nine tenths of what is free.",
-        show_default=False,
     ),
 ]
 Layer = Annotated[

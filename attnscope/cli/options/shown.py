@@ -37,7 +37,6 @@ Words = Annotated[
         "--words",
         help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
         "those of a query.",
-        show_default=False,
     ),
 ]
 SpecialTokens = Annotated[
@@ -72,19 +71,12 @@ Rows = Annotated[
 NoCache = Annotated[
     bool,
     typer.Option(
-        "--no-cache",
-        help="Compute the answer even if it is kept from an earlier run, and do not keep it.",
-        show_default=False,
+        "--no-cache", help="Compute the answer even if it is kept from an earlier run, and do not keep it."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", show_default=False)]
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.", show_default=False),
-]
-Timings = Annotated[
-    bool, typer.Option("--timings", help="Say at the end where the time went.", show_default=False)
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.")]
+Timings = Annotated[bool, typer.Option("--timings", help="Say at the end where the time went.")]
 Theme = Annotated[
     str | None,
     typer.Option(
@@ -109,7 +101,6 @@ CentreKeys = Annotated[
     typer.Option(
         "--center-keys",
         help="Move the keys onto the queries' mean first: attention stays as it is, the map does not.",
-        show_default=False,
     ),
 ]
 Seed = Annotated[

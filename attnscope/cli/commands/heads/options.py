@@ -20,7 +20,6 @@ Terms = Annotated[
         "--terms",
         help="Take the scores of one head apart: product, scale, cap, positions, mask; with --query for "
         "every key of one query, and with --key for one pair.",
-        show_default=False,
     ),
 ]
 Dims = Annotated[
@@ -29,7 +28,6 @@ Dims = Annotated[
         "--dims",
         help="The score of one query and one key by dimension: the products of which q.k is the sum, largest "
         "first; by default of the strongest pair, else of --query and --key.",
-        show_default=False,
     ),
 ]
 Measures = Annotated[
@@ -55,7 +53,6 @@ AsGrid = Annotated[
         "--grid",
         help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
         "long text is the largest of several pairs.",
-        show_default=False,
     ),
 ]
 
@@ -66,7 +63,6 @@ Tiled = Annotated[
         "--tiled/--dense",
         help="Compute in tiles, never holding all queries by all keys, or hold them all. Default: by what it "
         "costs.",
-        show_default=False,
     ),
 ]
 Zoom = Annotated[
