@@ -73,10 +73,18 @@ def test_a_page_that_is_too_large_is_not_written(folder, tmp_path, monkeypatch) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_result_without_a_page_says_so_before_any_work() -> None:
-    code, said = run("verify", TEXT, "-m", "demo", "-o", "x.html")
+def test_a_name_that_is_no_page_is_refused_before_any_work() -> None:
+    code, said = run("verify", TEXT, "-m", "demo", "-o", "x.htm")
     assert code == 2
     assert "the name must end in" in said
+    assert ".html" in said
+
+
+def test_what_has_no_interactive_page_has_one_of_its_blocks(tmp_path) -> None:
+    code, said = run("verify", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "-q")
+    assert code == 0, said
+    page = (tmp_path / "x.html").read_text("utf-8")
+    assert "48 heads in 4 layers: all certified" in page
 
 
 def test_the_heads_that_find_ranks_are_in_its_page_with_the_weights_of_its_numbers(tmp_path) -> None:
