@@ -75,7 +75,7 @@ def _asked() -> argparse.Namespace:
 
 
 def _device(wanted: str) -> torch.device | None:
-    from attnscope.model.loading.devices import torch_device
+    from attnscope.model.loading.memory import torch_device
 
     found = torch_device(wanted)
     return None if found.type == "cpu" else found

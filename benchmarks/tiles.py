@@ -125,11 +125,9 @@ def _fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     from attnscope.measures import MEASURES
     from attnscope.results import Kind
-    from attnscope.tiles.call import LongCall
-    from attnscope.tiles.collect.collector import collect
-    from attnscope.tiles.collect.measured import collector_of
-    from attnscope.tiles.rules import Symbolic
-    from attnscope.tiles.side_by_side import Halt, side_by_side
+    from attnscope.tiles.call import LongCall, Symbolic
+    from attnscope.tiles.collect import Halt, collect, side_by_side
+    from attnscope.tiles.measured import collector_of
     from attnscope.tiles.softmax import Heads
     from attnscope.tiles.stream import Stream
     from attnscope.tiles.tiling import sizes_for

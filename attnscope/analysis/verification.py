@@ -19,8 +19,7 @@ from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
-from attnscope.model.anatomy.towers import Tower, find_towers
-from attnscope.model.anatomy.without import without_attention
+from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
 from attnscope.reference import exact
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens

@@ -16,8 +16,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.following.describe import kernel_of
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site, find_sites
-from attnscope.model.anatomy.towers import Tower, choose_tower, find_towers
-from attnscope.model.anatomy.without import without_attention
+from attnscope.model.anatomy.towers import Tower, choose_tower, find_towers, without_attention
 from attnscope.results import Kind, Route
 from attnscope.tokens import Tokens
 

@@ -7,12 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
-from attnscope.model.inputs.blank_picture import blank_pixels
 from attnscope.model.inputs.given import Words, encode_numbers, encode_words
 from attnscope.model.inputs.numbered import Numbered, Unreadable
 from attnscope.model.inputs.target import Target
@@ -220,3 +222,13 @@ class Model:
             "unread": self.unread,
             "adapter": self.checkpoint.adapted,
         }
+
+
+def blank_pixels(config: Any) -> Tensor | None:
+    """A grey picture for a model of two halves, of which only the one that reads text is looked at."""
+    vision = getattr(config, "vision_config", None)
+    size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
+    if getattr(config, "image_token_id", None) is not None or size is None:
+        return None  # a model that reads pictures as part of its text does without
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return torch.zeros(1, channels, height, width)

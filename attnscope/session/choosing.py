@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from attnscope.errors import InputError, listed
-from attnscope.model.anatomy.towers import Tower, choose_tower, layers_without, reading_text
-from attnscope.model.anatomy.without import without_attention
+from attnscope.model.anatomy.towers import (
+    Tower,
+    choose_tower,
+    layers_without,
+    reading_text,
+    without_attention,
+)
 from attnscope.session import selection
 from attnscope.session.listener import Listener
 from attnscope.session.request import ROUTES, Wanted

@@ -5,9 +5,8 @@ from dataclasses import replace
 from attnscope.capture import Labels, Selection
 from attnscope.capture.generated import record_written
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import Settings, Written, check_room
+from attnscope.model.inputs.generation import Settings, Written, check_room, tokens_read
 from attnscope.model.inputs.numbered import read_vocabulary
-from attnscope.model.inputs.spelling import tokens_read
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, limit_of
 from attnscope.session.choosing import Chosen

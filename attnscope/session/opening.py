@@ -78,7 +78,7 @@ def find_source(
 ) -> "Source":
     """Where the model is, found before torch is imported: most mistakes show at once."""
     with listener.working("looking for the model"):
-        from attnscope.model.source.address import check_environment
+        from attnscope.model.source.here import check_environment
 
         check_environment()
         from attnscope.model.source.find import find
@@ -123,7 +123,7 @@ def _loaded(
 ) -> Opened:
     with running.part("imports"):
         from attnscope.model.loading.answering import NoAnswerError, load_answering, tells_classes
-        from attnscope.model.loading.classes import saved_class
+        from attnscope.model.loading.config import saved_class
         from attnscope.model.loading.load import load_model, load_with_head, plan_model
         from attnscope.session.choosing import choose
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
-from attnscope.model.source.address import check_environment
+from attnscope.model.source.here import check_environment
 from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
 

@@ -19,8 +19,7 @@ from attnscope.reference import EXACT, brought, exact, place
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.results.base.origin import Kind
 from attnscope.sdpa import Operands, attend
-from attnscope.tiles.call import LongCall
-from attnscope.tiles.rules import Everywhere
+from attnscope.tiles.call import Everywhere, LongCall
 from attnscope.tiles.softmax import Rows
 from attnscope.verify import certify, conclusion
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.tiles.rules import Everywhere, Rule
+from attnscope.tiles.call import Everywhere, Rule
 
 EMPTY, PART, FULL = 0, 1, 2
 _KEPT = 2**27  # bytes of blocks that are allowed in part

@@ -12,8 +12,7 @@ derived from it.
     apart, adding           what rounding alone may come to
 """
 
-from attnscope.verify.certificate import certify, certify_heads, conclusion
+from attnscope.verify.certificate import adding, apart, certify, certify_heads, conclusion
 from attnscope.verify.faults import FAULTS, applicable
-from attnscope.verify.rounding import adding, apart
 
 __all__ = ["FAULTS", "adding", "apart", "applicable", "certify", "certify_heads", "conclusion"]

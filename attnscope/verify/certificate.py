@@ -1,4 +1,10 @@
-"""The verdict on each of several heads of a call: what was measured of it, against tolerances of its own."""
+"""The verdict on each of several heads of a call: what was measured of it, against tolerances of its own.
+
+The same sum, made by another kernel, in a batch of another size, on another processor or with another number
+of threads, is added in another order, and comes out with other last bits (Higham 2002, chapter 3). Equal bits
+are therefore asked only where the same operation is done on the same shapes, or where numbers are moved and
+nothing is computed; everything else has one of the tolerances `adding` and `apart`.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,12 +14,28 @@ from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Reach, Verdict
 from attnscope.stopwatch import timed
 from attnscope.verify.faults import applicable
-from attnscope.verify.rounding import adding
 from attnscope.verify.together import Distance, Together
 from attnscope.vocabulary import Effect
 
 _NOT_SO = {Effect.SOME, Effect.NONE, Effect.OTHER}  # an answer that does not act as its weights say
 _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are computed together
+
+
+def adding(terms: int, sums: float) -> float:
+    """How far a sum of so many numbers may be off before it is stored, over the sum of their sizes.
+
+    `sums` is the machine epsilon of the type in which it is added up, mostly float32.
+    """
+    return terms * sums / 2
+
+
+def apart(terms: int, epsilon: float, sums: float) -> float:
+    """How far two sums of the same weighted values may lie apart, relative to the largest value.
+
+    Weights of one query sum to 1 at most. Each sum is added (`adding`) and stored in a type of machine
+    epsilon `epsilon`, its weights were stored before, and one more rounding is for whoever writes one down.
+    """
+    return 2 * (epsilon + adding(terms, min(epsilon, sums)))
 
 
 def certify(call: AttentionCall, head: int) -> Certificate:

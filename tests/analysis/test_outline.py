@@ -19,7 +19,7 @@ from attnscope.capture.following.takeover import STAND_INS
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
 from attnscope.model.anatomy import dimensions
-from attnscope.model.anatomy.heads import head_count
+from attnscope.model.anatomy.dimensions import head_count
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Gap, LayerOutline, Outline, Position, Route
 

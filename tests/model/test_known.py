@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attnscope.model.source import known, telling
+from attnscope.model.source import known
 
 CONTENT = bytes(range(7)) * 1000
 
@@ -19,8 +19,8 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are remembered: of every file, as if it had been there for long, where that is told."""
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(known, "LARGE", 0)
-    monkeypatch.setattr(telling, "SETTLED", 0.0)
-    monkeypatch.setattr(telling, "_kind", lambda handle: "ext4")
+    monkeypatch.setattr(known, "SETTLED", 0.0)
+    monkeypatch.setattr(known, "_kind", lambda handle: "ext4")
     return tmp_path / "kept" / "digests"
 
 
@@ -87,8 +87,8 @@ def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_
     notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, value in (
-        (telling, "SETTLED", 60.0),
-        (telling, "_kind", lambda handle: "tmpfs"),
+        (known, "SETTLED", 60.0),
+        (known, "_kind", lambda handle: "tmpfs"),
         (known, "LARGE", len(CONTENT) + 1),
     ):
         with monkeypatch.context() as patched:
@@ -110,7 +110,7 @@ def test_what_stands_for_a_file_that_is_not_read_is_another_one_after_a_change(
     time.sleep(0.02)
     _written_in_place(file, CONTENT[:-1] + b"!")
     assert known.unread(file) != before
-    monkeypatch.setattr(telling, "_kind", lambda handle: "tmpfs")
+    monkeypatch.setattr(known, "_kind", lambda handle: "tmpfs")
     assert known.unread(file, lasting=True) is None
     monkeypatch.setattr(known, "LARGE", len(CONTENT) + 1)
     assert known.unread(file) is None

@@ -20,8 +20,8 @@ from transformers import (
 from attnscope import demo
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError, ModelUnavailableError
-from attnscope.model.loading.devices import torch_device
 from attnscope.model.loading.load import Plan, load_model, load_with_head, plan_model
+from attnscope.model.loading.memory import torch_device
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import Source
 from attnscope.results import Kind

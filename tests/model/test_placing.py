@@ -23,7 +23,7 @@ import attnscope
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.anatomy.placed import device_of, map_of, places_of, weight_of
 from attnscope.model.loading import memory, placing
-from attnscope.model.loading.devices import refuse_type
+from attnscope.model.loading.memory import refuse_type
 from attnscope.model.source.find import find
 from attnscope.results import Verdict
 from attnscope.session import placing as told

@@ -17,8 +17,8 @@ from huggingface_hub import constants
 from attnscope import demo
 from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
 from attnscope.model.source import hub
-from attnscope.model.source.address import check_environment
 from attnscope.model.source.find import find
+from attnscope.model.source.here import check_environment
 
 REPOSITORY = "google-bert/bert-base-uncased"
 

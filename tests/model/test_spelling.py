@@ -3,8 +3,7 @@
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.model.inputs.generation import Written
-from attnscope.model.inputs.spelling import tokens_read
+from attnscope.model.inputs.generation import Written, tokens_read
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results.base.words import words_of
 from attnscope.tokens import Tokens

@@ -7,9 +7,8 @@ from families import CONFIGS, HEADS, LAYERS, sharp
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy.naming import tower_names
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.model.anatomy.towers import choose_tower, find_towers, reading_text
+from attnscope.model.anatomy.towers import choose_tower, find_towers, reading_text, tower_names
 from attnscope.results import Kind, Route
 
 SMALL = {"hidden_size": 24, "intermediate_size": 30, "num_hidden_layers": 2, "num_attention_heads": 4}

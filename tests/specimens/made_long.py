@@ -8,8 +8,7 @@ from torch import Tensor
 from attnscope.attention import Term
 from attnscope.results import Kind
 from attnscope.sdpa import Operands
-from attnscope.tiles.call import LongCall
-from attnscope.tiles.rules import EVERYWHERE, Symbolic
+from attnscope.tiles.call import EVERYWHERE, LongCall, Symbolic
 from attnscope.tokens import Token, Tokens
 
 QUERIES, OTHERS, DIM, VALUE_DIM = 37, 53, 6, 5

@@ -9,9 +9,8 @@ from made_long import MECHANISMS, QUERIES
 from attnscope.capture.long.call import sample_rows
 from attnscope.results import Verdict
 from attnscope.sdpa import attend
-from attnscope.tiles.call import LongCall, Sample
+from attnscope.tiles.call import EVERYWHERE, LongCall, Sample, Symbolic
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.rules import EVERYWHERE, Symbolic
 from attnscope.tiles.softmax import Heads, rows_of
 from attnscope.tiles.tiling import EMPTY, FULL, PART, Sizes
 

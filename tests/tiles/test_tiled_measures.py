@@ -11,9 +11,9 @@ from attnscope.analysis.measuring import sorts
 from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.near import cosine_distances
 from attnscope.sdpa import Stages, attend
-from attnscope.tiles.collect.collector import collect
-from attnscope.tiles.collect.measured import WITHOUT_FORM, collector_of
-from attnscope.tiles.collect.strongest import TopKeys
+from attnscope.tiles.collect import collect
+from attnscope.tiles.collectors import TopKeys
+from attnscope.tiles.measured import WITHOUT_FORM, collector_of
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Beside, Stream
 from attnscope.tiles.tiling import Sizes

@@ -12,10 +12,9 @@ from attnscope.attention import Capture
 from attnscope.measures import MEASURES, Need
 from attnscope.results import LongHead
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collect.collector import Collector, collect
-from attnscope.tiles.collect.measured import Measured
-from attnscope.tiles.collect.pooled import Pooled
-from attnscope.tiles.collect.strongest import OnKeys, TopKeys
+from attnscope.tiles.collect import Collector, collect
+from attnscope.tiles.collectors import OnKeys, Pooled, TopKeys
+from attnscope.tiles.measured import Measured
 from attnscope.tiles.softmax import Heads, weights_of
 from attnscope.tiles.stream import Stream
 from attnscope.vocabulary import Pool

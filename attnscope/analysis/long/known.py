@@ -14,11 +14,13 @@ from attnscope.measures import MEASURES, Need
 from attnscope.measures.moved import moved_norms
 from attnscope.reference import EXACT
 from attnscope.tiles.call import LongCall
-from attnscope.tiles.collect.measured import WITHOUT_FORM
+from attnscope.tiles.measured import WITHOUT_FORM
 from attnscope.tiles.stream import Beside
 from attnscope.tokens import Tokens
 
 _AT_ONCE = 4096  # keys whose values are projected at once
+
+_NO_NORMS: Mapping[Need, str] = {Need.NORMS: "nothing reads the heads' outputs by a matrix alone"}
 
 
 def known_of(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> Known:
@@ -33,9 +35,6 @@ def known_of(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> K
     if all(call.projection is None for call in calls):
         missing = {**missing, **_NO_NORMS}
     return Known(missing, lambda *_: {}, {**absent, **WITHOUT_FORM})
-
-
-_NO_NORMS: Mapping[Need, str] = {Need.NORMS: "nothing reads the heads' outputs by a matrix alone"}
 
 
 def _stands_twice(queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> bool:

@@ -18,10 +18,9 @@ from attnscope.reference import EXACT
 from attnscope.results import Certificate, Overview, SpecialMass
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collect.collector import Collector, collect
-from attnscope.tiles.collect.measured import collector_of
-from attnscope.tiles.collect.strongest import OnKeys, Strongest
-from attnscope.tiles.side_by_side import Halt, side_by_side
+from attnscope.tiles.collect import Collector, Halt, collect, side_by_side
+from attnscope.tiles.collectors import OnKeys, Strongest
+from attnscope.tiles.measured import collector_of
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for

@@ -8,8 +8,8 @@ from torch import nn
 from attnscope.analysis.outline.observed import Observed
 from attnscope.capture.following.describe import kernel_of
 from attnscope.model.anatomy import dimensions, positions
-from attnscope.model.anatomy.heads import head_count
-from attnscope.model.anatomy.rotation import find_rotation, is_rotary
+from attnscope.model.anatomy.dimensions import head_count
+from attnscope.model.anatomy.positions import find_rotation, is_rotary
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.anatomy.towers import Tower
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline

@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 from transformers.masking_utils import AttentionMaskInterface
 
 from attnscope.capture.dry_run.products import Count, Products, Shapes, tensors_of
-from attnscope.model.anatomy.heads import head_count
-from attnscope.model.anatomy.rotation import is_rotary
+from attnscope.model.anatomy.dimensions import head_count
+from attnscope.model.anatomy.positions import is_rotary
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 

@@ -16,8 +16,7 @@ from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.long.chunked import _is_causal, own, rows_of
 from attnscope.capture.long.masks import SymbolicMask, lowered
-from attnscope.tiles.call import LongCall, Sample
-from attnscope.tiles.rules import EVERYWHERE, Rule, Symbolic, Written
+from attnscope.tiles.call import EVERYWHERE, LongCall, Rule, Sample, Symbolic, Written
 
 _SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on
 

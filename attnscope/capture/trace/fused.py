@@ -30,7 +30,7 @@ from attnscope.capture.trace.scores import (
     scaled,
     version,
 )
-from attnscope.model.anatomy.heads import head_count
+from attnscope.model.anatomy.dimensions import head_count
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 

@@ -64,7 +64,7 @@ from attnscope.capture.trace.scores import (
     version,
 )
 from attnscope.capture.trace.steps import followed, joined, written
-from attnscope.model.anatomy.heads import head_count
+from attnscope.model.anatomy.dimensions import head_count
 
 __all__ = ["TracedAttention", "traced"]
 

@@ -1,10 +1,13 @@
-"""Which modules make attention of their own, past transformers' interface: told from their code alone.
+"""What an attention's own code tells, read off its compiled code; nothing is run.
 
-A module counts when its code multiplies, takes a softmax and multiplies again. That is only a hint (a
-router or a pooling may read alike): what really happens is found out by the tracer when the model runs.
+Whether it asks transformers' interface for its kernel (`asks_interface`), and which modules make attention of
+their own, past that interface. Of these one counts when its code multiplies, takes a softmax and multiplies
+again. That is only a hint (a router or a pooling may read alike): what really happens is found out by the
+tracer when the model runs.
 """
 
 import dis
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -15,11 +18,30 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnscope.model.anatomy.interface import asks_interface
-
 _PRODUCTS = ("matmul", "bmm", "einsum")
 _WHOLE = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 _OTHER_SOFTMAX = {"log_softmax", "gumbel_softmax"}
+
+
+def asks_interface(module_class: type) -> bool:
+    """Whether its forward asks transformers' interface for the function, which then can be stood in for."""
+    return "get_interface" in _names(module_class)
+
+
+def looks_up_by_hand(module_class: type) -> bool:
+    """Whether its forward looks other kernels up in the interface, but has its own eager one at hand.
+
+    Code of this older style, mostly from a model's own repository, never asks for a function called eager.
+    """
+    names = _names(module_class)
+    asked_for_an_attribute = "getattr" in names  # which finds none of that name, whatever the name is
+    return "ALL_ATTENTION_FUNCTIONS" in names and "get_interface" not in names and not asked_for_an_attribute
+
+
+def _names(module_class: type) -> tuple[str, ...]:
+    forward: Any = inspect.unwrap(getattr(module_class, "forward", module_class))
+    code = getattr(forward, "__code__", None)
+    return code.co_names if code else ()
 
 
 @cache

@@ -9,8 +9,19 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.model.anatomy.heads import head_count
 from attnscope.results import Kind
+
+_NAMES = (
+    "num_heads",
+    "num_attention_heads",
+    "n_heads",
+    "n_head",
+    "num_attn_heads",
+    "attention_heads",
+    "encoder_attention_heads",
+    "nhead",
+    "heads",
+)
 
 _KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "multi_query_group_num")
 _DIM = (
@@ -32,6 +43,16 @@ _CONTEXT = {
     Kind.DECODER: ("max_position_embeddings", "n_positions", "max_target_positions", "max_sequence_length"),
     Kind.CROSS: ("max_position_embeddings", "n_positions", "max_target_positions", "max_sequence_length"),
 }
+
+
+def head_count(module: nn.Module) -> int | None:
+    """Query heads by the module, by one of its parts or by its config; None where none of them tells."""
+    for holder in (module, *module.children(), getattr(module, "config", None)):
+        for name in _NAMES:
+            count = getattr(holder, name, None)
+            if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+                return count
+    return None
 
 
 def config_of(model: Any, path: str) -> Any:

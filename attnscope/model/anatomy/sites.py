@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from attnscope.model.anatomy.bypass import looks_traceable
-from attnscope.model.anatomy.interface import asks_interface, looks_up_by_hand
+from attnscope.model.anatomy.bypass import asks_interface, looks_traceable, looks_up_by_hand
 from attnscope.results import Kind, Route
 
 _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn", "encdecattention"}

@@ -1,6 +1,7 @@
 """Towers: the attention modules of one kind that stand at the same place in every layer.
 
-The text half and the picture half of CLIP, the encoder, the decoder and the cross-attention of BART.
+The text half and the picture half of CLIP, the encoder, the decoder and the cross-attention of BART;
+each has a short name, what of its module path tells it apart.
 """
 
 import re
@@ -11,8 +12,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy.heads import head_count
-from attnscope.model.anatomy.naming import tower_names
+from attnscope.model.anatomy.dimensions import head_count
 from attnscope.model.anatomy.sites import Site, layer_stacks, layers_of
 from attnscope.results import Kind, Route
 
@@ -114,3 +114,45 @@ def named_after_senses(pattern: str) -> bool:
 
 def _heads(members: Iterable[Site]) -> dict[int, int]:
     return {layer: head_count(site.module) or 0 for site in members for layer in site.layers}
+
+
+def tower_names(patterns: Sequence[str]) -> dict[str, str]:
+    """The shortest part of each path that no other one has in its place; nothing where there is only one.
+
+    `vision_model.encoder.layers.*.self_attn` beside `text_model.encoder...` is `vision_model`. The place
+    of a layer in its list (a star) tells nothing.
+    """
+    distinct = list(dict.fromkeys(patterns))
+    words = {pattern: [word for word in pattern.split(".") if word != "*"] for pattern in distinct}
+    if len(distinct) == 1:
+        return dict.fromkeys(distinct, "")
+    return {pattern: _shortest(pattern, words) for pattern in distinct}
+
+
+def _shortest(pattern: str, words: dict[str, list[str]]) -> str:
+    """One word that is its own, else the first words that together are, else the whole path."""
+    mine = words[pattern]
+    shared = Counter(word for others in words.values() for word in set(others))
+    if own := [word for word in mine if shared[word] == 1]:
+        return own[0]
+    others = [set(each) for other, each in words.items() if other != pattern]
+    telling = [word for word in mine if shared[word] < len(words)]
+    for count in range(2, len(telling) + 1):
+        if not any(set(telling[:count]) <= other for other in others):
+            return ".".join(telling[:count])
+    return pattern
+
+
+def without_attention(model: nn.Module, name: str) -> str:
+    """One line that says what the layers of `model` are instead."""
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module)]
+    if not stacks:
+        return f"{name} has no attention that can be read"
+    layer = max(stacks, key=len)[0]
+    parts = dict.fromkeys(type(part).__name__ for part in layer.children() if not _of_torch(part))
+    made = f" ({', '.join(parts)})" if parts else ""
+    return f"{name} has no attention that can be read: its layers are {type(layer).__name__}{made}"
+
+
+def _of_torch(module: nn.Module) -> bool:
+    return type(module).__module__.startswith("torch.")

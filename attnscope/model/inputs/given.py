@@ -9,8 +9,8 @@ import torch
 from transformers import BatchEncoding
 
 from attnscope.errors import InputError
+from attnscope.model.inputs.generation import tokens_by_number
 from attnscope.model.inputs.mask_token import with_own_masks
-from attnscope.model.inputs.spelling import tokens_by_number
 from attnscope.model.inputs.text import Encoded, encode
 from attnscope.tokens import Token, Tokens
 

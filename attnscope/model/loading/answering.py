@@ -17,7 +17,7 @@ from transformers import (
 
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
-from attnscope.model.loading.classes import class_for, saved_class
+from attnscope.model.loading.config import class_for, saved_class
 from attnscope.model.loading.load import Plan, load_model, plan_model
 from attnscope.model.source.checkpoint import Checkpoint
 

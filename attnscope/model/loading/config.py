@@ -1,19 +1,165 @@
-"""From a checkpoint's config.json to its config, and from that to a model without weights.
+"""From a checkpoint's config.json to its config, to the class of transformers that it stands for, to a model
+without weights.
 
-Both are the library's work, which answers a setting that it does not expect with whatever it trips over.
+All are the library's work, which answers a setting that it does not expect with whatever it trips over. A
+config is a handful of numbers that nothing holds to the weights beside it: a hundred thousand layers are as
+quickly written as twelve. So the parts are counted while a model is built and held against the number of
+weights that are stored: an absurd one is refused in seconds and not built for hours.
 """
 
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import AutoConfig
+from torch.nn.modules import module as hooks
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, GenerationMixin
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.initialization import no_init_weights
 
-from attnscope.model.loading.classes import needs_code
-from attnscope.model.loading.plausible import check_counts, held_to
+from attnscope.errors import ModelUnavailableError
+from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.foreign import calling
+
+# what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
+OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")
+
+# what the library counts through while it reads a config, and more than any model has of it
+_COUNTED = {
+    re.compile("(layer|depth|block|group|stage|type)s?$"): 2_000,
+    re.compile("labels?$"): 1_000_000,
+}
+_PARTS = 300_000  # where no weights are stored: twice what the largest mixtures of experts have
+_SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # where they are: a model may be cut up otherwise than its file
+
+
+def saved_class(config: Any) -> type[nn.Module] | None:
+    """The class that the checkpoint says it was saved as, where transformers has it."""
+    names = [name for name in config.architectures or () if isinstance(name, str)]
+    named: Any = getattr(transformers, names[0], None) if names else None
+    fits = isinstance(named, type) and getattr(named, "config_class", None) is type(config)
+    return named if fits else None
+
+
+def writing_class(config: Any) -> type[nn.Module] | None:
+    """For an encoder-decoder the class that writes text, or else the one that it was saved as."""
+    if not config.is_encoder_decoder:
+        return None
+    saved = saved_class(config)
+    if saved is not None and issubclass(saved, GenerationMixin):
+        return saved
+    return mapped_class(AutoModelForSeq2SeqLM, config) or saved
+
+
+def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
+    """The class that an Auto class of transformers would take for this config."""
+    entry: Any = auto._model_mapping.get(type(config), None)
+    return entry[0] if isinstance(entry, tuple) else entry  # type: ignore[no-any-return]
+
+
+def needs_code(name: str) -> ModelUnavailableError:
+    """What to say of a model that transformers has no class for, but its repository has."""
+    return ModelUnavailableError(f"{name} needs code from its own repository: --trust-remote-code runs it")
+
+
+def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
+    """The headless model for this kind of config."""
+    saved = saved_class(config)
+    if saved is not None and saved.__name__.endswith("EncoderModel"):
+        return saved  # the encoder alone of an encoder-decoder, whose config names the whole
+    tasks = ("AutoModelForSeq2SeqLM", *OWN) if config.is_encoder_decoder else OWN
+    if remote_code and (own := own_class(config, checkpoint, *tasks)) is not None:
+        return own
+    name, model_class = checkpoint.source.name, mapped_class(AutoModel, config)
+    if model_class is None and set(OWN) & set(getattr(config, "auto_map", {})):
+        raise needs_code(name)
+    if model_class is None:
+        raise ModelUnavailableError(f"{name}: transformers has no model for type '{config.model_type}'")
+    return model_class
+
+
+def own_class(config: Any, checkpoint: Checkpoint, *tasks: str) -> type[nn.Module] | None:
+    """The class that the checkpoint's own code has for the first of these tasks that it has one for."""
+    named = getattr(config, "auto_map", {})
+    reference = next((named[task] for task in tasks if named.get(task)), None)
+    if reference is None:
+        return None
+    return get_class_from_dynamic_module(reference, checkpoint.source.folder)  # type: ignore[no-any-return]
+
+
+def class_for(auto: Any, config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module] | None:
+    """What an Auto class stands for: in the checkpoint's own code where that may run, else as mapped."""
+    own = own_class(config, checkpoint, auto.__name__) if remote_code else None
+    return own or mapped_class(auto, config)
+
+
+def check_counts(folder: Path, name: str) -> None:
+    """Raises `ModelUnavailableError` for a config.json of `name` with absurdly many layers or labels."""
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+    except (ValueError, RecursionError, OSError):
+        return  # answered in one line by the library
+    for setting, number in _numbers(config):
+        for named, most in _COUNTED.items():
+            if named.search(setting) and number > most:
+                raise ModelUnavailableError(
+                    f"{name}: cannot read config.json: {setting} is over {most:,}, which is no model's"
+                )
+
+
+def _numbers(node: Any, setting: str = "") -> Iterator[tuple[str, int]]:
+    """Every whole number of a config with the name of its setting; those of a list have that of the list."""
+    waiting = [(setting, node)]
+    while waiting:
+        setting, each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += [(str(key), value) for key, value in each.items()]
+        elif isinstance(each, list):
+            waiting += [(setting, value) for value in each]
+        elif isinstance(each, int) and not isinstance(each, bool):
+            yield setting, each
+
+
+@contextmanager
+def held_to(checkpoint: Checkpoint) -> Iterator[None]:
+    """While a model is built: `ModelUnavailableError` once it has far more parts than weights are stored."""
+    stored = _stored(checkpoint)
+    most = _PARTS if stored is None else _SOME_PARTS + _PARTS_PER_WEIGHT * stored
+    beside = "any model has" if stored is None else f"its files have weights, which are {stored}"
+    made = 0
+
+    def count(*_: Any) -> None:
+        nonlocal made
+        made += 1
+        if made > most:
+            raise ModelUnavailableError(
+                f"{checkpoint.source.name}: config.json describes a model of far more parts than {beside}"
+            )
+
+    counting = (
+        hooks.register_module_parameter_registration_hook(count),
+        hooks.register_module_module_registration_hook(count),
+    )
+    try:
+        yield
+    finally:
+        for handle in counting:
+            handle.remove()
+
+
+def _stored(checkpoint: Checkpoint) -> int | None:
+    """How many weights the checkpoint holds; None where no file tells."""
+    if checkpoint.shards:
+        return len(checkpoint.shards)
+    if not checkpoint.files or checkpoint.pickled:
+        return None
+    return len(weight_files.types(checkpoint.there))
 
 
 def read_config(checkpoint: Checkpoint, remote_code: bool) -> Any:

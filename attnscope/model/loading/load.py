@@ -19,9 +19,15 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
 from attnscope.model.loading.adapter import put_in
-from attnscope.model.loading.classes import base_class, needs_code, saved_class, writing_class
-from attnscope.model.loading.config import build_skeleton, read_config
-from attnscope.model.loading.devices import torch_device
+from attnscope.model.loading.config import (
+    base_class,
+    build_skeleton,
+    needs_code,
+    read_config,
+    saved_class,
+    writing_class,
+)
+from attnscope.model.loading.memory import torch_device
 from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing, refuse_other_shapes
 from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for

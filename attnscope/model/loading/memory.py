@@ -1,24 +1,62 @@
-"""What a model takes in memory, and refusing at once what cannot fit.
+"""Where a model runs, by torch's own names for devices, what it takes in memory, and whether that fits.
 
 Weights that run as they are stored are mapped from their files and cost nothing until they are touched;
 only numbers that are converted, or that move to another device, need room of their own.
 """
 
 import os
+import re
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from attnscope.errors import DoesNotFitError
+from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loaded import Model
+
+_NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
+_KNOWN = ("cpu", "cuda", "mps")
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _STATM = Path("/proc/self/statm")
 _LARGE = 10**9  # bytes
+
+
+def devices() -> dict[str, int]:
+    """How many devices of each kind there are: the accelerator that torch works with, then the processor."""
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    there = {} if accelerator is None else {accelerator.type: torch.accelerator.device_count()}
+    return there | {"cpu": 1}
+
+
+def torch_device(wanted: str) -> torch.device:
+    """The device that `wanted` names; `auto` is the accelerator of this machine, or else its processor.
+
+    `InputError` where there is none of that name.
+    """
+    there = devices()
+    if wanted == "auto":
+        return torch.device(next(iter(there)))
+    kind, _, index = wanted.partition(":")
+    if not _NAME.fullmatch(wanted) or kind not in {*_KNOWN, *there}:
+        raise InputError(f"unknown device '{wanted}': auto, cpu, cuda, cuda:N or mps")
+    if int(index or 0) >= there.get(kind, 0):
+        present = ", ".join(f"{name} ({count})" for name, count in there.items())
+        raise InputError(f"no device {wanted} on this machine: there is {present}")
+    return torch.device(wanted)
+
+
+def refuse_type(places: Iterable[torch.device], dtype: torch.dtype) -> None:
+    """Raise `InputError` where one of the devices has no numbers of this type, as Apple's has no float64."""
+    for device in places:
+        try:
+            torch.empty(0, dtype=dtype, device=device)
+        except TypeError as error:
+            name = str(dtype).removeprefix("torch.")
+            raise InputError(f"{device} has no {name}: --dtype float32 runs it there") from error
 
 
 def size_of(skeleton: nn.Module, names: Container[str], dtype: torch.dtype) -> int:

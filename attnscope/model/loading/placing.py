@@ -19,7 +19,7 @@ from torch import nn
 
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loading import memory
-from attnscope.model.loading.devices import devices, torch_device
+from attnscope.model.loading.memory import devices, torch_device
 from attnscope.model.loading.partial import cut_away
 from attnscope.tokens import printable
 

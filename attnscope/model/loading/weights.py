@@ -15,9 +15,8 @@ from torch import nn
 from attnscope.ending import temporary_folder
 from attnscope.errors import InputError
 from attnscope.model.loading import memory, quantised
-from attnscope.model.loading.classes import saved_class
-from attnscope.model.loading.config import build_skeleton
-from attnscope.model.loading.devices import refuse_type
+from attnscope.model.loading.config import build_skeleton, saved_class
+from attnscope.model.loading.memory import refuse_type
 from attnscope.model.loading.partial import kept, needed
 from attnscope.model.loading.placing import (
     DISK,

@@ -1,15 +1,17 @@
-"""Where a model lies on this machine, told without the hub's library, whose import takes long.
+"""Where a model lies on this machine, and which hub the environment names, without the hub's library.
 
-Only for who checks the answer against `find`, or asks what is certain: None wherever anything but reading a
-folder would be needed. The layout of the hub's cache is documented: refs/NAME holds a commit, and
-snapshots/COMMIT its files.
+Its import takes long, and trips over an address that is none. Only for who checks the answer against `find`,
+or asks what is certain: None wherever anything but reading a folder would be needed. The layout of the hub's
+cache is documented: refs/NAME holds a commit, and snapshots/COMMIT its files.
 """
 
 import os
 import re
 from pathlib import Path
+from urllib.parse import urlparse
 
 from attnscope import demo
+from attnscope.errors import InputError, one_line
 
 DEFAULT = "bert-base-uncased"
 HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
@@ -17,6 +19,8 @@ _ID = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
 _REVISION = re.compile(r"[\w.-]{1,96}", re.ASCII)
 _SINGLE = ("model.safetensors", "pytorch_model.bin")
 _WEIGHTS = (*_SINGLE, *(f"{name}.index.json" for name in _SINGLE))
+
+_SECONDS = ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT")
 
 
 def folder_here(requested: str | None, revision: str | None = None) -> Path | None:
@@ -58,3 +62,28 @@ def _hub_cache() -> Path:
     home = os.path.expandvars(os.path.expanduser(told))
     usual = os.environ.get("HUGGINGFACE_HUB_CACHE", os.path.join(home, "hub"))
     return Path(os.path.expandvars(os.path.expanduser(os.environ.get("HF_HUB_CACHE", usual))))
+
+
+def check_environment() -> None:
+    """Refuse what the hub's library cannot even be imported with: no address, seconds that are no number."""
+    if endpoint := os.environ.get("HF_ENDPOINT"):
+        host_and_port(endpoint, "HF_ENDPOINT")
+    for variable in _SECONDS:
+        seconds = os.environ.get(variable)
+        try:
+            int("0" if seconds is None else seconds)
+        except ValueError as error:
+            raise InputError(f"{variable} is not a number of seconds: '{seconds}': such as 10") from error
+
+
+def host_and_port(url: str, variable: str) -> tuple[str, int]:
+    """Whom `url` leads to; `InputError` that names the `variable` it stands in when it leads nowhere."""
+    try:
+        parts = urlparse(url)
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        (host or "").encode("idna")
+    except ValueError as error:
+        raise InputError(f"{variable} is not an address: '{url}': {one_line(error)}") from error
+    if not host:
+        raise InputError(f"{variable} is not an address: '{url}': such as https://huggingface.co")
+    return host, port

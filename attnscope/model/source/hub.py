@@ -15,7 +15,7 @@ from huggingface_hub.utils import disable_progress_bars
 
 from attnscope.errors import InputError, ModelUnavailableError, one_line
 from attnscope.model.source import adapter
-from attnscope.model.source.address import host_and_port
+from attnscope.model.source.here import host_and_port
 
 SAFETENSORS, PICKLES = "model.safetensors", "pytorch_model.bin"  # or shards, listed in an index beside them
 _CONFIGURATION = ["*.json", "*.txt", "*.model", "*.tiktoken", "*.jinja"]

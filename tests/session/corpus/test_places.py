@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attnscope.errors import InputError
-from attnscope.model.loading import devices
+from attnscope.model.loading import memory
 from attnscope.session.corpus.engine.interface import Chunk, Text
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
@@ -27,7 +27,7 @@ TEXTS = [
 
 def with_accelerators(kind: str | None, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"cpu": 1} if kind is None else {kind: count, "cpu": 1}
-    monkeypatch.setattr(devices, "devices", lambda: kinds)
+    monkeypatch.setattr(memory, "devices", lambda: kinds)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def resolved(device: str) -> str:
 
     `InputError` where there is no such device.
     """
-    from attnscope.model.loading.devices import torch_device
+    from attnscope.model.loading.memory import torch_device
 
     found = torch_device(device)
     return found.type if device == "auto" else device
@@ -27,7 +27,7 @@ def resolved(device: str) -> str:
 
 def places(device: str) -> tuple[str, ...]:
     """The devices that workers share out: the one that has a number, else all of its kind."""
-    from attnscope.model.loading.devices import devices
+    from attnscope.model.loading.memory import devices
 
     kind, _, number = resolved(device).partition(":")
     count = devices().get(kind, 1)

@@ -1,22 +1,45 @@
-"""Heads of a long text at the same time: a thread each, where more threads for one tile would be of less use.
+"""One pass over the tiles of a head, for all that wants to see them; several heads at the same time.
 
-An operation on a tile is short, so that two threads that meet at the end of each cost a third more than two
-that do not meet. torch lets go of Python while it computes.
+Each head has a thread, where more threads for one tile would be of less use: an operation on a tile is short,
+so that two threads that meet at the end of each cost a third more than two that do not meet. torch lets go
+of Python while it computes.
 """
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 
 from attnscope.measures import Tile
+from attnscope.tiles.softmax import Rows
+from attnscope.tiles.stream import Stream
 
 _MOST = 16  # heads at a time: each holds the logits of a block of its rows
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """Sees tiles; those of the same rows come one after the other, and then `end` is called."""
+
+    def see(self, rows: slice, columns: slice, tile: Tile) -> None: ...
+
+    def end(self, rows: slice) -> None: ...
+
+
+def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
+    """Shows every tile to every collector; what every row is divided by, and its output."""
+    for rows, tiles in stream.blocks():
+        for columns, tile in tiles:
+            for each in collectors:
+                each.see(rows, columns, tile)
+        for each in collectors:
+            each.end(rows)
+    return stream.rows
 
 
 class Halt:
