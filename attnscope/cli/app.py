@@ -66,9 +66,9 @@ def _one_line_each() -> Iterator[None]:
     except UsageError as error:
         _end(_misused(error), InputError.exit_code)
     except (MemoryError, RuntimeError, ImportError, OSError) as error:
-        if isinstance(error, typer.Exit) or (told := lacking(error)) is None:
+        if isinstance(error, typer.Exit) or (refusal := lacking(error)) is None:
             raise
-        _end(str(told), told.exit_code)
+        _end(str(refusal), refusal.exit_code)
     except KeyboardInterrupt:
         _end("interrupted", INTERRUPTED)
 

@@ -45,8 +45,8 @@ def _told_by(place: int) -> Background:
         if _readable(place, 0.0):
             return "unknown"
         os.write(place, _QUESTION)
-        found = _COLOUR.search(_answer(place))
-    return "unknown" if found is None else _of_colour(*found.groups())
+        colour = _COLOUR.search(_answer(place))
+    return "unknown" if colour is None else _of_colour(*colour.groups())
 
 
 def _of_colour(*parts: bytes) -> Background:

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 class Answer:
     """A result and what of it is looked at.
 
-    `each` gives what there is of every head alone, for files that are called by `{layer}` and `{head}`;
+    `every_head` gives what there is of every head alone, for files called by `{layer}` and `{head}`;
     `place` is where the picture goes when no file was named. `page` gives what a page is made of,
     where that is more than the result.
     """
 
     result: "Result"
     focus: "Focus | None" = None
-    each: "Callable[[], Iterable[OfHead]] | None" = None
+    every_head: "Callable[[], Iterable[OfHead]] | None" = None
     place: Path | None = None
     page: "Callable[[], tuple[Result, Beside]] | None" = None
 
@@ -135,8 +135,8 @@ class Question:
     @property
     def paged(self) -> bool:
         """Whether a page of all that is chosen is to be written, and not of each head alone."""
-        pages = [each for each in self.delivery.targets if each.suffix.lower() == PAGE]
-        return any(not is_of_each_head(each) for each in pages)
+        pages = [target for target in self.delivery.targets if target.suffix.lower() == PAGE]
+        return any(not is_of_each_head(page) for page in pages)
 
     def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
         """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""
@@ -151,40 +151,42 @@ class Question:
         except AttnscopeError as error:
             return _refused(name, str(error), error.exit_code)
         except (MemoryError, RuntimeError, ImportError, OSError) as error:
-            if (told := lacking(error)) is None:
+            if (refusal := lacking(error)) is None:
                 raise
-            return _refused(name, str(told), told.exit_code)
+            return _refused(name, str(refusal), refusal.exit_code)
         return 0
 
     def _deliver(self, answer: Answer, targets: Sequence[Path], line: NumberedText | None = None) -> None:
         """Files of each head alone, then everything else."""
         if answer.place is not None and not targets and not self.delivery.json:
             targets = [answer.place]
-        if of_each := [each for each in targets if is_of_each_head(each)]:
-            targets = [target for target in targets if target not in of_each]
-            self._files_of_each(answer, of_each)
-        if answer.page is not None and (pages := [each for each in targets if each.suffix.lower() == PAGE]):
+        if of_heads := [target for target in targets if is_of_each_head(target)]:
+            targets = [target for target in targets if target not in of_heads]
+            self._files_of_heads(answer, of_heads)
+        if answer.page is not None and (
+            pages := [target for target in targets if target.suffix.lower() == PAGE]
+        ):
             targets = [target for target in targets if target not in pages]
             self._pages(answer.page, answer.focus, pages)
         self.output.deliver(answer.result, self.delivery, answer.focus, targets=targets, line=line)
 
     def _pages(
-        self, made: "Callable[[], tuple[Result, Beside]]", focus: "Focus | None", targets: Sequence[Path]
+        self, make: "Callable[[], tuple[Result, Beside]]", focus: "Focus | None", targets: Sequence[Path]
     ) -> None:
         from attnscope.render.focus import WHOLE
 
-        result, beside = made()
+        result, beside = make()
         for target in targets:
             self.output.file(result, target, self.delivery, focus or WHOLE, beside)
 
-    def _files_of_each(self, answer: Answer, targets: Sequence[Path]) -> None:
+    def _files_of_heads(self, answer: Answer, targets: Sequence[Path]) -> None:
         from attnscope.render.focus import WHOLE
 
-        if answer.each is None:
+        if answer.every_head is None:
             raise InputError(f"cannot write '{targets[0]}': only of a text's heads has each a file")
         from attnscope.results import HeadWeights
 
-        for result in answer.each():
+        for result in answer.every_head():
             head = result if isinstance(result, HeadWeights) else result.head
             for target in targets:
                 place = of_head(target, head.layer, head.head)
@@ -207,8 +209,8 @@ def ranked_heads(
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, read_ranked, seen_extent
 
-    found = extent(reading, chosen)
-    whole = found is None or fits(*found) or fits(*seen_extent(reading, chosen, found))
+    whole_extent = extent(reading, chosen)
+    whole = whole_extent is None or fits(*whole_extent) or fits(*seen_extent(reading, chosen, whole_extent))
     return with_heads(result, read_ranked(reading, chosen, result, whole=whole))
 
 
@@ -218,8 +220,8 @@ def check_room(reading: "Reading", chosen: "Chosen") -> None:
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, seen_extent
 
-    if (found := extent(reading, chosen)) is not None and not fits(*found):
-        check(*seen_extent(reading, chosen, found))
+    if (whole_extent := extent(reading, chosen)) is not None and not fits(*whole_extent):
+        check(*seen_extent(reading, chosen, whole_extent))
 
 
 def _refused(name: str, why: str, code: int) -> int:

@@ -49,8 +49,10 @@ def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media:
     weights = (origin.model if origin.digest is None else "", origin.source, origin.adapter, origin.dtype)
     read = (texts, origin.token_ids, head.query_tokens.ids, head.key_tokens.ids)
     place = (head.tower, head.kind.value, head.layer, head.head, head.block)
-    told = json.dumps([weights, origin.kernel, origin.route, read, place, [repr(each) for each in asked]])
-    digest = hashlib.sha256(told.encode())
+    identity = json.dumps(
+        [weights, origin.kernel, origin.route, read, place, [repr(setting) for setting in asked]]
+    )
+    digest = hashlib.sha256(identity.encode())
     for file in media:
         digest.update(file.read_bytes())
     return OWN_FOLDER / f"{'-'.join(part for part in parts if part)}-{digest.hexdigest()[:_DIGEST]}.png"
@@ -69,5 +71,5 @@ def slug(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    plain = "".join(each for each in text if not unicodedata.combining(each))
+    plain = "".join(letter for letter in text if not unicodedata.combining(letter))
     return re.sub(r"[^A-Za-z0-9_.]+", "-", plain).strip("-.")

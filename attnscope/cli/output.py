@@ -59,11 +59,11 @@ class Output:
 
         depth = self.screen.color_system
         seen = depth is not None and not self.screen.no_color and sys.stdout.isatty()
-        self.background = found = background(theme, os.environ, seen)
+        self.background = named = background(theme, os.environ, seen)
         if depth is not None:
             from attnscope.render.terminal import ramps
 
-            self.screen.push_theme(ramps.theme(found, depth))
+            self.screen.push_theme(ramps.theme(named, depth))
 
     @property
     def width(self) -> int:

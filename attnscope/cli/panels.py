@@ -60,8 +60,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = taken[name].annotation(**{field: given.pop(field) for field in fields})
         command(**given)
 
-    flat = [each for name in taken for each in (groups[name].values() if name in groups else (taken[name],))]
-    flat = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
+    flat = [
+        parameter
+        for name in taken
+        for parameter in (groups[name].values() if name in groups else (taken[name],))
+    ]
+    flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in flat]
     for parameter in flat:
         if parameter.default is None or parameter.default is False:  # a flag that is off says so by its name
             parameter.annotation.__metadata__[0].show_default = False
@@ -69,8 +73,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     call.__doc__, call.__name__ = command.__doc__, command.__name__
     panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}
     call.panels = {  # type: ignore[attr-defined]  # read by `Panelled`
-        each: getattr(taken[name].annotation, "PANELS", {}).get(each, panels.get(name, SHOWN))
+        option: getattr(taken[name].annotation, "PANELS", {}).get(option, panels.get(name, SHOWN))
         for name in taken
-        for each in (groups.get(name) or (name,))
+        for option in (groups.get(name) or (name,))
     }
     return call

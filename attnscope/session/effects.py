@@ -90,10 +90,10 @@ class Ablating:
     def named(self) -> tuple[tuple[int, int], ...]:
         """The layer and head of every head that was named, none twice."""
         parts = [] if self.heads is None else self.heads.split(",")
-        found = [_HEAD.fullmatch(part.strip()) for part in parts]
-        if not all(found):
+        matches = [_HEAD.fullmatch(part.strip()) for part in parts]
+        if not all(matches):
             raise InputError(f"--heads '{self.heads}' is no list of heads: write them as L1H10,L2H3")
-        return tuple(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each))
+        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in matches if match))
 
     @property
     def edge_names(self) -> tuple[str, str]:

@@ -143,5 +143,5 @@ def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
         chances = written.chances if written.given == 1 else None
         return replace(reading, target=Target(ids, read, True, written.finished, chances))
     inputs = {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}
-    known = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
-    return replace(reading, encoded=replace(reading.encoded, inputs=known, tokens=read))
+    taken_inputs = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
+    return replace(reading, encoded=replace(reading.encoded, inputs=taken_inputs, tokens=read))

@@ -23,11 +23,11 @@ Budgets = str | Mapping[str | int, str | int] | None
 _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or in a file'
 
 
-def device_map(told: Told) -> str | None:
+def device_map(written: Told) -> str | None:
     """`auto`, or the map as JSON; `InputError` for what is neither."""
-    if told is None or told == AUTO:
-        return told
-    parts = dict(told) if isinstance(told, Mapping) else _read(str(told))
+    if written is None or written == AUTO:
+        return written
+    parts = dict(written) if isinstance(written, Mapping) else _read(str(written))
     if not parts:
         raise InputError(f"--device-map names no part of the model: it takes {_FORM}")
     for part, place in parts.items():
@@ -37,52 +37,52 @@ def device_map(told: Told) -> str | None:
     return json.dumps(parts)
 
 
-def max_memory(told: Budgets) -> str | None:
+def max_memory(written: Budgets) -> str | None:
     """How much each device may be given, in bytes, as JSON; `InputError` for what is no such thing."""
-    if told is None:
+    if written is None:
         return None
     pairs: list[tuple[Any, Any]]
-    if not isinstance(told, str):
-        pairs = list(told.items())
-    elif told.startswith("{"):
-        pairs = list(_object(told, "--max-memory").items())
+    if not isinstance(written, str):
+        pairs = list(written.items())
+    elif written.startswith("{"):
+        pairs = list(_object(written, "--max-memory").items())
     else:
-        pairs = [part.partition("=")[::2] for part in told.split(",")]
-    found = {}
+        pairs = [part.partition("=")[::2] for part in written.split(",")]
+    budgets = {}
     for place, size in pairs:
         taken = size if isinstance(size, int) else bytes_of(str(size).strip())
         if not str(place).strip() or taken is None or taken < 0:
-            raise InputError(f"--max-memory is '{printable(str(told))}': it takes cuda:0=10GB,cpu=30GB")
-        found[str(place).strip()] = taken
-    return json.dumps(found)
+            raise InputError(f"--max-memory is '{printable(str(written))}': it takes cuda:0=10GB,cpu=30GB")
+        budgets[str(place).strip()] = taken
+    return json.dumps(budgets)
 
 
-def bytes_of(told: str) -> int | None:
+def bytes_of(written: str) -> int | None:
     """The size that is called `500MB` or `2GB`; None for what is no size."""
-    size = _SIZE.fullmatch(told)
+    size = _SIZE.fullmatch(written)
     return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
 
 
-def _read(told: str) -> dict[str, Any]:
+def _read(written: str) -> dict[str, Any]:
     """The map that stands in `told`, or in the file of that name."""
-    if told.lstrip().startswith("{"):
-        return _object(told, "--device-map")
+    if written.lstrip().startswith("{"):
+        return _object(written, "--device-map")
     try:
-        content = Path(told).expanduser().read_text("utf-8")
+        content = Path(written).expanduser().read_text("utf-8")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no text"
-        raise InputError(f"--device-map '{printable(told)}': {why}; it takes {_FORM}") from error
-    return _object(content, f"--device-map '{printable(told)}'")
+        raise InputError(f"--device-map '{printable(written)}': {why}; it takes {_FORM}") from error
+    return _object(content, f"--device-map '{printable(written)}'")
 
 
 def _object(content: str, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(content, object_pairs_hook=_once)
+        parts = json.loads(content, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is no JSON: {printable(str(error))}") from error
-    if not isinstance(found, dict):
+    if not isinstance(parts, dict):
         raise InputError(f"{where} is no map of parts to devices: it takes {_FORM}")
-    return found
+    return parts
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Keeper(Protocol):
         """The heads that are captured when `chosen` is asked for."""
         ...
 
-    def captured(self, found: Capture, reading: "Reading") -> None: ...
+    def captured(self, capture: Capture, reading: "Reading") -> None: ...
 
     def answered(
         self, result: Overview | Thumbnails, chosen: Chosen, looking: Looking, measures: Sequence[str] = ()
@@ -109,13 +109,13 @@ class Reading:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         selection, labels = self._selection(chosen, None, projections), self.labels(chosen)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
-            found = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
-        if isinstance(found, Capture):
-            self._tell(found)
-            return self._with_windows_named(found, chosen)
+            attention = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
+        if isinstance(attention, Capture):
+            self._tell(attention)
+            return self._with_windows_named(attention, chosen)
         if chosen.block:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
-        return found
+        return attention
 
     def _tell(self, captured: Capture) -> None:
         if self.keeper is not None:

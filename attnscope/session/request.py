@@ -201,7 +201,7 @@ class Inputs:
         if self.text is None and not self.sensed:
             masked = model.tokenizer is None or model.tokenizer.mask_token is not None
             return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
-        return tuple(each for each in (self.text, self.pair) if each is not None)
+        return tuple(text for text in (self.text, self.pair) if text is not None)
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,11 @@ def window(wanted: str, queries: int, keys: int) -> tuple[range, range]:
     """
     first, colon, second = wanted.partition(":")
     sides = (first, second if colon else first)
-    found = [
+    windows = [
         _stretch(side.strip(), length, wanted, what)
         for side, length, what in zip(sides, (queries, keys), ("queries", "keys"), strict=True)
     ]
-    return found[0], found[1]
+    return windows[0], windows[1]
 
 
 def _stretch(text: str, length: int, wanted: str, what: str) -> range:
@@ -75,7 +75,7 @@ def _stretch(text: str, length: int, wanted: str, what: str) -> range:
         raise InputError(
             f"--zoom '{printable(wanted)}' is no window: use QUERIES:KEYS, as in 1000-1063:900-1100"
         )
-    ends = [int(each) + length * (int(each) < 0) for each in (part[1], part[2] or part[1])]
+    ends = [int(end) + length * (int(end) < 0) for end in (part[1], part[2] or part[1])]
     if not 0 <= ends[0] <= ends[1] < length:
         raise InputError(f"--zoom {printable(wanted)}: no {what} {text}, there are 0-{length - 1}")
     return range(ends[0], ends[1] + 1)

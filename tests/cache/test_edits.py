@@ -126,7 +126,7 @@ def test_code_of_the_model_of_the_library_and_of_what_it_is_made_of_takes_part(
     names = set()
     for file in place.rglob("*.capture"):
         with entry.open_entry(file, file.stem) as opened:
-            names |= set(opened.part("witnesses").told["names"])
+            names |= set(opened.part("witnesses").values["names"])
     library = Path(transformers.__file__).parent
     taken = (
         "models/bert/modeling_bert.py",

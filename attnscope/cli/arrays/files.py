@@ -38,23 +38,27 @@ def read_arrays(
     """
     packed, name = path.suffix.lower() == ".npz", "standard input" if str(path) == "-" else str(path)
     if packed:
-        found: Any = _archive(path)
+        arrays_in_file: Any = _archive(path)
     elif name == "standard input":
-        found = _json(read_input(LARGEST + 1), name)
+        arrays_in_file = _json(read_input(LARGEST + 1), name)
     elif path.suffix.lower() == ".json":
-        found = _json(_content(path), name)
+        arrays_in_file = _json(_content(path), name)
     else:
         raise InputError(
             f"cannot read '{path}': name a .json or .npz file, or - for JSON from standard input"
         )
-    if not isinstance(found, dict):
+    if not isinstance(arrays_in_file, dict):
         raise InputError(f"{name} holds no object with arrays by name: {', '.join(arrays)}")
-    if spare := sorted(set(found) - {*arrays, *names}):
+    if spare := sorted(set(arrays_in_file) - {*arrays, *names}):
         raise InputError(f"unknown in {name}: {', '.join(spare)}; known are {', '.join((*arrays, *names))}")
     read = _from_numpy if packed else _from_lists
     return (
-        {key: read(found[key], f"{key} in {name}", key in masking) for key in arrays if key in found},
-        {key: _names(found[key], f"{key} in {name}") for key in names if key in found},
+        {
+            key: read(arrays_in_file[key], f"{key} in {name}", key in masking)
+            for key in arrays
+            if key in arrays_in_file
+        },
+        {key: _names(arrays_in_file[key], f"{key} in {name}") for key in names if key in arrays_in_file},
     )
 
 
@@ -109,7 +113,7 @@ def _from_csv(content: bytes, what: str, masks: bool) -> "Given":
     first line has no comma.
     """
     lines = [line for line in _text(content, what).splitlines() if line.strip() and not line.startswith("#")]
-    delimiter = next((each for each in ",;\t" if lines and each in lines[0]), ",")
+    delimiter = next((sign for sign in ",;\t" if lines and sign in lines[0]), ",")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
     except csv.Error as error:

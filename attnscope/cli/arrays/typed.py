@@ -104,7 +104,7 @@ def _in_brackets(text: str, what: str) -> tuple[list[list[str]], int, str]:
     depth, blocks, end, before = 0, 0, 0, ""
     rows: list[list[str]] = []
     levels: set[int] = set()  # how deep the numbers stand
-    for part in (found for found in _PARTS.finditer(text) if found[0].strip(" ,\t")):
+    for part in (part for part in _PARTS.finditer(text) if part[0].strip(" ,\t")):
         if part[0] == "[":
             depth += 1
         elif part[0] == "]":

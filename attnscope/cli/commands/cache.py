@@ -60,7 +60,7 @@ def _lines(held: "Holdings", action: Action) -> list[str]:
 def _document(held: "Holdings", action: Action) -> str:
     from json import dumps
 
-    told = {
+    document = {
         "schema": "attnscope.cache/1",
         "folder": None if held.folder is None else str(held.folder),
         "cleared": action is Action.CLEAR,
@@ -68,7 +68,7 @@ def _document(held: "Holdings", action: Action) -> str:
         "bytes": held.size,
         "room": held.room,
     }
-    return dumps(told, indent=2, ensure_ascii=True)
+    return dumps(document, indent=2, ensure_ascii=True)
 
 
 def _bytes(size: int) -> str:

@@ -62,5 +62,5 @@ def check(
     try:
         output.deliver(result, delivery)
     except CertificateError as error:
-        told = f"of {len(result.heads)} heads {len(result.off)} not as stored in {result.file}"
-        raise CertificateError(told) from error
+        failure = f"of {len(result.heads)} heads {len(result.off)} not as stored in {result.file}"
+        raise CertificateError(failure) from error

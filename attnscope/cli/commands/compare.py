@@ -129,7 +129,7 @@ class Sides:
             self._check_texts()
             return
         differing = (self.text_b, self.ids_b, self.layer_b, self.model_b)
-        if sum(each is not None for each in differing) != 1:
+        if sum(side is not None for side in differing) != 1:
             raise InputError(
                 "compare one thing at a time: give a second text, --texts, --layer-b or --model-b"
             )
@@ -144,9 +144,9 @@ class Sides:
     @property
     def stored(self) -> tuple[Path, Path] | None:
         """Two stored runs, where that is what is given."""
-        given = [Path(each) for each in (self.text, self.text_b) if each is not None]
-        named = [each for each in given if each.suffix.lower() in STORED and each.is_file()]
-        if not given or any(each.suffix.lower() not in STORED for each in given):
+        given = [Path(name) for name in (self.text, self.text_b) if name is not None]
+        named = [file for file in given if file.suffix.lower() in STORED and file.is_file()]
+        if not given or any(file.suffix.lower() not in STORED for file in given):
             if named and len(given) > 1:
                 raise InputError(f"'{named[0]}' is a stored run and the other is not: give two files")
             return None
@@ -158,7 +158,7 @@ class Sides:
 
     def _check_stored(self) -> None:
         kept = ("text", "text_b", "layer_b", "head_b")
-        changed = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        changed = [option.name for option in fields(self) if getattr(self, option.name) != option.default]
         if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
             raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
 
@@ -241,8 +241,8 @@ def compare(
 
         runs, names = load_both(*sides.stored)
         others = sides.layer_b, sides.head_b
-        found = compare_any(*runs, names, wanted.layer, wanted.head, *others)
-        output.deliver(found, delivery, beside=Beside(heads=runs))
+        difference = compare_any(*runs, names, wanted.layer, wanted.head, *others)
+        output.deliver(difference, delivery, beside=Beside(heads=runs))
         return
     check_delivery(delivery, "Comparison")
     if sides.texts is not None:
@@ -269,7 +269,7 @@ def compare(
 
 def _page(delivery: Delivery) -> "BothHeads | None":
     """Who holds the heads that a page shows, where one is to be written."""
-    if not any(each.suffix.lower() == ".html" for each in delivery.targets):
+    if not any(target.suffix.lower() == ".html" for target in delivery.targets):
         return None
     from attnscope.render.web.room import both_fit
     from attnscope.session.questions.pages import BothHeads

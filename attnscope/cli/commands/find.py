@@ -75,7 +75,7 @@ class FindOptions:
         """The same for the session, checked."""
         from attnscope.session.questions.claims.finding import Wish, head_named
 
-        query, key = (None if each is None else decoded(each) for each in (self.query, self.key))
+        query, key = (None if token is None else decoded(token) for token in (self.query, self.key))
         like = None if self.like is None else head_named(self.like)
         return Wish(query, key, self.pattern, like, self.controls, self.seed)
 

@@ -44,6 +44,6 @@ def report(
         head = OpenedHeads(reading, chosen).head()
         result = report_head(reading, head, query, looking, settings)
         place = own_place("report", head, (looking, settings, result.query), read.media)
-        return Answer(result, each=lambda: [result], place=place)
+        return Answer(result, every_head=lambda: [result], place=place)
 
     Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)

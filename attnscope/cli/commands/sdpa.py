@@ -97,7 +97,7 @@ class Theatre:
 
     @property
     def any(self) -> bool:
-        return any(each is not None for each in (self.model, self.layer, self.head, self.kind))
+        return any(option is not None for option in (self.model, self.layer, self.head, self.kind))
 
 
 @dataclass(frozen=True)

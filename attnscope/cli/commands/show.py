@@ -40,5 +40,5 @@ def show(
 
     most, result = listed(rows), load(file)
     check_delivery(delivery, type(result).__name__)
-    query, key = (None if each is None else decoded(each) for each in (query, key))
+    query, key = (None if token is None else decoded(token) for token in (query, key))
     output.deliver(result, delivery, replace(focus_on(result, stage, query, key, scale), rows=most))

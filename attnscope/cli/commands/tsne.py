@@ -63,7 +63,7 @@ def tsne(
         focus = Focus(queries=tuple(queries), key=None if key is None else shown.key_tokens.position(key))
         place = own_place("tsne", head, (looking, settings, queries, focus.key), read.media)
         result = map_head(head, settings, output, looking)
-        return Answer(result, focus, each=lambda: [result], place=place)
+        return Answer(result, focus, every_head=lambda: [result], place=place)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         from attnscope.session.questions.heads import OpenedHeads

@@ -194,7 +194,7 @@ class ArticleRead(Read):
 
 def check_something(*read: object) -> None:
     """Raises `InputError` where there is neither a text nor anything that stands in its place."""
-    if all(each is None for each in read):
+    if all(source is None for source in read):
         raise InputError("give a text to read, token numbers with --ids, or a file with --image or --audio")
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,8 +33,8 @@ class DamagedEntryError(Exception):
 class Part:
     """Values as JSON knows them, and arrays by name."""
 
-    told: Mapping[str, Any]
-    arrays: Arrays
+    values: Mapping[str, Any]
+    arrays: Arrays = field(default_factory=dict)
 
 
 class Entry:
@@ -46,7 +46,7 @@ class Entry:
         if header.get("key") != key:
             raise DamagedEntryError("it answers to another question")
         self._parts, self._blobs = header["parts"], header["blobs"]
-        self.made: float = header["made"]
+        self.made_at: float = header["made"]  # seconds since 1970
         self._start = stream.tell()
 
     def __contains__(self, name: str) -> bool:
@@ -57,13 +57,13 @@ class Entry:
 
     def part(self, name: str) -> Part:
         """One part, every byte of which was checked; `KeyError` where there is none of that name."""
-        told, arrays = self._parts[name]
+        values_blob, arrays = self._parts[name]
         try:
-            found = {each: self._array(*described) for each, described in arrays.items()}
-            values = json.loads(zlib.decompress(self._blob(told)))
+            arrays_read = {array: self._array(*described) for array, described in arrays.items()}
+            values = json.loads(zlib.decompress(self._blob(values_blob)))
         except (ValueError, TypeError, zlib.error, OSError) as error:
             raise DamagedEntryError("a part of it cannot be read") from error
-        return Part(values, found)
+        return Part(values, arrays_read)
 
     def __enter__(self) -> "Entry":
         return self
@@ -73,9 +73,9 @@ class Entry:
 
     def digest(self, name: str) -> str:
         """What stands for all bytes of a part: a hash of its blobs' hashes, which are checked on reading."""
-        told, arrays = self._parts[name]
-        numbers = [told, *(arrays[each][0] for each in sorted(arrays))]
-        return hashlib.sha256("".join(self._blobs[each][2] for each in numbers).encode()).hexdigest()
+        values_blob, arrays = self._parts[name]
+        numbers = [values_blob, *(arrays[array][0] for array in sorted(arrays))]
+        return hashlib.sha256("".join(self._blobs[number][2] for number in numbers).encode()).hexdigest()
 
     def _array(self, number: int, kind: str, shape: list[int]) -> Shaped[np.ndarray, "..."]:
         if kind not in _KINDS:
@@ -105,7 +105,7 @@ def _header(stream: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def written(key: str, made: float, parts: Mapping[str, Part]) -> tuple[int, Callable[[BinaryIO], None]]:
+def written(key: str, made_at: float, parts: Mapping[str, Part]) -> tuple[int, Callable[[BinaryIO], None]]:
     """How many bytes an entry of `parts` takes, and what writes it to a stream."""
     blobs: dict[str, tuple[int, bytes]] = {}
 
@@ -114,14 +114,16 @@ def written(key: str, made: float, parts: Mapping[str, Part]) -> tuple[int, Call
 
     described = {}
     for name, part in parts.items():
-        arrays = {each: _described(kept, values) for each, values in part.arrays.items()}
-        told = json.dumps(part.told, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
-        described[name] = (kept(zlib.compress(told, 1)), arrays)
+        arrays = {array: _described(kept, values) for array, values in part.arrays.items()}
+        values_text = json.dumps(part.values, ensure_ascii=False, allow_nan=False).encode(
+            "utf-8", "surrogatepass"
+        )
+        described[name] = (kept(zlib.compress(values_text, 1)), arrays)
     places, start = [], 0
     for digest, (_, content) in blobs.items():
         places.append((start, len(content), digest))
         start += len(content)
-    header = json.dumps({"key": key, "made": made, "parts": described, "blobs": places}).encode()
+    header = json.dumps({"key": key, "made": made_at, "parts": described, "blobs": places}).encode()
     first = f"{FORMAT} {hashlib.sha256(header).hexdigest()} {len(header)}\n".encode()
 
     def write(stream: BinaryIO) -> None:

@@ -24,7 +24,7 @@ from attnscope.model.source import known
 from attnscope.model.source.checkpoint import Checkpoint, digest
 from attnscope.results import Overview, Provenance, Thumbnails, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
-from attnscope.session.cache.memory import WITNESSES, Memory, look_into, told
+from attnscope.session.cache.memory import WITNESSES, Memory, look_into
 from attnscope.session.cache.packed import packed
 from attnscope.session.cache.recall import ABOUT, LAYER, RESULT, TOWER, of_several
 from attnscope.session.cache.witnesses import Witnesses, code_in_use
@@ -57,14 +57,14 @@ class Keeper:
         little = count * len(chosen.layers) * queries * keys <= MOST_PAIRS
         return tuple(range(count)) if little else chosen.heads
 
-    def captured(self, found: Capture, reading: Reading) -> None:
+    def captured(self, capture: Capture, reading: Reading) -> None:
         """Note what a run has shown, where it is of this text and little enough to be kept."""
         mine = self._reading
         if reading.encoded is not mine.encoded or reading.target is not mine.target:
             return  # some measures are taken of other tokens
-        pairs = sum(len(each.weights) * each.q.shape[1] * each.k.shape[1] for each in found.calls)
+        pairs = sum(len(call.weights) * call.q.shape[1] * call.k.shape[1] for call in capture.calls)
         if pairs <= MOST_PAIRS:
-            self._captured |= dict.fromkeys((call.layer for call in found.calls), found)
+            self._captured |= dict.fromkeys((call.layer for call in capture.calls), capture)
 
     def answered(
         self, result: Overview | Thumbnails, chosen: Chosen, looking: Looking, measures: Sequence[str] = ()
@@ -102,21 +102,21 @@ class Keeper:
 
     def _witnessed(self, names: Iterable[str]) -> Part:
         listed = sorted(set(names))
-        return told({"names": listed, "together": self._now.together(listed)})
+        return Part({"names": listed, "together": self._now.together(listed)})
 
     def _store(self, provenance: Provenance, made_with: Part) -> None:
         memory = self._memory
         by_depth = bool(provenance.part or provenance.unread)
         depth = max(self._chosen.layers) + 1 if by_depth else None
-        common, block = {ABOUT: told({"notices": self._notices}), WITNESSES: made_with}, self._chosen.block
-        for layer, found in self._captured.items():
-            self._add(memory.key(LAYER, layer, block, depth), dict(_parts(found, layer, block)), common)
+        common, block = {ABOUT: Part({"notices": self._notices}), WITNESSES: made_with}, self._chosen.block
+        for layer, capture in self._captured.items():
+            self._add(memory.key(LAYER, layer, block, depth), dict(_parts(capture, layer, block)), common)
         for key, result in self._answers:
             if result.verdict in _BELIEVED:
                 self._add(memory.key(*key, depth), {RESULT: packed(result)}, common)
         tower = self._chosen.tower
         shape = {"kind": str(tower.kind), "heads": {str(n): tower.heads[n] for n in tower.layers}}
-        parts = {TOWER: told(shape | {"by_depth": by_depth}), WITNESSES: made_with}
+        parts = {TOWER: Part(shape | {"by_depth": by_depth}), WITNESSES: made_with}
         memory.store.put(memory.key(TOWER), parts)
 
     def _add(self, key: str, parts: dict[str, Part], common: dict[str, Part]) -> None:
@@ -131,11 +131,7 @@ class Keeper:
                         if set(parts) <= set(entry):
                             return
                         both = self._witnessed(
-                            [
-                                name
-                                for each in (entry.part(WITNESSES), common[WITNESSES])
-                                for name in each.told["names"]
-                            ]
+                            [*entry.part(WITNESSES).values["names"], *common[WITNESSES].values["names"]]
                         )
                         common = {ABOUT: entry.part(ABOUT), WITNESSES: both}
                         parts = {name: entry.part(name) for name in entry} | parts
@@ -158,20 +154,20 @@ def _weights(read: Checkpoint, memory: Memory) -> list[str] | None:
 def _packages(module: torch.nn.Module) -> set[str]:
     """Which bring the code of this model: of its modules, and of the functions that attend."""
     functions = sys.modules["transformers.modeling_utils"].ALL_ATTENTION_FUNCTIONS.values()
-    made = (*(type(each) for each in module.modules()), *functions)
-    names = [str(getattr(each, "__module__", None)).split(".") for each in made]
-    return {"torch.nn", *(".".join(each[: 1 + (each[0] == "torch")]) for each in names)}
+    code = (*map(type, module.modules()), *functions)
+    names = [str(getattr(thing, "__module__", None)).split(".") for thing in code]
+    return {"torch.nn", *(".".join(parts[: 1 + (parts[0] == "torch")]) for parts in names)}
 
 
-def _parts(found: Capture, layer: int, block: int) -> Iterator[tuple[str, Part]]:
+def _parts(capture: Capture, layer: int, block: int) -> Iterator[tuple[str, Part]]:
     """Every captured head of a layer in full, and what turns the keys of each key head."""
-    call = found.call(layer, block=block)
+    call = capture.call(layer, block=block)
     if any(token.padding for side in (call.query_tokens, call.key_tokens) for token in side.items):
         return
     heads = tuple(call.weights)
     for head, certificate in zip(heads, certify_heads(call, heads), strict=True):
         if certificate.verdict in _BELIEVED:
-            yield f"H{head}", packed(head_terms(found, layer, head, block, certificate))
+            yield f"H{head}", packed(head_terms(capture, layer, head, block, certificate))
     for key_head in sorted({call.key_head(head) for head in heads}):
         yield f"K{key_head}", _turned(call, key_head)
 

@@ -1,13 +1,13 @@
-"""What is kept of one question: found by its key, told from what is not kept, dropped where it is damaged.
+"""What the cache holds for one question: found by a key over all that the answer depends on.
 
-Neither torch nor transformers is imported here. None and `NotKeptError` mean that the answer is computed.
+Neither torch nor transformers is imported here. Where nothing is held (`NotKeptError`, None), or an entry is
+damaged and dropped, the answer is computed.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class Folder:
 
 
 def look_into(folder: Path) -> Folder | None:
-    """What is in the folder; None where that cannot be told, or there are no weights."""
+    """What is in the folder; None where it cannot be read, or there are no weights."""
     read, weights, others = [], [], []
     try:
         names = sorted(os.listdir(folder))
@@ -66,18 +66,18 @@ class Memory:
     """
 
     def __init__(
-        self, store: Store, home: Path, folder: Folder, asked: dict[str, Any], told: Listener
+        self, store: Store, home: Path, folder: Folder, question: dict[str, Any], listener: Listener
     ) -> None:
-        self.store, self.home, self.folder, self.listener = store, home, folder, told
-        self._asked, self._complained = asked, False
+        self.store, self.home, self.folder, self.listener = store, home, folder, listener
+        self._question, self._complained = question, False
         self._witnesses = Witnesses(home)
         self.since = time.time_ns()
         self.before: dict[str, str | None] = {}
 
     def key(self, *what: Any) -> str:
-        """What `what` of this model and text is kept under."""
+        """The key under which something of this model and text is kept; `what` says which."""
         folder = self.folder
-        return _hashed([self._asked, folder.read, folder.weights, folder.others, *what])
+        return _hashed([self._question, folder.read, folder.weights, folder.others, *what])
 
     def part(self, name: str, *what: Any) -> tuple[Part, str, float]:
         """One part of what is kept, its hash, and when it was made; every byte of it was checked."""
@@ -88,7 +88,7 @@ class Memory:
                 if entry is not None:
                     with entry:
                         if self.holds(entry):
-                            return entry.part(name), entry.digest(name), entry.made
+                            return entry.part(name), entry.digest(name), entry.made_at
         except DamagedEntryError as error:
             self.spoilt(key, error)
         except OSError as error:
@@ -97,8 +97,8 @@ class Memory:
 
     def holds(self, entry: Entry, witnesses: Witnesses | None = None) -> bool:
         """Whether all that it was made with still is what it was, when these witnesses looked."""
-        told = entry.part(WITNESSES).told
-        return bool((witnesses or self._witnesses).together(told["names"]) == told["together"])
+        witnessed = entry.part(WITNESSES).values
+        return bool((witnesses or self._witnesses).together(witnessed["names"]) == witnessed["together"])
 
     def about_to_read(self) -> None:
         """Nothing is kept, and the model is read next: note what its weights can be known by."""
@@ -134,10 +134,10 @@ def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Li
     folder = None if home is None else look_into(home)
     if home is None or folder is None or _NO_MODEL_ALONE in dict(folder.read):
         return None
-    return Memory(Store(where), home, folder, _asked(request, inputs, wanted), listener)
+    return Memory(Store(where), home, folder, _question(request, inputs, wanted), listener)
 
 
-def _asked(request: ModelRequest, inputs: Inputs, wanted: Wanted) -> dict[str, Any]:
+def _question(request: ModelRequest, inputs: Inputs, wanted: Wanted) -> dict[str, Any]:
     """Everything that a question says, but for the layers and heads that it is about."""
     model = {name: getattr(request, name) for name in ModelRequest.__dataclass_fields__}
     model["model"] = request.model or os.environ.get("ATTNSCOPE_MODEL") or None
@@ -151,11 +151,6 @@ def _asked(request: ModelRequest, inputs: Inputs, wanted: Wanted) -> dict[str, A
     }
 
 
-def _hashed(told: Any) -> str:
-    plain = json.dumps(told, sort_keys=True, default=str)
+def _hashed(values: Any) -> str:
+    plain = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(plain.encode("ascii")).hexdigest()
-
-
-def told(values: Mapping[str, Any]) -> Part:
-    """A part without arrays."""
-    return Part(values, {})

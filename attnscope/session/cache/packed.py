@@ -25,29 +25,32 @@ Pairs = Float[np.ndarray, "query key"]
 def packed(result: Result) -> Part:
     """The result as plain values and arrays; the same result gives the same part."""
     whole: Arrays = {}
-    told: dict[str, Any] = {"result": strict(parted(document(result, npz=True), whole))}
-    told["made"] = left_out = {}
+    values: dict[str, Any] = {"result": strict(parted(document(result, npz=True), whole))}
+    values["made"] = left_out = {}
     for name, (sources, again) in _AGAIN.items():
-        there = name in whole and all(each in whole for each in sources)
-        if there and _same(again(*(whole[each] for each in sources), *_scale(told["result"])), whole[name]):
+        there = name in whole and all(source in whole for source in sources)
+        if there and _same(
+            again(*(whole[source] for source in sources), *_scale(values["result"])), whole[name]
+        ):
             left_out[name] = list(sources)
-    return Part(told, {name: _narrowed(values) for name, values in whole.items() if name not in left_out})
+    return Part(values, {name: _narrowed(array) for name, array in whole.items() if name not in left_out})
 
 
 def unpacked(part: Part) -> Result:
     """The result again, with every check that a stored file passes; `DamagedEntryError` where it does not."""
     try:
-        told, arrays = part.told["result"], {name: _widened(values) for name, values in part.arrays.items()}
-        for name in part.told["made"]:
+        stored = part.values["result"]
+        arrays = {name: _widened(array) for name, array in part.arrays.items()}
+        for name in part.values["made"]:
             sources, again = _AGAIN[name]
-            arrays[name] = again(*(arrays[each] for each in sources), *_scale(told))
-        return of_document(told, arrays)
+            arrays[name] = again(*(arrays[source] for source in sources), *_scale(stored))
+        return of_document(stored, arrays)
     except (Damaged, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise DamagedEntryError("it does not fit together") from error
 
 
-def _scale(told: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (told.get("scale"),)
+def _scale(stored: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (stored.get("scale"),)
 
 
 def _times(scores: Pairs, scale: float | None) -> Pairs:

@@ -60,7 +60,7 @@ class KeptHeads:
         pair = pair_of(head, query, key)
         part = self._part(f"K{head.key_head}", LAYER, head.layer, self._block)
         values = {name: np.array(part.arrays[name]) for name in ("first", "second", "angle") if part.arrays}
-        return Dimensions(head, *pair, Rotation(**values) if values else None, part.told["unpaired"])
+        return Dimensions(head, *pair, Rotation(**values) if values else None, part.values["unpaired"])
 
     def overview(self, measures: Sequence[str], looking: Looking) -> Overview:
         """Every head by all of `measures`."""
@@ -86,13 +86,13 @@ class KeptHeads:
 
     def _part(self, name: str, *key: object) -> Part:
         """A part, with everything said that its first answer said, and where it now comes from."""
-        part, digest, made = self._memory.part(name, *key, self._depth)
+        part, digest, made_at = self._memory.part(name, *key, self._depth)
         if not self._said:
             about, _, _ = self._memory.part(ABOUT, *key, self._depth)
             self._said = True
-            for notice in about.told["notices"]:
+            for notice in about.values["notices"]:
                 self._memory.listener.notice(notice)
-            day = time.strftime("%Y-%m-%d", time.localtime(made))
+            day = time.strftime("%Y-%m-%d", time.localtime(made_at))
             self._memory.listener.notice(
                 f"from the cache: computed and checked on {day}, not a bit changed since "
                 f"(sha256 {digest[:12]}); --no-cache computes it anew"
@@ -103,7 +103,7 @@ class KeptHeads:
 def recall(memory: Memory, wanted: Wanted) -> KeptHeads:
     """The wanted heads as far as they are kept; `NotKeptError` where none are, or `wanted` names none."""
     tower, _, _ = memory.part(TOWER, TOWER)
-    heads_of = {int(layer): count for layer, count in tower.told["heads"].items()}
+    heads_of = {int(layer): count for layer, count in tower.values["heads"].items()}
     try:
         layers = _chosen(wanted.layer, tuple(heads_of), "layer")
         counts = {heads_of[layer] for layer in layers}
@@ -112,7 +112,7 @@ def recall(memory: Memory, wanted: Wanted) -> KeptHeads:
         heads = _chosen(wanted.head, tuple(range(counts.pop())), "head")
     except InputError as error:
         raise NotKeptError from error  # the model says it better
-    return KeptHeads(memory, layers, heads, wanted.block, bool(tower.told["by_depth"]))
+    return KeptHeads(memory, layers, heads, wanted.block, bool(tower.values["by_depth"]))
 
 
 def _chosen(wanted: Numbers, there: tuple[int, ...], what: str) -> tuple[int, ...]:

@@ -47,12 +47,12 @@ def place() -> Place | None:
 
 
 def _room() -> int:
-    told = os.environ.get(ROOM, "").strip()
-    if not told:
+    size = os.environ.get(ROOM, "").strip()
+    if not size:
         return USUAL_ROOM
-    room = bytes_of(told)
+    room = bytes_of(size)
     if room is None:
-        raise InputError(f"{ROOM} is no size: '{told}': such as 500MB or 2GB, 0 for none")
+        raise InputError(f"{ROOM} is no size: '{size}': such as 500MB or 2GB, 0 for none")
     return room
 
 
@@ -75,12 +75,12 @@ class Store:
         """The entry for `key`, None where there is none; it now counts as asked for last."""
         path = self._path(key)
         try:
-            found = open_entry(path, key)
+            entry = open_entry(path, key)
         except FileNotFoundError:
             return None
         with suppress(OSError):
             os.utime(path)
-        return found
+        return entry
 
     def put(self, key: str, parts: Mapping[str, Part]) -> bool:
         """Keep `parts` under `key`, in place of what is there.
@@ -116,12 +116,12 @@ class Store:
 
     def held(self) -> tuple[Held, ...]:
         """All that is kept, what was asked for longest ago first."""
-        found = []
+        held = []
         for path in self._files(SUFFIX):
             with suppress(OSError):
                 status = path.stat()
-                found.append(Held(path, status.st_size, status.st_mtime))
-        return tuple(sorted(found, key=lambda each: (each.used, str(each.path))))
+                held.append(Held(path, status.st_size, status.st_mtime))
+        return tuple(sorted(held, key=lambda entry: (entry.used, str(entry.path))))
 
     def clear(self) -> int:
         """Forget everything; how many entries that was."""
@@ -137,27 +137,27 @@ class Store:
     def _folder(self, folder: Path) -> None:
         """What is kept are texts that somebody asked about: nobody else's to read."""
         self.place.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in (self.place.folder, folder):
-            each.mkdir(mode=0o700, exist_ok=True)
+        for place in (self.place.folder, folder):
+            place.mkdir(mode=0o700, exist_ok=True)
 
     def _files(self, suffix: str) -> Iterator[Path]:
         with suppress(FileNotFoundError, NotADirectoryError):
             for folder in sorted(self.place.folder.iterdir()):
                 if len(folder.name) == 2 and folder.is_dir():
                     with suppress(OSError):
-                        yield from [each for each in folder.iterdir() if each.suffix == suffix]
+                        yield from [file for file in folder.iterdir() if file.suffix == suffix]
 
     def _evict(self, spared: Path) -> None:
         held = self.held()
-        total = sum(each.size for each in held)
+        total = sum(entry.size for entry in held)
         if total > self.place.room:
-            for each in held:
+            for entry in held:
                 if total <= _AFTER_EVICTION * self.place.room:
                     break
-                if each.path != spared:
+                if entry.path != spared:
                     with suppress(OSError):
-                        each.path.unlink()
-                    total -= each.size
+                        entry.path.unlink()
+                    total -= entry.size
         for path in self._files(_UNFINISHED):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
@@ -184,7 +184,7 @@ def holdings() -> Holdings:
     if where is None:
         return Holdings(None)
     held = Store(where).held()
-    size, used = sum(each.size for each in held), max((each.used for each in held), default=None)
+    size, used = sum(entry.size for entry in held), max((entry.used for entry in held), default=None)
     return Holdings(where.folder, len(held), size, where.room, used)
 
 

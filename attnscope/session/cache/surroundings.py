@@ -57,11 +57,11 @@ def library(name: str) -> list[str] | None:
         return None
     home = Path(spec.origin).parent
     try:
-        installed = sorted(each for each in os.listdir(home.parent) if each.startswith(f"{name}-"))
-        marks = [home / each for each in _MARKS if (home / each).is_file()]
+        installed = sorted(folder for folder in os.listdir(home.parent) if folder.startswith(f"{name}-"))
+        marks = [home / name for name in _MARKS if (home / name).is_file()]
         compiled = sorted((home / "lib").glob("libtorch*"))
-        told = [f"{each} {known.sha256(each)}" for each in marks]
-        return [*installed, _hashed(*told, *(_told(str(each), each.stat()) for each in compiled))]
+        versions = [f"{mark} {known.sha256(mark)}" for mark in marks]
+        return [*installed, _hashed(*versions, *(_told(str(file), file.stat()) for file in compiled))]
     except OSError:
         return None
 
@@ -76,7 +76,7 @@ def _processor() -> str:
         first = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0]
     except OSError:
         return _hashed(platform.machine(), platform.processor())
-    return _hashed(*(each for each in first.splitlines() if not each.startswith(_CHANGING)))
+    return _hashed(*(line for line in first.splitlines() if not line.startswith(_CHANGING)))
 
 
 def _cores() -> int:
@@ -92,14 +92,14 @@ def _threads() -> int | None:
 
 def _devices() -> str:
     """Graphics cards by what the system shows of them: `auto` takes the first."""
-    found: list[str] = []
+    signs: list[str] = []
     for place in map(Path, _DEVICES):
-        found.append(str(place) if place.exists() else "")
+        signs.append(str(place) if place.exists() else "")
         with suppress(OSError, ValueError):
-            found += sorted(os.listdir(place)) if place.is_dir() else ()
-            found += [place.read_text("utf-8")] if place.is_file() else ()
-    return _hashed(*found)
+            signs += sorted(os.listdir(place)) if place.is_dir() else ()
+            signs += [place.read_text("utf-8")] if place.is_file() else ()
+    return _hashed(*signs)
 
 
-def _hashed(*told: str) -> str:
-    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape")).hexdigest()
+def _hashed(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogateescape")).hexdigest()

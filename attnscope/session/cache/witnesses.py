@@ -33,8 +33,8 @@ class Witnesses:
 
     def together(self, names: Iterable[str]) -> str:
         """A hash of what all of these hold now."""
-        told = "\0".join(f"{name}\0{self._hold(name)}" for name in sorted(names))
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        held = "\0".join(f"{name}\0{self._hold(name)}" for name in sorted(names))
+        return hashlib.sha256(held.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _hold(self, name: str) -> str:
         if name not in self._seen:
@@ -50,7 +50,7 @@ class Witnesses:
             case "code":
                 return _code(what)
             case "modules":
-                return " ".join(sorted(each for each in os.listdir(what) if _importable(each)))
+                return " ".join(sorted(file for file in os.listdir(what) if _importable(file)))
             case "package":
                 return str(library(what))
             case "weights":
@@ -88,7 +88,7 @@ def code_in_use(packages: Collection[str], since: int) -> tuple[str, ...] | None
     """
     files = sorted(set(_files({*packages, _OWN})))
     try:
-        written = [max(told.st_mtime_ns, told.st_ctime_ns) for told in map(os.stat, files)]
+        written = [max(status.st_mtime_ns, status.st_ctime_ns) for status in map(os.stat, files)]
     except OSError:
         return None  # in an archive, or gone
     if written and max(written) > since - _LATEST:
@@ -97,7 +97,10 @@ def code_in_use(packages: Collection[str], since: int) -> tuple[str, ...] | None
     return (
         *(f"code {file}" for file in files),
         *(f"modules {folder}" for folder in sorted(folders)),
-        *(f"package {name}" for name in sorted({each.partition(".")[0] for each in packages} - LIBRARIES)),
+        *(
+            f"package {name}"
+            for name in sorted({package.partition(".")[0] for package in packages} - LIBRARIES)
+        ),
     )
 
 

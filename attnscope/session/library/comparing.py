@@ -55,6 +55,6 @@ def difference(
     held against each other; with `layer_b` or `head_b` that head of `b`, and of two single heads these two.
     Of two corpora it is the difference of the mean of every head, with its standard error.
     """
-    names = [Path(each).name if isinstance(each, str | Path) else "AB"[i] for i, each in enumerate((a, b))]
-    first, second = (load(each) if isinstance(each, str | Path) else each for each in (a, b))
+    names = [Path(run).name if isinstance(run, str | Path) else "AB"[i] for i, run in enumerate((a, b))]
+    first, second = (load(run) if isinstance(run, str | Path) else run for run in (a, b))
     return compare_any(first, second, (names[0], names[1]), layer, head, layer_b, head_b)

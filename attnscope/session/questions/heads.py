@@ -107,7 +107,7 @@ class OpenedHeads:
             reading.keeper.answered(small, chosen, looking)
         return small
 
-    def each(self, looking: Looking) -> Iterator[HeadWeights | HeadView]:
+    def one_by_one(self, looking: Looking) -> Iterator[HeadWeights | HeadView]:
         """Head after head as it is looked at, certified where it can be recomputed."""
         chosen = self.chosen
         with self.reading.listener.working("reading the attention"):

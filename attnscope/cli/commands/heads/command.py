@@ -78,7 +78,9 @@ def heads(
                 heads = OpenedHeads(pages.kept(reading, chosen, measures or ()), chosen)
             overview = _at_a_glance(heads, asked, looking)
         return Answer(
-            overview, each=lambda: heads.each(looking), page=lambda: _page(heads.reading, chosen, overview)
+            overview,
+            every_head=lambda: heads.one_by_one(looking),
+            page=lambda: _page(heads.reading, chosen, overview),
         )
 
     from_cache = None if no_cache or long.asked else ask_kept
@@ -93,7 +95,7 @@ def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answ
 
     if asked.dims:
         pair = heads.dimensions(asked.query, asked.key)
-        return Answer(pair, Focus(rows=listed(asked.rows)), each=lambda: [pair])
+        return Answer(pair, Focus(rows=listed(asked.rows)), every_head=lambda: [pair])
     result: HeadTerms | HeadWeights | HeadView
     if asked.terms:
         result = heads.terms()
@@ -107,7 +109,7 @@ def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answ
     query = () if asked.query is None else (queries.position(asked.query),)
     key = None if asked.key is None else keys.position(asked.key)
     focus = Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))
-    return Answer(result, focus, each=lambda: [result])
+    return Answer(result, focus, every_head=lambda: [result])
 
 
 def _at_a_glance(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> "Overview":

@@ -131,7 +131,7 @@ class HeadOptions:
         if read.image is None and read.audio is None:
             return
         if self.measure is not None:  # of whole heads, by all tokens or by those that are left
-            others = [each for each in others if each != "--words and --special"]
+            others = [option for option in others if option != "--words and --special"]
         others += ["--terms"] if self.terms else []
         others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []
