@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.comparison.figure import comparison_figure
-from attnscope.render.flow.figure import flow_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
@@ -37,7 +36,6 @@ from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
-    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -129,7 +127,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     SoundHeads: _alone(sound_heads_figure),
     Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
-    Flow: _alone(flow_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

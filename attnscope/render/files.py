@@ -12,7 +12,6 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.comparison import csv as comparison
-from attnscope.render.flow import csv as flow
 from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
 from attnscope.render.map import csv as map_
@@ -30,7 +29,6 @@ from attnscope.results.stored.document import as_json, as_npz
 # modules whose import registers the rows of their results
 ROWS = (
     comparison,
-    flow,
     head,
     long,
     map_,

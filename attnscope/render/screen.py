@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import RenderableType
 
 from attnscope.render.comparison.terminal import comparison, comparison_header
-from attnscope.render.flow.terminal import flow
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
@@ -37,7 +36,6 @@ from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
-    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -97,10 +95,6 @@ def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
     return [thumbnails(result, width, focus.scale), open_thumbnail(result)]
 
 
-def _flow(result: Flow, width: int, focus: Focus) -> Lines:
-    return [flow(result, width)]
-
-
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
     return [comparison_header(result), "", comparison(result, width, focus.verbose)]
 
@@ -152,7 +146,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     SoundHeads: _sound_heads,
     Thumbnails: _thumbnails,
     LongHead: _long,
-    Flow: _flow,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

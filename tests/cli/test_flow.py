@@ -15,9 +15,9 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     shown = attnscope(*ASKED)
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
-    heading = next(i for i, line in enumerate(lines) if line.startswith("input"))
+    heading = next(i for i, line in enumerate(lines) if line.startswith("token "))
     assert lines[heading].split() == [
-        "input",
+        "token",
         "attention",
         "rollout",
         "by",

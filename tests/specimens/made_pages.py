@@ -12,6 +12,7 @@ import made_difference
 import made_dimensions
 import made_every
 import made_finding
+import made_flow
 import made_media
 import made_outlines
 import made_relations
@@ -32,6 +33,7 @@ from attnscope.results import (
     Difference,
     Dimensions,
     Finding,
+    Flow,
     HeadAttention,
     HeadTerms,
     HeadView,
@@ -78,4 +80,5 @@ KINDS: dict[type, Callable[[], Any]] = {
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,
     Senses: made_senses.senses,
+    Flow: made_flow.flow,
 }

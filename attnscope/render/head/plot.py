@@ -19,6 +19,7 @@ from attnscope.render.kit.typesetting import text_width
 from attnscope.vocabulary import Scaling
 
 _LEAST_NUMBER = 4.5  # points, on axes that are smaller than they should be
+_LEAST_CELL = 0.2  # inches, of a cell with a number so small
 _WORD_SIZE = 9.0
 _MOST_OUTLINED = 4000
 WEIGHTS, SIGNED = "Blues", "RdBu"  # colour maps
@@ -125,7 +126,7 @@ def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
     widest = max((text_width(text, 1.0) for row in texts for text in row), default=1.0) or 1.0
     across = axes.get_window_extent().width / axes.get_figure(root=True).dpi / shown.values.shape[1]  # type: ignore[union-attr]
     size = min(0.82 * min(laid.wide, across) / widest, 7.5)
-    if size < _LEAST_NUMBER and across < laid.wide:
+    if size < _LEAST_NUMBER and (across < laid.wide or laid.wide < _LEAST_CELL):
         return
     values = drawn_values(shown)
     for row, column in np.argwhere(shown.visible):

@@ -56,6 +56,6 @@ def short(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 head`, `12 heads`, `3 queries`."""
-    plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
+    """`1 head`, `12 heads`, `3 queries`, `2 patches`."""
+    plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith("ch") else "s")
     return f"{number} {noun if number == 1 else plural}"

@@ -8,21 +8,22 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.layout import head_frame
+from attnscope.render.head.layout import Grid, grid, head_frame, sparse, tick_step
 from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.stage import Panel as Stage
-from attnscope.render.plot.panel import Panel
+from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheet.panel import as_panel
 
-_MARKED = "#d95f02"
+_MARKED, _MAP = "#d95f02", 1.6  # inches of a map
 
 
 def panel(block: Matrix) -> Panel:
-    """Numbers on their scale, with the labels of a head."""
+    """Numbers on their scale, with the labels of a head; a map of numbered rows and columns is small."""
     stage = as_panel(block)
-    frame = head_frame(stage)
+    laid = grid(stage) if any((*block.rows.names, *block.columns.names)) else _small(stage)
+    frame = head_frame(stage, laid)
     return Panel(
         title=block.title,
         says=block.says,
@@ -31,13 +32,23 @@ def panel(block: Matrix) -> Panel:
         left=frame.left,
         above=frame.top,
         below=frame.bottom + 0.05,
-        draw=partial(_draw, block, stage),
+        draw=partial(_draw, block, stage, laid),
         least=frame.share,
     )
 
 
-def _draw(block: Matrix, stage: Stage, axes: Axes) -> None:
-    draw_head(stage, axes)
+def _small(stage: Stage) -> Grid:
+    """As large as a thumbnail, with as many numbers of rows and columns as have room."""
+    rows, columns = stage.values.shape
+    cell = _MAP / max(rows, columns)
+    down, across = (sparse([str(i) for i in range(count)], tick_step(cell)) for count in (rows, columns))
+    return Grid(cell, cell, down, across, size=TICK, rotated=False)
+
+
+def _draw(block: Matrix, stage: Stage, laid: Grid, axes: Axes) -> None:
+    draw_head(stage, axes, laid)
+    for word in (axes.xaxis.label, axes.yaxis.label):
+        word.set_fontsize(min(word.get_fontsize(), laid.size + 2))
     for place in block.groups:
         axes.axhline(place, color=INK, linewidth=1.0)
         axes.axvline(place, color=INK, linewidth=1.0)

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import counted
@@ -12,6 +13,7 @@ from attnscope.render.sheet.blocks import Column, Mark, Ranking
 from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row
+_NONE = 0.02  # inches of an axis without marks
 _NUMBER = 6.0  # points
 _LOW = 0.24  # of a row that a low mark stands below its middle
 _ORDER = {"band": 0, "bar": 1, "line": 2, "span": 3, "tick": 3, "ring": 4, "diamond": 4, "dot": 5}
@@ -25,7 +27,7 @@ def panel(block: Ranking) -> Panel:
     return Panel(
         title=block.title,
         says=" · ".join(each for each in (block.says, _hidden(block)) if each),
-        width=_AXIS,
+        width=_AXIS if block.marks else _NONE,
         height=_ROW * max(len(block.names), 2),
         left=_names(block) + sum(map(_cell, _shaded(block))) + 0.12,
         above=max(lines * 1.2 * line_height(SAYS), 0.12 if block.cells else 0.0) + 0.08,
@@ -48,7 +50,7 @@ def draw(block: Ranking, axes: Axes) -> None:
     if block.written:
         _numbers(block, axes, span)
         low, high = low - (0.18 * span if low < 0 else 0.0), high + 0.18 * span
-    if not any(each.shape in ("bar", "band") for each in block.marks):
+    if block.marks and not any(each.shape in ("bar", "band") for each in block.marks):
         for place in range(1, len(block.names), 2):
             axes.axhspan(place - 0.5, place + 0.5, color="#f4f4f4", linewidth=0, zorder=0)
     for mark in block.marks:
@@ -56,6 +58,7 @@ def draw(block: Ranking, axes: Axes) -> None:
     if low < 0:
         axes.axvline(0, color=INK, linewidth=0.7, zorder=3)
     axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10)))
     named_rows(axes, block.names, block.measured, TICK)
     beside = _cells(block, axes) if block.cells else axes
     for row in block.chosen:
@@ -100,6 +103,8 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
     beside.tick_params(length=0, pad=3, colors=INK, top=True, bottom=False, labeltop=True, labelbottom=False)
     beside.spines[:].set_visible(False)
     axes.set_yticks([])
+    if not block.marks:
+        axes.set_axis_off()
     return beside
 
 

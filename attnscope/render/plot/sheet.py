@@ -19,7 +19,7 @@ from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import curve, grid, matrix, ranking
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, Curve, HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Beside, Block, Column, Curve, HeadGrid, Ranking, legend
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -131,7 +131,7 @@ def _bands(sheet: Sheet) -> list[Columns]:
 
 def _drawn(block: Block) -> bool:
     """Whether a picture has anything to draw of it, and not only words and numbers."""
-    return not isinstance(block, Ranking) or bool(block.marks)
+    return not isinstance(block, Ranking) or bool(block.marks or block.cells)
 
 
 def _arranged(panels: list[Panel]) -> Columns:
@@ -176,8 +176,16 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
         return above, []
     above += [Line(each, _ANSWER) for each in wrapped(sheet.answer, width, _ANSWER)]
     sources = (source_words(each) for each in sheet.origins)
-    foot = (*sheet.notes, " · ".join(told for _, told in sheet.proof), *sources)
-    return above, [Line(each, SMALL, color=FAINT) for told in foot for each in wrapped(told, width, SMALL)]
+    foot = (legend(_columns(sheet)), *sheet.notes, " · ".join(told for _, told in sheet.proof), *sources)
+    return above, [
+        Line(each, SMALL, color=FAINT) for told in foot if told for each in wrapped(told, width, SMALL)
+    ]
+
+
+def _columns(sheet: Sheet) -> list[Column]:
+    """The columns that stand as cells before bars, and what these bars are."""
+    shown = [each for each in sheet.every if isinstance(each, Ranking) and each.cells]
+    return [each.table[name] for each in shown for name in (*each.cells, each.written) if name]
 
 
 def _height(lines: Sequence[Line]) -> float:

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.figure import figure_of
-from attnscope.render.flow.plot import draw_shares
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
@@ -30,7 +29,6 @@ from attnscope.render.thumbnails.plot import draw_thumbnails
 from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Comparison,
-    Flow,
     HeadView,
     HeadWeights,
     LongHead,
@@ -121,10 +119,6 @@ def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
     draw_long(result, ax, focus.scale)
 
 
-def _flow(result: Flow, ax: Axes, focus: Focus) -> None:
-    draw_shares(result, ax)
-
-
 def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
     """The main measure; links where a cell is as wide as on a page of its own."""
     across = ax.get_window_extent().width / ax.figure.dpi
@@ -160,7 +154,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    Flow: _flow,
     Thumbnails: _thumbnails,
     LongHead: _long,
 }

@@ -5,7 +5,6 @@ from functools import singledispatch
 from typing import Any
 
 from attnscope.render.comparison import words
-from attnscope.render.flow import words as flow
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
@@ -17,7 +16,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Comparison,
-    Flow,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -103,10 +101,6 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
-def _flow(result: Flow) -> list[str]:
-    return [fit(flow.subject(result), 2 * _MOST_NAME), _model(result.provenance)]
-
-
 def _thumbnails(result: Thumbnails) -> list[str]:
     return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
 
@@ -146,7 +140,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
-    Flow: _flow,
     Thumbnails: _thumbnails,
     LongHead: _long,
 }

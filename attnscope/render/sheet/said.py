@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, weight_text
@@ -99,6 +99,12 @@ def at(tokens: Tokens, position: int) -> str:
 def marked_word(before: str, word: str, after: str) -> str:
     """`the «bank» of`: a word within its text."""
     return f"{printable(before)}«{printable(word)}»{printable(after)}"
+
+
+def numbered(tokens: Tokens, positions: Sequence[int]) -> tuple[str, ...]:
+    """` 5 [MASK]`, `12 it`: names of rows, their positions below one another."""
+    digits = max((len(str(tokens.positions[i])) for i in positions), default=0)
+    return tuple(f"{tokens.positions[i]:>{digits}} {settled(tokens.names[i])}" for i in positions)
 
 
 def proof(

@@ -17,6 +17,7 @@ from attnscope.render.sheets.dependencies import dependencies
 from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.dimensions import dimensions
 from attnscope.render.sheets.finding import finding
+from attnscope.render.sheets.flow import flow
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.senses import senses
@@ -31,6 +32,7 @@ from attnscope.results import (
     Difference,
     Dimensions,
     Finding,
+    Flow,
     Outline,
     Prediction,
     Result,
@@ -56,6 +58,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Finding: _whole(finding),
     Outline: _whole(outline),
     Prediction: _whole(prediction),
+    Flow: _whole(flow),
     Senses: _whole(senses),
     Verification: _whole(verification),
 }

@@ -10,7 +10,7 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command
 from attnscope.render.kit.words.header import reading
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Rows, legend
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Rows, legend
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
@@ -48,12 +48,13 @@ def body(sheet: Sheet, width: int) -> Group:
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block]:
-    """The blocks in their order; of grids behind another block those that a screen has room for."""
+    """The blocks in their order; of grids and matrices behind another those that a screen has room for."""
     shown, lines = list[Block](), 0
     for each in sheet.blocks:
         blocks = each.blocks if isinstance(each, Beside) else (each,)
         needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
-        if shown and all(isinstance(one, HeadGrid) for one in blocks) and lines + needed > _MOST_LINES:
+        spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in blocks)
+        if shown and spared and lines + needed > _MOST_LINES:
             continue
         shown += blocks
         lines += needed

@@ -1,1 +1,0 @@
-"""From one token back to the input, beside what replacing tokens does."""

@@ -1,0 +1,165 @@
+"""What reaches a token as it is shown: shares beside effects and what is shuffled, pictures as maps."""
+
+import csv
+import io
+from dataclasses import replace
+
+import made_flow
+import made_results as made
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from attnscope.model.media.patches import position_token
+from attnscope.render.figure import figure_of
+from attnscope.render.files import as_csv
+from attnscope.render.present.written import written
+from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
+from attnscope.render.sheets.flow import flow, patches_of
+from attnscope.results import Flow
+from attnscope.tokens import Patches, Tokens
+
+ROWS, COLUMNS = 3, 4
+
+
+def of_picture(patches: Patches) -> Flow:
+    """Thirteen positions: [CLS] first, then twelve patches."""
+    names = ["[CLS]", *(f"r{i // COLUMNS}c{i % COLUMNS}" for i in range(ROWS * COLUMNS))]
+    items = tuple(position_token(name, special=name == "[CLS]") for name in names)
+    found = made_flow.flow(answer="")
+    return replace(found, tokens=Tokens((), items, (patches,)), notes=("over square.png",))
+
+
+def rankings(found: Flow) -> tuple[Ranking, ...]:
+    beside = flow(found).blocks[0]
+    assert isinstance(beside, Beside)
+    return tuple(each for each in beside.blocks if isinstance(each, Ranking))
+
+
+def test_every_token_has_its_share_by_each_method_beside_what_replacing_it_does() -> None:
+    found = made_flow.flow()
+    tokens, _ = rankings(found)
+    assert len(tokens.names) == 13
+    assert tokens.names[4].split() == ["4", made.DOOR[4]]
+    assert tokens.chosen == {made_flow.QUERY}
+    for name, values in found.methods.items():
+        assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values)
+    effects = tokens.table["effect"]
+    assert [each for each in effects.told if not each] == [""] * 3, (
+        "the query and two others were not replaced"
+    )
+    lost, gained = tokens.marks
+    for row, value in enumerate(found.ablated.effects):
+        assert lost.at[row] == (value if value >= 0 else None)
+        assert gained.at[row] == (value if value < 0 else None)
+
+
+def test_every_method_stands_beside_shuffled_effects_and_beside_nearness() -> None:
+    found = made_flow.flow()
+    _, agreement = rankings(found)
+    assert agreement.names == (*found.methods, "nearness")
+    span = agreement.marks[-1]
+    assert list(zip(span.at, span.to, strict=True)) == [(each.low, each.high) for each in found.ablated.trust]
+    assert agreement.faint == {len(found.methods)}
+    assert "nearness knows no attention" in written(found, width=100)
+
+
+def test_the_answer_says_whether_a_method_does_more_than_nearness_and_than_chance() -> None:
+    found = made_flow.flow()
+
+    def said(**best: float) -> str:
+        trust = tuple(replace(each, correlation=0.1, high=0.5, low=-0.5) for each in found.ablated.trust)
+        trust = (replace(trust[0], **best), *trust[1:])
+        return flow(replace(found, ablated=replace(found.ablated, trust=trust))).answer
+
+    assert "shuffled effects come as far" in said(correlation=0.4)
+    assert "come as far" not in said(correlation=0.6)
+    trust = tuple(replace(each, correlation=0.9, high=0.5) for each in found.ablated.trust)
+    assert (
+        "no more of what matters" in flow(replace(found, ablated=replace(found.ablated, trust=trust))).answer
+    )
+
+
+def test_where_nothing_was_replaced_nothing_is_trusted_and_no_effect_is_drawn() -> None:
+    found = made_flow.flow(replaced=False)
+    (tokens,) = rankings(found)
+    assert not tokens.marks
+    assert "no other token that could be replaced" in flow(found).answer
+    (axes,) = figure_of(found).axes
+    assert len(axes.child_axes[0].texts) == 13 * len(found.methods), "cells all the same"
+
+
+def test_of_a_long_text_those_tokens_have_a_row_that_most_reaches_the_query_from() -> None:
+    count, query = 100, 60
+    tokens = made.tokens([f"w{i}" for i in range(count)])
+    shares = np.random.default_rng(1).dirichlet(np.ones(count), size=3)
+    found = replace(
+        made_flow.flow(replaced=False, whole=False), tokens=tokens, query=query, raw=shares, rollout=shares
+    )
+    (ranking,) = rankings(found)
+    listed = [int(each.split()[0]) for each in ranking.names]
+    assert set(np.argsort(-shares[-1])[:40]) | {query} == set(listed)
+    assert listed == sorted(listed)
+    assert ranking.hidden == count - len(listed)
+
+
+def test_every_method_is_a_map_of_the_picture_beside_the_effects() -> None:
+    found = of_picture(Patches(1, ROWS, COLUMNS))
+    beside = flow(found).blocks[1]
+    assert isinstance(beside, Beside)
+    maps = [each for each in beside.blocks if isinstance(each, Matrix)]
+    assert [each.title for each in maps] == [*found.methods, "effect, 1 less cosine"]
+    assert maps[1].values == pytest.approx(found.rollout[-1][1:].reshape(ROWS, COLUMNS))
+    assert maps[-1].values[2, 2] == pytest.approx(found.ablated.effects[1 + 2 * COLUMNS + 2])
+    assert np.isnan(maps[-1].values[1, 3]), "the query itself was not replaced"
+    assert {each.marked for each in maps} == {((1, 3),)}
+    others = np.delete(found.rollout[-1], [0, made_flow.QUERY])
+    assert maps[1].scale.top == pytest.approx(others.max()), "the query is not in it"
+    drawn = figure_of(found)
+    words = " ".join(text.get_text() for text in drawn.texts)
+    assert "over square.png" in words
+    assert "shares of 0 [CLS] attention" in words
+
+
+def test_patches_stand_where_their_positions_say_and_one_without_stays_empty() -> None:
+    places = (6, 5, 4, 3, 2, -1, 7, 8, 9, 10, 11, 12)
+    found = of_picture(Patches(1, ROWS, COLUMNS, places))
+    beside = flow(found).blocks[1]
+    assert isinstance(beside, Beside)
+    raw = beside.blocks[0].values
+    assert raw[0].tolist() == found.raw[-1][[6, 5, 4, 3]].tolist()
+    assert np.isnan(raw[1, 1])
+    assert raw[2, 3] == found.raw[-1][12]
+
+
+def test_tokens_of_a_text_are_rows_and_no_map() -> None:
+    assert patches_of(made_flow.flow()) is None
+    assert len(flow(made_flow.flow()).blocks) == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+@pytest.mark.parametrize("replaced", [True, False])
+def test_no_line_is_wider_than_the_terminal(width: int, replaced: bool) -> None:
+    for found in (made_flow.flow(replaced=replaced), of_picture(Patches(1, ROWS, COLUMNS))):
+        assert max(map(len, written(found, width=width).splitlines())) <= width
+
+
+def test_a_row_of_the_file_is_a_fact_and_only_what_was_replaced_has_an_effect() -> None:
+    found = made_flow.flow()
+    lines = [each for each in as_csv(found).splitlines() if not each.startswith("#")]
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    raw = [each for each in rows if each["fact"] == "attention"]
+    assert [float(each["value"]) for each in raw] == found.raw.ravel().tolist()
+    assert {int(each["position"]) for each in rows if each["fact"] == "effect"} == set(range(1, 12)) - {8}
+    trust = {each["fact"]: float(each["value"]) for each in rows if each["fact"].endswith("of rollout")}
+    rollout = next(each for each in found.ablated.trust if each.method == "rollout")
+    assert trust == {
+        f"{name} of rollout": getattr(rollout, name) for name in ("correlation", "low", "high", "beats")
+    }
+
+
+def test_on_an_axes_stand_the_tokens() -> None:
+    _, axes = plt.subplots()
+    assert made_flow.flow().plot(axes) is axes
+    assert len(axes.child_axes[0].get_yticklabels()) == 13
+    plt.close()
