@@ -32,7 +32,6 @@ from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
-from attnscope.render.thumbnails.figure import thumbnails_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     Comparison,
@@ -49,7 +48,6 @@ from attnscope.results import (
     ScaleStudy,
     SoundAttention,
     SoundHeads,
-    Thumbnails,
     Verdict,
     Worked,
 )
@@ -125,7 +123,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
-    Thumbnails: lambda result, focus: thumbnails_figure(result, focus.scale),
     LongHead: lambda result, focus: long_figure(result, focus.scale),
 }
 for _kind, _of_kind in _FIGURES.items():

@@ -20,7 +20,6 @@ from attnscope.render.overview import csv as overview
 from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
-from attnscope.render.thumbnails import csv as thumbnails
 from attnscope.render.web.page import PAGED, as_page
 from attnscope.render.worked import csv as worked
 from attnscope.results import Result
@@ -36,7 +35,6 @@ ROWS = (
     overview,
     report,
     terms,
-    thumbnails,
     worked,
 )
 

@@ -30,8 +30,6 @@ from attnscope.render.sheets.prediction import prediction
 from attnscope.render.terminal.sheet import laid
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
-from attnscope.render.thumbnails.terminal import next_step as open_thumbnail
-from attnscope.render.thumbnails.terminal import thumbnails
 from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
@@ -49,7 +47,6 @@ from attnscope.results import (
     ScaleStudy,
     SoundAttention,
     SoundHeads,
-    Thumbnails,
     Worked,
 )
 
@@ -89,10 +86,6 @@ def _overview(result: Overview, width: int, focus: Focus) -> Lines:
 def _long(result: LongHead, width: int, focus: Focus) -> Lines:
     proof = certificate_line(result.certificate, focus.verbose)
     return [long_header(result), proof, "", long_head(result, width, focus.scale, focus.rows)]
-
-
-def _thumbnails(result: Thumbnails, width: int, focus: Focus) -> Lines:
-    return [thumbnails(result, width, focus.scale), open_thumbnail(result)]
 
 
 def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
@@ -144,7 +137,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    Thumbnails: _thumbnails,
     LongHead: _long,
 }
 for _kind, _of_kind in _SCREENS.items():

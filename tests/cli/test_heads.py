@@ -217,7 +217,7 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
     files = [str(tmp_path / name) for name in ("grid.npz", "grid.png")]
     shown = attnscope("heads", TEXT, "-m", "demo", "--grid", "-o", files[0], "-o", files[1])
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout.startswith("4 layers x 12 heads encoder self-attention")
+    assert shown.stdout.startswith("4 layers x 12 heads · encoder self-attention")
     with np.load(files[0]) as stored:
         assert stored["weights"] == pytest.approx(own_weights, abs=1e-6)
     again = attnscope("show", files[0])

@@ -17,9 +17,18 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, ranking
+from attnscope.render.plot import curve, grid, matrix, ranking, thumbnails
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, Column, Curve, HeadGrid, Ranking, legend
+from attnscope.render.sheet.blocks import (
+    Beside,
+    Block,
+    Column,
+    Curve,
+    HeadGrid,
+    HeadMatrices,
+    Ranking,
+    legend,
+)
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -41,6 +50,8 @@ def panel(block: Block, alone: bool = False) -> Panel:
             return curve.panel(block)
         case HeadGrid():
             return grid.panel(block, alone)
+        case HeadMatrices():
+            return thumbnails.panel(block)
     return matrix.panel(block)
 
 

@@ -25,8 +25,6 @@ from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
-from attnscope.render.thumbnails.plot import draw_thumbnails
-from attnscope.render.thumbnails.words import common_scale
 from attnscope.results import (
     Comparison,
     HeadView,
@@ -39,7 +37,6 @@ from attnscope.results import (
     Result,
     SoundAttention,
     SoundHeads,
-    Thumbnails,
 )
 
 Name = str | int | None
@@ -111,10 +108,6 @@ def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
     draw_layers(result, ax)
 
 
-def _thumbnails(result: Thumbnails, ax: Axes, focus: Focus) -> None:
-    draw_thumbnails(result, ax, common_scale(result, focus.scale))
-
-
 def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
     draw_long(result, ax, focus.scale)
 
@@ -154,7 +147,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    Thumbnails: _thumbnails,
     LongHead: _long,
 }
 for _kind, _of_kind in _PLOTS.items():

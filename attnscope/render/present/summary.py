@@ -13,7 +13,6 @@ from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
-from attnscope.render.thumbnails import words as thumbnails
 from attnscope.results import (
     Comparison,
     HeadTerms,
@@ -30,7 +29,6 @@ from attnscope.results import (
     ScaleStudy,
     SoundAttention,
     SoundHeads,
-    Thumbnails,
     Worked,
 )
 from attnscope.tokens import printable
@@ -101,10 +99,6 @@ def _comparison(result: Comparison) -> list[str]:
     ]
 
 
-def _thumbnails(result: Thumbnails) -> list[str]:
-    return [thumbnails.subject(result), thumbnails.where(result), _model(result.provenance)]
-
-
 def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
 
@@ -140,7 +134,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
-    Thumbnails: _thumbnails,
     LongHead: _long,
 }
 for _kind, _of_kind in _SUMMARIES.items():

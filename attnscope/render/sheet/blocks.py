@@ -329,7 +329,23 @@ class Matrix:
     coarser: "Callable[[int, int], Matrix] | None" = None
 
 
-Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix
+@dataclass(frozen=True, eq=False)
+class HeadMatrices:
+    """A small matrix for every head, layers down and heads across, all on one scale; NaN where it is masked.
+
+    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. What is not certified is outlined.
+    """
+
+    title: str
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: np.ndarray
+    scale: Weights
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    says: str = ""
+
+
+Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from attnscope.render.sheets.flow import flow
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.senses import senses
+from attnscope.render.sheets.thumbnails import thumbnails
 from attnscope.render.sheets.verification import verification
 from attnscope.results import (
     Ablation,
@@ -37,6 +38,7 @@ from attnscope.results import (
     Prediction,
     Result,
     Senses,
+    Thumbnails,
     Verification,
 )
 
@@ -60,6 +62,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Prediction: _whole(prediction),
     Flow: _whole(flow),
     Senses: _whole(senses),
+    Thumbnails: thumbnails,
     Verification: _whole(verification),
 }
 

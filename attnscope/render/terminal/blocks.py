@@ -5,10 +5,11 @@ from functools import singledispatch
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
-from attnscope.render.sheet.blocks import HeadGrid, Matrix, Rows
+from attnscope.render.sheet.blocks import HeadGrid, HeadMatrices, Matrix, Rows
 from attnscope.render.terminal.grid import grid
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
+from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 
 
 @singledispatch
@@ -37,6 +38,19 @@ def _(block: Matrix, width: int) -> list[Text]:
     return [*title, *lines, *says]
 
 
-def picture_of(block: object, width: int) -> Picture | None:
-    """What stands below the lines of a matrix whose numbers have no room."""
+@lines_of.register
+def _(block: HeadMatrices, width: int) -> list[Text]:
+    """What its pictures are, or how to see them where they do not fit."""
+    told = Text("too many heads for this screen: a wider one, or -o FILE.png, shows them", style=DIM)
+    title = folded(Text(block.title, style="bold"), width)
+    if not cells_of(block, width):
+        return [*title, *folded(told, width)]
+    says = block.says.replace("white", "faint").replace("dark", "strong")
+    return [*title, *folded(Text(says, style=DIM), width), Text()]
+
+
+def picture_of(block: object, width: int) -> Picture | Mosaic | None:
+    """What stands below the lines of a matrix whose numbers have no room, or of many small ones."""
+    if isinstance(block, HeadMatrices):
+        return Mosaic(block, cells) if (cells := cells_of(block, width)) else None
     return Picture(block, width) if isinstance(block, Matrix) and numbers(block, width) is None else None

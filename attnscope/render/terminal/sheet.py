@@ -15,6 +15,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import kept_columns
+from attnscope.render.terminal.thumbnails import Mosaic
 
 _GAP = 3  # cells between blocks that stand side by side
 _MOST_LINES = 40  # beyond them a further grid is left to the picture
@@ -63,7 +64,7 @@ def _shown(sheet: Sheet, width: int) -> list[Block]:
 
 def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
     """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
-    rows: list[list[list[Text]] | Picture] = []
+    rows: list[list[list[Text]] | Picture | Mosaic] = []
     for block in blocks:
         lines, last = lines_of(block, width), rows[-1] if rows else None
         if isinstance(last, list) and sum(map(_wide, [*last, lines])) + _GAP * len(last) <= width:
@@ -74,8 +75,8 @@ def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
             rows.append(picture)
     drawn: list[RenderableType] = []
     for row in rows:
-        above = [""] if drawn and not isinstance(row, Picture) else []
-        drawn += [*above, *([row] if isinstance(row, Picture) else _joined(row))]
+        above = [""] if drawn and isinstance(row, list) else []
+        drawn += [*above, *(_joined(row) if isinstance(row, list) else [row])]
     return drawn
 
 

@@ -21,4 +21,4 @@ def _block(block: Block) -> str:
         return grid(block)
     if isinstance(block, Matrix):
         return matrix(block)
-    return ranking(block) if block.names else ""
+    return ranking(block) if isinstance(block, Rows) and block.names else ""

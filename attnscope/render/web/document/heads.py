@@ -6,7 +6,7 @@ from typing import Any
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import overview_view_words, weights_words
-from attnscope.render.thumbnails import words as thumbnails
+from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.web import answers, media
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
@@ -66,7 +66,8 @@ def _first(overview: Overview, full: Sequence[HeadAttention]) -> tuple[int, int]
 
 
 def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
-    made.heading = told(thumbnails.subject(small), thumbnails.where(small), model_words(small.provenance))
+    size, where = grid_size(small.layers, small.heads), attention(small.kind, small.tower)
+    made.heading = told(size, where, model_words(small.provenance))
     all_heads(made, beside)
     first = beside.full[0] if beside.full else None
     opened = (small.layers[0], small.heads[0]) if first is None else (first.layer, first.head)

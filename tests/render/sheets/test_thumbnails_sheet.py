@@ -17,16 +17,26 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, numbers
 from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.plot.thumbnails import draw
+from attnscope.render.screen import screen
+from attnscope.render.sheet.blocks import HeadMatrices
+from attnscope.render.sheets.thumbnails import common_scale, thumbnails
 from attnscope.render.terminal.ramps import theme
-from attnscope.render.thumbnails.figure import thumbnails_figure
-from attnscope.render.thumbnails.plot import draw_thumbnails, side
-from attnscope.render.thumbnails.terminal import thumbnails
-from attnscope.render.thumbnails.words import common_scale
-from attnscope.results import Verdict, load
+from attnscope.results import Thumbnails, Verdict, load
 from attnscope.vocabulary import Scaling
 
 SMALL = made_thumbnails.thumbnails()
 CAUSAL = made_thumbnails.thumbnails(causal=True, last=Verdict.PARTIAL)
+
+
+def heads_of(result: Thumbnails) -> HeadMatrices:
+    (block,) = thumbnails(result, Focus()).every
+    assert isinstance(block, HeadMatrices)
+    return block
+
+
+def shown(result: Thumbnails, width: int = 80) -> str:
+    return "".join(printed(part, width) for part in screen(result, width))
 
 
 def written(figure: Figure) -> str:
@@ -40,7 +50,7 @@ def texts(figure: Figure) -> list[str]:
 
 def test_every_head_is_drawn_at_its_place_on_the_same_scale() -> None:
     axes = Figure().add_subplot()
-    draw_thumbnails(SMALL, axes)
+    draw(heads_of(SMALL), axes)
     images = [each for each in axes.get_children() if isinstance(each, AxesImage)]
     assert len(images) == 12
     for image in images:
@@ -55,27 +65,26 @@ def test_every_head_is_drawn_at_its_place_on_the_same_scale() -> None:
 def test_the_scale_is_one_for_all_heads_and_said() -> None:
     scale = common_scale(SMALL)
     assert scale.top == 1 or scale.top == pytest.approx(np.nanmax(SMALL.weights))
-    words = written(thumbnails_figure(SMALL))
+    words = written(figure_of(SMALL))
     assert f"colours of all heads: {scale.legend}" in words
-    forced = written(thumbnails_figure(SMALL, Scaling.LOG))
+    forced = written(figure_of(SMALL, Focus(scale=Scaling.LOG)))
     assert "logarithmic" in forced
-    assert figure_of(SMALL, Focus(scale=Scaling.MAX)) is not None
 
 
 def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() -> None:
-    words = written(thumbnails_figure(CAUSAL))
+    words = written(figure_of(CAUSAL))
     assert "grey: masked" in words
-    assert "grey" not in written(thumbnails_figure(SMALL))
+    assert "grey" not in written(figure_of(SMALL))
     assert "outlined: not certified" in words
-    assert "12 heads: ✓ 11 certified, ~ 1 partial" in words
+    assert "✓ certified: 11 of 12 heads · ~ partial: 1 of 12 heads" in words
     pooled = made_thumbnails.thumbnails(tokens=40, step=4)
-    assert "each cell the largest weight of 4 x 4" in written(thumbnails_figure(pooled))
+    assert "each cell the largest weight of 4 x 4" in written(figure_of(pooled))
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 12), (12, 12), (32, 32)])
 def test_labels_of_any_number_of_heads_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
     result = made_thumbnails.thumbnails(layers, heads, tokens=5)
-    figure = thumbnails_figure(result)
+    figure = figure_of(result)
     with drawing():
         figure.draw_without_rendering()
         axes, page = figure.axes[0], figure.bbox
@@ -84,22 +93,24 @@ def test_labels_of_any_number_of_heads_stay_on_the_page_and_off_each_other(layer
             assert all(page.contains(b.x0, b.y0) and page.contains(b.x1, b.y1) for b in boxes)
             assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
     assert [each.get_text() for each in axes.get_yticklabels()] == [f"L{i}" for i in result.layers]
-    assert side(result) * figure.dpi >= 5 * 4  # dots for five cells
+    across = axes.get_position().width * figure.get_figwidth() / heads
+    assert across * figure.dpi >= 5 * 4, "dots for five cells"
 
 
 @pytest.mark.parametrize("width", [80, 140])
 @pytest.mark.parametrize("result", [SMALL, CAUSAL], ids=["both ways", "causal"])
-def test_the_terminal_shows_every_head_within_its_width(result: object, width: int) -> None:
-    text = printed(thumbnails(result, width), width)
+def test_the_terminal_shows_every_head_within_its_width(result: Thumbnails, width: int) -> None:
+    text = shown(result, width)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
-    assert [line.split()[0] for line in lines if line.startswith("L")] == ["L2", "L3", "L4"]
-    assert next(line for line in lines if "H0" in line).split() == ["H0", "H1", "H2", "H3"]
-    assert "✓ 1" in text
+    named = [line.split()[0] for line in lines if line.startswith(("L2", "L3", "L4"))]
+    assert named == ["L2", "L3", "L4"]
+    assert next(line for line in lines if line.startswith("   H0")).split() == ["H0", "H1", "H2", "H3"]
+    assert "✓ certified: 1" in text
 
 
 def test_a_causal_head_is_blank_above_its_diagonal_in_colour_and_without() -> None:
-    plain = printed(thumbnails(CAUSAL, 80), 80).splitlines()
+    plain = shown(CAUSAL).splitlines()
     first = next(line for line in plain if line.startswith("L2"))
     assert first[3:15].strip()
     assert len(first[3:15].rstrip()) <= 2
@@ -107,14 +118,26 @@ def test_a_causal_head_is_blank_above_its_diagonal_in_colour_and_without() -> No
     console = Console(
         file=stream, width=80, color_system="truecolor", force_terminal=True, theme=theme("dark", "truecolor")
     )
-    console.print(thumbnails(CAUSAL, 80))
+    console.print(*screen(CAUSAL, 80))
     assert "\x1b[" in stream.getvalue()
     assert "▀" in stream.getvalue() or "▄" in stream.getvalue()
 
 
+def test_the_answer_is_the_darkest_cell_of_a_query_that_had_a_choice() -> None:
+    i, j, row, column = np.unravel_index(SMALL.weights.argmax(), SMALL.weights.shape)
+    names = SMALL.query_tokens.named(int(row)), SMALL.key_tokens.named(int(column))
+    told = f"of L{SMALL.layers[i]} H{SMALL.heads[j]} from {names[0]} to {names[1]}."
+    assert thumbnails(SMALL, Focus()).answer.endswith(told)
+    assert "from 0 [CLS]" not in thumbnails(CAUSAL, Focus()).answer, "it may look at itself alone"
+    pooled = made_thumbnails.thumbnails(tokens=40, step=4)
+    assert "from one of the 4 queries at " in thumbnails(pooled, Focus()).answer
+    alone = made_thumbnails.thumbnails(causal=True, tokens=1)
+    assert thumbnails(alone, Focus()).answer == "No query may look at more than one key."
+
+
 def test_where_they_do_not_fit_it_is_said_what_does() -> None:
-    text = printed(thumbnails(made_thumbnails.thumbnails(2, 40, tokens=5), 80), 80)
-    assert "do not fit here: a wider terminal or -o grid.png shows them" in text
+    text = shown(made_thumbnails.thumbnails(2, 40, tokens=5))
+    assert "too many heads for this screen: a wider one, or -o FILE.png, shows them" in text
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
@@ -143,4 +166,4 @@ def test_it_is_shown_in_one_line_and_drawn_on_axes_of_somebody_else() -> None:
     axes = Figure().add_subplot()
     assert SMALL.plot(axes) is axes
     assert "H3" in [each.get_text() for each in axes.get_xticklabels()]
-    assert made.DOOR[1] in printed(thumbnails(SMALL, 80), 80)
+    assert made.DOOR[1] in shown(SMALL)

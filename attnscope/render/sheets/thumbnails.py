@@ -1,0 +1,103 @@
+"""Every head of a model at a glance: a small picture of the weights of each, all on one scale."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnscope.render.focus import Focus
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.scale import scale_of
+from attnscope.render.kit.words.command import looked_at, opening_head
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.render.sheet.blocks import Column, HeadMatrices, Table
+from attnscope.render.sheet.said import attention, grid_size, name, proof, read, reading_notes, weight
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Special, Thumbnails
+from attnscope.tokens import Patches
+from attnscope.vocabulary import Scaling
+
+
+def thumbnails(result: Thumbnails, focus: Focus) -> Sheet:
+    scale = common_scale(result, focus.scale)
+    size = f"{len(result.query_tokens)} queries x {len(result.key_tokens)} keys"
+    cell = f", each cell the largest weight of {result.step} x {result.step}" if result.step > 1 else ""
+    heads = HeadMatrices(
+        title=f"each head: {size}{cell}",
+        layers=result.layers,
+        heads=result.heads,
+        values=result.weights,
+        scale=scale,
+        verdicts=result.verdicts,
+        says=f"rows: queries, columns: keys; colours of all heads: {scale.legend}",
+    )
+    opened = opening_head(result, result.layers[0], result.heads[0])
+    by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
+    return Sheet(
+        kind="thumbnails",
+        title=grid_size(result.layers, result.heads),
+        setting=f"{attention(result.kind, result.tower)} · {model_words(result.provenance)}",
+        origins=(result.provenance,),
+        answer=_answer(result),
+        blocks=(heads,),
+        table=lambda: _table(result),
+        texts=read(result.kind, result.query_tokens, result.key_tokens),
+        notes=tuple(_notes(result)),
+        proof=proof((each for row in result.verdicts for each in row), "head", by_tokens),
+        main=heads,
+        summary=(attention(result.kind, result.tower),),
+        record=(("kind", result.kind.value), ("tower", result.tower)),
+        next=f"Open one: {opened}{looked_at(result.words, result.special)}",
+    )
+
+
+def common_scale(result: Thumbnails, asked: Scaling = Scaling.AUTO) -> Weights:
+    """One scale for every head, chosen as that of one head is; it has no rows of its own."""
+    cells = result.weights.reshape(-1, result.weights.shape[-1])
+    found = scale_of(cells, np.isfinite(cells), asked)
+    return Weights(found.kind, np.array([found.top]), found.least)
+
+
+def _answer(result: Thumbnails) -> str:
+    """The strongest link of all heads: the darkest cell, but for queries that may look at one cell only."""
+    free = np.isfinite(result.weights).sum(axis=3, keepdims=True) > 1
+    weights = np.where(free, np.nan_to_num(result.weights, nan=-1.0), -1.0)
+    i, j, row, column = (int(each) for each in np.unravel_index(weights.argmax(), weights.shape))
+    if (largest := float(weights[i, j, row, column])) < 0:
+        return "No query may look at more than one key."
+    query, key = result.query_tokens.named(row * result.step), result.key_tokens.named(column * result.step)
+    places = f"from {query} to {key}"
+    if result.step > 1:
+        places = f"from one of the {result.step} queries at {query} to one of the {result.step} keys at {key}"
+    head = name(result.layers[i], result.heads[j])
+    return f"The largest weight is {weight(largest, 3)}, of {head} {places}."
+
+
+def _notes(result: Thumbnails) -> Iterator[str]:
+    """What is odd about the input or the heads."""
+    yield from reading_notes(result.kind, result.query_tokens)
+    stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
+    if any(isinstance(each, Patches) for each in stretches):
+        yield "patches row by row"
+    if result.words:
+        yield JOINED
+    if result.special is not Special.SHOW:
+        yield WITHOUT_SPECIAL if result.special is Special.RENORMALISE else "special tokens left out"
+    yield from result.notes
+
+
+def _table(result: Thumbnails) -> Table:
+    """A row per cell that is not masked, named by its first query and its first key."""
+    places = np.argwhere(~np.isnan(result.weights))
+    heads, queries, keys = places[:, :2].tolist(), places[:, 2] * result.step, places[:, 3] * result.step
+    return Table(
+        (
+            Column("layer", [result.layers[i] for i, _ in heads]),
+            Column("head", [result.heads[j] for _, j in heads]),
+            Column("query", queries.tolist()),
+            Column("query_token", [result.query_tokens.labels[i] for i in queries]),
+            Column("key", keys.tolist()),
+            Column("key_token", [result.key_tokens.labels[i] for i in keys]),
+            Column("weight", result.weights[tuple(places.T)].tolist()),
+        )
+    )

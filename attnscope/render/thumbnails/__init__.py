@@ -1,1 +1,0 @@
-"""Every head as a thumbnail of its weights."""
