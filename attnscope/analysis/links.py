@@ -2,6 +2,8 @@
 
 Many heads of a trained encoder leave most of their weight on [CLS] and [SEP] (Clark et al. 2019, section
 3.2): their largest weight then tells nothing of the text, that among the other tokens does.
+
+`pair_of` is one pair of a head: the query and the key that are named, or its strongest link.
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnscope.results import HeadScores, MeasureDescription, Overview
+from attnscope.errors import InputError
+from attnscope.results import HeadAttention, HeadScores, MeasureDescription, Overview
 from attnscope.tokens import Tokens
 
 Weights = Sequence[Sequence[Float[np.ndarray, "query key"]]]
@@ -100,3 +103,31 @@ def _described(overview: Overview, query: int, key: int | None) -> MeasureDescri
     return MeasureDescription(
         name="pair", unit="weight", meaning=label, label=label, strongest="heads in which it is largest"
     )
+
+
+def pair_of(head: HeadAttention, query: str | int | None, key: str | int | None) -> tuple[int, int]:
+    """Where query and key stand, by default those of the strongest link; `InputError` for a masked key."""
+    if query is None and key is not None:
+        raise InputError("a key goes with a query: name a query")
+    queries, keys = head.query_tokens, head.key_tokens
+    row = _strongest_of(head.weights, queries, keys)[0] if query is None else _place(queries, query)
+    if row < 0 or not head.answered[row]:
+        raise InputError(f"query {queries.named(max(row, 0))} has no key that it may look at")
+    if key is None:
+        return row, _strongest_of(head.weights[row : row + 1], queries.only([row]), keys)[1]
+    column = _place(keys, key)
+    if not head.allowed[row, column]:
+        raise InputError(f"key {keys.named(column)} is masked for query {queries.named(row)}")
+    return row, column
+
+
+def _place(tokens: Tokens, wanted: str | int) -> int:
+    """A number is a position here, even where a token is called so."""
+    inside = isinstance(wanted, int) and 0 <= wanted < len(tokens)
+    return int(wanted) if inside else tokens.position(str(wanted))
+
+
+def _strongest_of(weights: Float[np.ndarray, "query key"], queries: Tokens, keys: Tokens) -> tuple[int, int]:
+    """The strongest link among tokens that are not special, where there are any; (-1, -1) without a key."""
+    row, column = links([[weights]], queries, keys).strongest[0, 0].tolist()
+    return row, column

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from attnscope.analysis.links import links
-from attnscope.analysis.measuring.known import of_calls, without_norms
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
+from attnscope.analysis.supplies import of_calls, without_norms
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
@@ -34,10 +34,10 @@ def measure_heads(
     weights = [weights_alone(call.operands_of(chosen)).unbind() for call in calls]
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
-    known = of_calls(calls, chosen, labelled.query_tokens, labelled.key_tokens)
+    supplies = of_calls(calls, chosen, labelled.query_tokens, labelled.key_tokens)
     notes = [note for layer in layers for note in captured.notes(layer)]
     if any(Need.NORMS in MEASURES[name].needs for name in measures):
-        notes += without_norms(calls, known)
+        notes += without_norms(calls, supplies)
     return Overview(
         kind=calls[0].kind,
         query_tokens=labelled.query_tokens,
@@ -48,7 +48,7 @@ def measure_heads(
             layers=tuple(layers),
             heads=chosen,
             unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
-            known=known,
+            supplies=supplies,
         ),
         **links(dense, labelled.query_tokens, labelled.key_tokens)._asdict(),
         weights=dense,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from attnscope.analysis.links import links
-from attnscope.analysis.measuring.known import of_tokens
 from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores import ENTROPY, apply_measures, unplaced
+from attnscope.analysis.supplies import of_tokens
 from attnscope.capture.returned import Returned, ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
@@ -62,7 +62,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
             layers=numbers,
             heads=tuple(heads),
             unplaced=unplaced(found.kind, first.query_tokens, first.key_tokens),
-            known=of_tokens(first.query_tokens, first.key_tokens, _ALONE),
+            supplies=of_tokens(first.query_tokens, first.key_tokens, _ALONE),
         ),
         **links(dense, first.query_tokens, first.key_tokens)._asdict(),
         weights=dense,

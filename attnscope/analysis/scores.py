@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.measuring.known import Known
+from attnscope.analysis.supplies import Supplies
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Measure, Need, Tile, whole
 from attnscope.results import HeadScores, Kind
@@ -16,7 +16,7 @@ from attnscope.tokens import Tokens
 
 ENTROPY = ("entropy",)
 NONE: Mapping[str, str] = {}
-NOTHING = Known(dict.fromkeys(Need, "of these heads nothing but weights is known"), lambda *_: {})
+NOTHING = Supplies(dict.fromkeys(Need, "of these heads nothing but weights is known"), lambda *_: {})
 
 
 def unplaced(kind: Kind, query_tokens: Tokens, key_tokens: Tokens) -> str:
@@ -35,37 +35,37 @@ def apply_measures(
     heads: tuple[int, ...],
     unplaced: str,
     words: bool = False,
-    known: Known = NOTHING,
+    supplies: Supplies = NOTHING,
 ) -> dict[str, HeadScores]:
     """The measures `names` of every head, `weights` by layer and head; positions count `words` or tokens.
 
     Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
-    that need what is not `known`; `InputError` where there are no others among `names`.
+    that need what is not among the `supplies`; `InputError` where there are no others among `names`.
     """
-    absent = absences(names, unplaced, known)
+    absent = absences(names, unplaced, supplies)
     needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}
     heads_of = (
-        (whole(each, **known.fields(i, j, each, needs)) for j, each in enumerate(row))
+        (whole(each, **supplies.fields(i, j, each, needs)) for j, each in enumerate(row))
         for i, row in enumerate(weights)
     )
     return scores_of(names, heads_of, layers, heads, weights[0][0].shape[1], absent, words)
 
 
-def absences(names: Sequence[str], unplaced: str, known: Known) -> dict[str, str]:
+def absences(names: Sequence[str], unplaced: str, supplies: Supplies) -> dict[str, str]:
     """Why each of the measures has no meaning here, empty for one that has; `InputError` where none has."""
-    absent = {name: _absent(MEASURES[name], unplaced, known) for name in names}
+    absent = {name: _absent(MEASURES[name], unplaced, supplies) for name in names}
     if all(absent.values()):
-        there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, known)]
+        there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, supplies)]
         why = "; ".join(dict.fromkeys(absent.values()))
         raise InputError(f"no {', '.join(names)} here: {why}; what can be measured is {', '.join(there)}")
     return absent
 
 
-def _absent(measure: Measure, unplaced: str, known: Known) -> str:
+def _absent(measure: Measure, unplaced: str, supplies: Supplies) -> str:
     """Why a measure has no meaning here; empty where it has one."""
-    named = known.absent.get(measure.name.removesuffix("-norm"), "")
+    named = supplies.absent.get(measure.name.removesuffix("-norm"), "")
     return (unplaced if measure.positional else "") or next(
-        (known.missing[need] for need in Need if need in measure.needs and need in known.missing), named
+        (supplies.missing[need] for need in Need if need in measure.needs and need in supplies.missing), named
     )
 
 

@@ -9,9 +9,15 @@ import torch
 from families import HEADS, LAYERS, ids, sharp
 from torch import Tensor, nn
 
-from attnscope.analysis.ablation import estimating, replacing
-from attnscope.analysis.ablation.drawing import MOST_DRAWN, groups_drawn, layers_drawn, others_drawn
-from attnscope.analysis.ablation.experiment import intervention, taken_away
+from attnscope.analysis.ablation import replacing
+from attnscope.analysis.ablation.experiment import (
+    MOST_DRAWN,
+    groups_drawn,
+    intervention,
+    layers_drawn,
+    others_drawn,
+    taken_away,
+)
 from attnscope.analysis.ablation.question import (
     class_of_text,
     effect,
@@ -20,6 +26,7 @@ from attnscope.analysis.ablation.question import (
     verdict_on_pair,
     word_at,
 )
+from attnscope.analysis.attribution import estimates
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Put, Zero
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
@@ -229,20 +236,20 @@ def test_what_is_foretold_is_right_for_little_changes_and_ranks_large_ones(made:
     answer = [int(made.untouched[0, 0].argmax())]
     torch.manual_seed(1)
     little = {place: each + 1e-3 * torch.randn_like(each) for place, each in made.answers.items()}
-    foretold = estimating.estimated(made, answer, Put(little))
+    foretold = estimates.estimated(made, answer, Put(little))
     assert len(foretold) == LAYERS * HEADS
     heads = [(each.layer, each.head) for each in foretold[:6]]
     found = taken_away(made, answer, heads, Put(little), together=False, seed=0)
-    both, correlation = estimating.held_against(found.heads, foretold)
+    both, correlation = estimates.held_against(found.heads, foretold)
     for each in both:
         assert each.estimate == pytest.approx(each.difference, rel=0.1, abs=2e-5)
     assert correlation == pytest.approx(1.0)
 
 
 def test_too_few_heads_have_no_order_to_compare(made: Experiments) -> None:
-    foretold = estimating.estimated(made, [3], Zero())
+    foretold = estimates.estimated(made, [3], Zero())
     found = taken_away(made, [3], [(0, 0), (0, 1)], Zero(), together=False, seed=0)
-    assert estimating.held_against(found.heads, foretold)[1] is None
+    assert estimates.held_against(found.heads, foretold)[1] is None
 
 
 def test_an_intervention_is_as_good_as_what_was_read_back(made: Experiments) -> None:

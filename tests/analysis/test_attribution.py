@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attnscope.analysis.attribution import heads as measured
 from attnscope.analysis.attribution.answers import log_probabilities, other_answers, runner_up
-from attnscope.analysis.attribution.foretelling import measured_estimates
+from attnscope.analysis.attribution.estimates import measured_estimates
 from attnscope.analysis.attribution.heads import attributed
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows

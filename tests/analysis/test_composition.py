@@ -9,9 +9,8 @@ import transformers as hf
 from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
 from torch import Tensor, nn
 
-from attnscope.analysis.composition.chance import beside_chance, cosines, spectrum
 from attnscope.analysis.composition.compose import Composing, facts
-from attnscope.analysis.composition.scores import reads, scores, written
+from attnscope.analysis.composition.scores import beside_chance, cosines, reads, scores, spectrum, written
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.paths import Circuits, read_circuits

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.analysis.difference.difference import Picked, difference
-from attnscope.analysis.difference.matrices import matrices_in
+from attnscope.analysis.difference.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
 from attnscope.results import Difference
 

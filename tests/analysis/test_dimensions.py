@@ -9,8 +9,7 @@ import transformers as hf
 from families import ROTATION_SEEN, ids, sharp
 from torch import nn
 
-from attnscope.analysis.dimensions import UNPAIRED, head_dimensions
-from attnscope.analysis.rotation import rotation_of
+from attnscope.analysis.dimensions import UNPAIRED, head_dimensions, rotation_of
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 

@@ -9,10 +9,8 @@ from made_calls import call_of
 from made_flow import matrices
 from scipy.stats import spearmanr
 
-from attnscope.analysis.flow.graph import max_flow, mixed, rollout, shares
-from attnscope.analysis.flow.moved import moved_together
-from attnscope.analysis.flow.trust import trusted
-from attnscope.analysis.flow.zeroing import shares_of_change
+from attnscope.analysis.flow.replacing import trusted
+from attnscope.analysis.flow.rollout import max_flow, mixed, moved_together, rollout, shares, shares_of_change
 from attnscope.sdpa import attend
 
 COUNT, LAYERS = 4, 3

@@ -7,7 +7,7 @@ from families import HIDDEN
 from made_outlines import outline
 from outlined import config, outlined
 
-from attnscope.analysis.outline.lengths import cost_at
+from attnscope.analysis.outline.outline import cost_at
 from attnscope.errors import InputError
 from attnscope.render.sheets.outline_words import beyond_words, growth_words
 from attnscope.results import Cost

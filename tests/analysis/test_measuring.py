@@ -9,9 +9,8 @@ import torch
 from families import HEADS, KEY_HEADS, ids, sharp
 
 import attnscope as at
-from attnscope.analysis import measure_heads
-from attnscope.analysis.measuring import sorts
-from attnscope.analysis.measuring.known import of_tokens
+from attnscope.analysis import measure_heads, sorts
+from attnscope.analysis.supplies import of_tokens
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError

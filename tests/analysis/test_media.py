@@ -8,8 +8,14 @@ import pytest
 from transformers.audio_utils import mel_filter_bank, window_function
 from transformers.audio_utils import spectrogram as other_spectrogram
 
-from attnscope.analysis.media.overlay import SILENCE, default_query, over_picture, over_sound, query_row
-from attnscope.analysis.media.spectrogram import compute_spectrogram
+from attnscope.analysis.media.overlay import (
+    SILENCE,
+    compute_spectrogram,
+    default_query,
+    over_picture,
+    over_sound,
+    query_row,
+)
 from attnscope.errors import InputError
 from attnscope.results import Sound
 

@@ -13,10 +13,10 @@ from moved_weights import carried, moved
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.comparison.compare import compare_texts
+from attnscope.analysis.head import head_terms
 from attnscope.analysis.projection import project_head
 from attnscope.analysis.report import compose_report, statistics
 from attnscope.analysis.returned import returned_head, returned_overview
-from attnscope.analysis.terms import head_terms
 from attnscope.analysis.views.view import viewed
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from attnscope.analysis.points import mean_scores, mean_vectors
-from attnscope.analysis.projection import project_head
+from attnscope.analysis.projection import mean_scores, mean_vectors, project_head
 from attnscope.analysis.views.view import viewed
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Special

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from attnscope.analysis.relations.answers import answers, looks_ahead, pieces_of, together, word_weights
-from attnscope.analysis.relations.ranking import accuracies, offset_accuracies, ranked, wilson
-from attnscope.analysis.relations.tally import OFFSETS
+from attnscope.analysis.relations.ranking import OFFSETS, accuracies, offset_accuracies, ranked, wilson
 from attnscope.analysis.relations.treebank import read_treebank
 from attnscope.errors import InputError
 from attnscope.results.claims.relations import Direction
@@ -247,7 +246,7 @@ def test_the_best_of_many_guessing_heads_looks_good_and_falls_when_it_is_held_ou
 
 def test_words_of_one_sentence_are_no_independent_trials() -> None:
     """Two sentences of a hundred edges, one all right and one all wrong, are worth one trial and no more."""
-    from attnscope.analysis.relations.tally import Tally
+    from attnscope.analysis.relations.ranking import Tally
 
     tally = Tally(1, 1, ("det",))
     edges = [(i, i + 5, "det") for i in range(100)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnscope.analysis.comparison.senses import separation, together
-from attnscope.analysis.comparison.stem import forms_in, stems
+from attnscope.analysis.comparison.word import forms_in, stems
 from attnscope.errors import InputError
 from attnscope.tokens import Token, Tokens
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from families import ids, padded, padding_as_tokens, sharp
 
-from attnscope.analysis.terms import head_terms
+from attnscope.analysis.head import head_terms
 from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture import Selection, record
 from attnscope.capture.following.describe import numbered

@@ -186,9 +186,9 @@ def test_the_table_of_packages_points_one_way_and_names_all_of_them(sources) -> 
         ("session.corpus.engine.local", "import ray", "session.corpus.engine.local -> ray"),
         ("render.kit.palette", "def draw():\n    import torch", "render.kit.palette -> torch"),
         (
-            "analysis.terms",
+            "analysis.scores",
             "if TYPE_CHECKING:\n    from matplotlib.axes import Axes",
-            "analysis.terms -> matplotlib",
+            "analysis.scores -> matplotlib",
         ),
         ("results.heads", "import a_library_nobody_owns", "results.heads -> a_library_nobody_owns"),
     ],

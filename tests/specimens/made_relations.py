@@ -3,8 +3,7 @@
 import made_results
 import numpy as np
 
-from attnscope.analysis.relations.ranking import accuracies, offset_accuracies, ranked
-from attnscope.analysis.relations.tally import OFFSETS, Tally
+from attnscope.analysis.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
 from attnscope.results import Dependencies, Kind
 from attnscope.results.claims.relations import Treebank
 

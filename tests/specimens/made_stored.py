@@ -23,7 +23,7 @@ import made_senses
 import made_thumbnails
 import numpy as np
 
-from attnscope.analysis.points import points_of
+from attnscope.analysis.projection import points_of
 from attnscope.analysis.views.several import viewed_overview
 from attnscope.analysis.views.view import viewed
 from attnscope.results import (

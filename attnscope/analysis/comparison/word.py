@@ -2,6 +2,10 @@
 
 A word that was cut into pieces has the mean of their vectors, and of their rows the mean, summed over the
 pieces of each key (Clark et al. 2019).
+
+Other forms of it (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
+forms of one where, in small letters, one ending at most taken from each, the same is left, of three letters
+at least. The endings are those of English plurals and verbs.
 """
 
 from collections.abc import Sequence
@@ -23,6 +27,9 @@ from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify_heads
 
 Vectors = Float[np.ndarray, "head dim"]
+
+ENDINGS = (("'s", ""), ("’s", ""), ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("d", ""), ("ing", ""))
+_SHORTEST = 3
 
 
 @dataclass(frozen=True)
@@ -157,3 +164,19 @@ def _spelled_word(token: Token) -> tuple[object, ...]:
         return token.piece, None, token.part
     blanks = len(token.text) - len(token.text.lstrip())
     return token.text.strip(), token.span[0] + blanks, token.part
+
+
+def stems(word: str) -> set[str]:
+    """What a word may be a form of: itself, and what is left without an ending."""
+    small = word.lower()
+    cut = {small.removesuffix(ending) + put for ending, put in ENDINGS if small.endswith(ending)}
+    return {small} | {each for each in cut if len(each) >= _SHORTEST}
+
+
+def forms_in(tokens: Tokens, word: str) -> list[int]:
+    """Positions of the other forms of `word` among the tokens; none of a word that is there itself."""
+    names = [token.text.strip() for token in tokens.items]
+    if word in names or not word.isalpha():
+        return []
+    wanted = stems(word)
+    return [i for i, name in enumerate(names) if name.isalpha() and wanted & stems(name)]

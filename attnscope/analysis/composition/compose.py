@@ -8,8 +8,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnscope.analysis.composition.chance import beside_chance, cosines, spectrum
-from attnscope.analysis.composition.scores import Reads, Written, reads, scores, written
+from attnscope.analysis.composition.scores import (
+    Reads,
+    Written,
+    beside_chance,
+    cosines,
+    reads,
+    scores,
+    spectrum,
+    written,
+)
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits
@@ -21,6 +29,8 @@ _NEEDS = {
     Through.KEY: ("query", "key"),
     Through.VALUE: ("value", "output"),
 }
+
+_PLURAL = {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +169,6 @@ class Composing:
         if ranks not in self._cosines:
             self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
         return self._cosines[ranks]
-
-
-_PLURAL = {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}
 
 
 def _layers_named(places: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
-"""What is known of the texts of a batch that are filled up to one length: which tokens are of which sort.
+"""What is known of the texts of a batch that are filled up to one length, beside their weights.
 
-A text's own queries and keys come first; what fills up is no query, and no key of any sort.
+`Facts` says which tokens are of which sort. A text's own queries and keys come first; what fills up is no
+query, and no key of any sort. `norms_moved` says how long the value of every key is as it arrives in the
+hidden state.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.analysis.measuring import sorts
+from attnscope.analysis import sorts
+from attnscope.capture.weights import Passed
+from attnscope.reference import exact
 from attnscope.tokens import Tokens
 
 Made = TypeVar("Made")
@@ -71,3 +75,21 @@ class Facts:
             "punctuation": ~self.punctuation.any(-1),
             "alike": self.alike.sum((-2, -1)) <= self.lengths,
         }
+
+
+def triangles(projection: Float[Tensor, "head value_dim hidden"]) -> Float[Tensor, "head size value_dim"]:
+    """R of every head, in float64."""
+    triangle: Tensor = torch.linalg.qr(exact(projection).mT, mode="r").R
+    return triangle
+
+
+def norms_moved(passed: Passed, of: Float[Tensor, "head size value_dim"]) -> Float[Tensor, "row chosen key"]:
+    """||f(x)|| of every key in the selected heads, in units of the hidden state, in float64.
+
+    ||v P|| is ||R v|| where Q R is P transposed: the triangle R is as wide as the value and not as the hidden
+    state, found once for each head, and nothing is squared on the way (Golub and Van Loan, Section 5.2).
+    """
+    values = exact(passed.values)
+    each = [values[:, head // passed.shared] @ of[head].mT.to(values.device) for head in passed.heads]
+    lengths: Tensor = torch.linalg.vector_norm(torch.stack(each, dim=1), dim=-1)
+    return lengths

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnscope.analysis.comparison.distances import jensen_shannon
 from attnscope.analysis.controls import is_punctuation
-from attnscope.analysis.measuring.sorts import alike, is_picture
+from attnscope.analysis.sorts import alike, is_picture
 from attnscope.results import Pattern
 from attnscope.tokens import Patches, Tokens
 

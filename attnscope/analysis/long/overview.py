@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from attnscope.analysis.long.known import beside, known_of, needs_of
-from attnscope.analysis.measuring import sorts
-from attnscope.analysis.measuring.known import without_norms
+from attnscope.analysis import sorts
 from attnscope.analysis.scores import ENTROPY, absences, as_scores, unplaced
+from attnscope.analysis.supplies import beside, needs_of, of_long_calls, without_norms
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
@@ -64,7 +63,7 @@ def measure_long(
     labelled = max(calls, key=lambda call: call.standing.rank)
     queries, keys = labelled.query_tokens, labelled.key_tokens
     placed = unplaced(first.kind, first.query_tokens, first.key_tokens)
-    absent = absences(measures, placed, known_of(calls, queries, keys))
+    absent = absences(measures, placed, of_long_calls(calls, queries, keys))
     ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())
     there = tuple(name for name in measures if not absent[name])
     found: list[list[_Measured]] = []
@@ -87,8 +86,8 @@ def measure_long(
     )
     notes = [note for layer in layers for note in captured.notes(layer)]
     if any(Need.NORMS in MEASURES[name].needs for name in measures):
-        known = known_of(calls, queries, keys)
-        notes += without_norms(calls, known)
+        supplies = of_long_calls(calls, queries, keys)
+        notes += without_norms(calls, supplies)
     return Overview(
         kind=first.kind,
         query_tokens=queries,
@@ -134,7 +133,7 @@ def _head(
     halt: Halt,
 ) -> _Measured:
     needs = needs_of(names)
-    known = beside(call, head, queries, keys, needs)
+    fields = beside(call, head, queries, keys, needs)
     one = heads.head(head)
     measures = [collector_of(MEASURES[name], *one.shape) for name in names]
     special = sorts.special(keys)
@@ -144,7 +143,7 @@ def _head(
     ]
     strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
     collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else []), halt]
-    rows = collect(Stream(one, known, needs), collectors)
+    rows = collect(Stream(one, fields, needs), collectors)
     return _Measured(
         tuple(each.value for each in measures),
         strongest.place,

@@ -11,7 +11,7 @@ from dataclasses import fields
 import torch
 from torch import nn
 
-from attnscope.analysis.outline.observed import Observed
+from attnscope.analysis.outline.layers import Observed
 from attnscope.capture.dry_run.products import Count
 from attnscope.capture.dry_run.watch import DryCall
 from attnscope.errors import InputError, listed

@@ -4,16 +4,24 @@
 
 Special tokens and the diagonal are left out. For a dependent there are two answers: the word that it attends
 to most, and the word that attends to it most (Clark et al. 2019, Section 4.2, reads both as its head).
+
+A few sentences captured in full (`Sample`) prove what was counted in them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attnscope.attention import AttentionCall, Capture
 from attnscope.reference import exact
+from attnscope.results import Provenance, Verdict
+from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
+from attnscope.verify import certify_heads
 
 Pieces = Bool[Tensor, "row word token"]
 
@@ -67,3 +75,35 @@ def answers(
 def looks_ahead(weights: Float[Tensor, "row head query key"]) -> bool:
     """Whether any query gives anything to a later key."""
     return bool((weights.triu(1) > 0).any())
+
+
+@dataclass
+class Sample:
+    """What full captures of a few sentences say of the chosen layers and heads."""
+
+    layers: Sequence[int]
+    heads: Sequence[int]
+    block: int
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    sentences: int = 0
+    unlike: float = 0.0
+    provenance: Provenance | None = None
+    tower: str = ""
+
+    def add(self, captured: Capture, counted: dict[int, Tensor], alone: dict[int, Tensor]) -> None:
+        """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
+        for layer in self.layers:
+            call = captured.call(layer, block=self.block)
+            self._certify(call, counted[layer])
+            self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
+        self.sentences += 1
+        self.provenance, self.tower = captured.provenance, captured.tower
+
+    def _certify(self, call: AttentionCall, counted: Float[Tensor, "head query key"]) -> None:
+        recomputed = weights_alone(call.operands_of(self.heads))
+        for certificate, ours, theirs in zip(
+            certify_heads(call, self.heads), recomputed, counted, strict=True
+        ):
+            off = float((exact(theirs) - ours).abs().max())
+            agrees = off <= certificate.weight_tolerance
+            self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from attnscope.analysis.links import links
-from attnscope.analysis.measuring.known import Seen, of_groups
 from attnscope.analysis.scores import apply_measures, unplaced
+from attnscope.analysis.supplies import Seen, of_groups
 from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special
@@ -54,7 +54,7 @@ def viewed_overview(
         heads=overview.heads,
         unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
         words=words,
-        known=of_groups(asked, given, None if allowed is None else seen, words),
+        supplies=of_groups(asked, given, None if allowed is None else seen, words),
     )
     return replace(
         overview,

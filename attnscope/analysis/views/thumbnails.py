@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
+from attnscope.analysis.supplies import Seen
 from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned

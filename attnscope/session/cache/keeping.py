@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from attnscope.analysis.dimensions import rotation_in
+from attnscope.analysis.head import head_terms
 from attnscope.analysis.padding import without_padding
-from attnscope.analysis.terms import head_terms
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError
 from attnscope.model.source import known

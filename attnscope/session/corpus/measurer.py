@@ -15,13 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnscope.analysis.corpus import moving
-from attnscope.analysis.corpus.facts import Facts
+from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import LINKS, links
 from attnscope.analysis.corpus.measuring import leaking, measured, needs_norms
 from attnscope.analysis.corpus.totals import Totals
-from attnscope.analysis.relations.answers import pieces_of, together
-from attnscope.analysis.relations.sample import Sample
+from attnscope.analysis.relations.answers import Sample, pieces_of, together
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Passed, Passing
@@ -89,7 +87,7 @@ class CorpusMeasurer:
         for layer in self.chosen.layers:
             call = captured.call(layer, block=self.chosen.block)
             if call.projection is not None:
-                self.triangles[layer] = moving.triangles(call.projection)
+                self.triangles[layer] = triangles(call.projection)
         origin: Provenance = captured.provenance
         kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
         return replace(origin, token_ids=(), device=kind)
@@ -147,7 +145,7 @@ class CorpusMeasurer:
             nonlocal leaks
             leaks = max(leaks, leaking(passed, facts))
             triangle = self.triangles.get(layer)
-            norms = None if triangle is None else moving.norms(passed, triangle)
+            norms = None if triangle is None else norms_moved(passed, triangle)
             found = measured(passed, facts, self.recipe.measures, norms)
             return found if pieces is None else torch.cat([found, self._links(passed, pieces, group)], dim=1)
 

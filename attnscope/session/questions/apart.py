@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.apart.circuits import copying_scores
-from attnscope.analysis.apart.repeated import LEAST, Twice, drawn, repeated_scores
+from attnscope.analysis.apart import LEAST, Twice, copying_scores, drawn, repeated_scores
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.model.anatomy.placed import weight_of

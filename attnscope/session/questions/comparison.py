@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.comparison import compare as comparison
-from attnscope.analysis.comparison.stem import forms_in
-from attnscope.analysis.comparison.word import Look
+from attnscope.analysis.comparison.word import Look, forms_in
 from attnscope.analysis.views.view import groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.dimensions import head_dimensions
+from attnscope.analysis.head import head_terms
 from attnscope.analysis.links import among_all
-from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_head, returned_overview
-from attnscope.analysis.terms import head_terms
+from attnscope.analysis.supplies import Seen
 from attnscope.analysis.views.several import viewed_overview
 from attnscope.analysis.views.thumbnails import View, thumbnails
 from attnscope.attention import Capture

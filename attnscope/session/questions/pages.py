@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 
 from attnscope.analysis import measure_heads, recompute_head
-from attnscope.analysis.measuring.known import Seen
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
+from attnscope.analysis.supplies import Seen
 from attnscope.analysis.views.thumbnails import View, made_small
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned

@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.analysis.corpus.facts import Facts
+from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.measuring import LINEAR, check_measurable, leaking, measurable, measured
-from attnscope.analysis.corpus.moving import norms, triangles
 from attnscope.capture.weights import Passed
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, parse_measures, whole
@@ -46,7 +45,7 @@ def batch(causal: bool) -> tuple[Passed, Facts, Tensor]:
 def test_every_measure_of_a_batch_is_that_of_each_text_alone(causal: bool) -> None:
     passed, known, allowed = batch(causal)
     projection = torch.randn(HEADS, DIM, HIDDEN, generator=GENERATOR)
-    lengths = norms(passed, triangles(projection))
+    lengths = norms_moved(passed, triangles(projection))
     found = measured(passed, known, NAMES, lengths)
     assert found.shape == (len(LENGTHS), len(NAMES), HEADS)
     for row, length in enumerate(LENGTHS):
@@ -149,7 +148,7 @@ def test_lengths_of_values_keep_what_nearly_vanishes() -> None:
     projection = torch.randn(HEADS, DIM, HIDDEN, generator=GENERATOR).double()
     projection[:, 0] = 1e-9 * projection[:, 0]
     values[..., 1:] = 0.0
-    found = norms(Passed(torch.empty(2, 4, 5, 5), None, values, (3, 1), 2), triangles(projection))
+    found = norms_moved(Passed(torch.empty(2, 4, 5, 5), None, values, (3, 1), 2), triangles(projection))
     for row in range(2):
         expected = moved_norms(values[row].double(), projection)[[3, 1]]
         assert np.allclose(found[row], expected, rtol=1e-9, atol=0)

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnscope.analysis.ablation import estimating, replacing
-from attnscope.analysis.ablation.drawing import Head
-from attnscope.analysis.ablation.experiment import check_heads, head_counts, intervention, taken_away
+from attnscope.analysis.ablation import replacing
+from attnscope.analysis.ablation.experiment import Head, check_heads, head_counts, intervention, taken_away
 from attnscope.analysis.ablation.question import Question, effect, log_chances
 from attnscope.analysis.ablation.replacing import Replacement
-from attnscope.analysis.attribution.foretelling import measured_estimates
+from attnscope.analysis.attribution.estimates import estimated, held_against, measured_estimates
 from attnscope.capture import Selection, provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
@@ -69,7 +68,7 @@ def _ablated(
     found = taken_away(experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed)
     effects, correlation = found.heads, None
     if asked.rank:
-        effects, correlation = estimating.held_against(effects, estimates)
+        effects, correlation = held_against(effects, estimates)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
     model = reading.model
     provenance = provenance_of(model.module, reading.encoded.tokens, model.origin(), experiments.sites)
@@ -105,7 +104,7 @@ def _estimates(
 ) -> tuple[Estimate, ...]:
     """What is foretold of the heads that are looked at, the largest first."""
     if by in (None, PATCHING):
-        every = estimating.estimated(experiments, ids, replacement.what)
+        every = estimated(experiments, ids, replacement.what)
     else:
         every = measured_estimates(experiments, ids, by, heads)
     return tuple(each for each in every if (each.layer, each.head) in set(heads))

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from attnscope.analysis.difference.difference import Picked, difference
-from attnscope.analysis.difference.matrices import matrices_in
+from attnscope.analysis.difference.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, Difference, Result, load
 from attnscope.session import selection

@@ -8,9 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.analysis.finding.rows import Layer, allowed_rows, rows_of
-from attnscope.analysis.flow.graph import max_flow, mixed, rollout, shares
-from attnscope.analysis.flow.moved import moved_together
-from attnscope.analysis.flow.zeroing import rolled_out
+from attnscope.analysis.flow.rollout import max_flow, mixed, moved_together, rolled_out, rollout, shares
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection

@@ -16,10 +16,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnscope.analysis.relations.answers import answers, looks_ahead, pieces_of, together
-from attnscope.analysis.relations.ranking import accuracies, offset_accuracies, ranked
-from attnscope.analysis.relations.sample import Sample
-from attnscope.analysis.relations.tally import OFFSETS, Tally
+from attnscope.analysis.relations.answers import Sample, answers, looks_ahead, pieces_of, together
+from attnscope.analysis.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
 from attnscope.analysis.relations.treebank import Sentence, read_treebank
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs

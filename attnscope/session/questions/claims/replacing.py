@@ -9,8 +9,7 @@ from torch import nn
 
 from attnscope.analysis.ablation.question import Question, word_at
 from attnscope.analysis.flow.pieces import Blanked, blanked, lost_without, turned_without
-from attnscope.analysis.flow.replacing import Input, lost_chance, turned_vector
-from attnscope.analysis.flow.trust import SHUFFLES, trusted
+from attnscope.analysis.flow.replacing import SHUFFLES, Input, lost_chance, trusted, turned_vector
 from attnscope.analysis.media.pieces import pieces_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.kept import holding

@@ -1,4 +1,7 @@
-"""What is known of heads beside their weights, as far as measures need it, and why the rest is not."""
+"""What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
+
+Of a long head it is known by query and by key, never by pair.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +9,20 @@ from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnscope.analysis.measuring import sorts
-from attnscope.analysis.measuring.sorts import is_picture
+from attnscope.analysis import sorts
+from attnscope.analysis.sorts import is_picture
 from attnscope.attention import AttentionCall
-from attnscope.measures import Need
+from attnscope.measures import MEASURES, Need
 from attnscope.measures.moved import moved_norms
 from attnscope.measures.near import cosine_distances
 from attnscope.reference import EXACT
 from attnscope.sdpa import attend
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.measured import WITHOUT_FORM
+from attnscope.tiles.stream import Beside
 from attnscope.tokens import Tokens
 
 _SORTS = {
@@ -43,9 +49,12 @@ _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 Fields = dict[str, Any]
 Seen = Callable[[int, int], Tensor]  # by layer and head, where which queries may look
 
+_AT_ONCE = 4096  # keys whose values are projected at once
+_NO_NORMS: Mapping[Need, str] = {Need.NORMS: "nothing reads the heads' outputs by a matrix alone"}
+
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Supplies:
     """The fields of a head's tile, by the place of its layer and its head; `missing` are those without.
 
     `absent` are measures that have no meaning here whatever is known, by name.
@@ -56,7 +65,7 @@ class Known:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
+def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
     """What the tokens tell; `without` says why that is all."""
     found = {
         Need.SPECIAL: sorts.special(keys),
@@ -71,7 +80,7 @@ def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Known:
     def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
         return {need.value: values for need, values in found.items() if need in needs}
 
-    return Known({**others, **missing}, fields, absent)
+    return Supplies({**others, **missing}, fields, absent)
 
 
 def unmeasured(
@@ -83,7 +92,7 @@ def unmeasured(
     return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
 
 
-def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) -> Known:
+def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) -> Supplies:
     """What is known of weights between `words`, or between the tokens that are left.
 
     `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
@@ -101,16 +110,16 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) 
             found |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
         return found
 
-    return Known(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
+    return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
 
 
-def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Known:
+def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Supplies:
     """What the calls of some layers tell, whose tokens are `queries` and `keys`."""
     by_tokens = of_tokens(queries, keys, "")
     together = sorts.together(queries, keys)
-    known = all(call.projection is None for call in calls)
+    unread = all(call.projection is None for call in calls)
     missing = {need: reason for need, reason in by_tokens.missing.items() if reason}
-    missing |= {Need.NORMS: _NEITHER} if known else {}
+    missing |= {Need.NORMS: _NEITHER} if unread else {}
 
     @cache
     def norms(layer: int) -> Float[Tensor, "head key"]:
@@ -134,12 +143,69 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
             found |= {"scaled": attend(operands).masked[0], "distances": distances}
         return found
 
-    return Known(missing, fields, by_tokens.absent)
+    return Supplies(missing, fields, by_tokens.absent)
 
 
-def without_norms(calls: Sequence[AttentionCall], known: Known) -> tuple[str, ...]:
+def without_norms(calls: Sequence[AttentionCall], supplies: Supplies) -> tuple[str, ...]:
     """That what some layers move is not known, where that of others is."""
     lacking = [str(call.layer) for call in calls if call.projection is None]
-    if not lacking or Need.NORMS in known.missing:
+    if not lacking or Need.NORMS in supplies.missing:
         return ()
     return (f"what L{', L'.join(lacking)} moves is not known: {_NEITHER}",)
+
+
+def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> Supplies:
+    """Why some needs and measures are not there, as for a short text; the fields are those of `beside`."""
+    first, second = sorts.named(queries, keys)
+    there = {
+        Need.SPECIAL: bool(sorts.special(keys).any()),
+        Need.PUNCTUATION: bool(sorts.punctuation(keys).any()),
+        Need.ALIKE: _stands_twice(first, second),
+    }
+    missing, absent = unmeasured(there, queries, keys)
+    if all(call.projection is None for call in calls):
+        missing = {**missing, **_NO_NORMS}
+    return Supplies(missing, lambda *_: {}, {**absent, **WITHOUT_FORM})
+
+
+def _stands_twice(queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> bool:
+    """Whether some query is the same token as a key at another place."""
+    counts = keys.bincount(minlength=int(queries.max()) + 1 if len(queries) else 0)
+    same_axis = len(queries) == len(keys) and torch.equal(queries, keys)
+    return bool((counts[queries] > int(same_axis)).any())
+
+
+def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Collection[Need]) -> Beside:
+    """What the tiles of one head are told, as far as it is needed."""
+    device = call.q.device
+    wanted: dict[str, Any] = {}
+    if Need.SPECIAL in needs:
+        wanted["special"] = sorts.special(keys)
+    if Need.PUNCTUATION in needs:
+        wanted["punctuation"] = sorts.punctuation(keys)
+    if Need.ALIKE in needs:
+        wanted["query_names"], wanted["key_names"] = sorts.named(queries, keys)
+    if Need.ALLOWED in needs and (parts := sorts.parts(queries, keys)) is not None:
+        wanted["query_parts"], wanted["key_parts"] = parts
+    found = {name: values.to(device) for name, values in wanted.items()}
+    return Beside(**found, norms=norms(call, head) if Need.NORMS in needs else None)
+
+
+def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:
+    """||f(x)|| of every key; NaN where no matrix takes the head's output on."""
+    keys = call.k.shape[1]
+    if call.projection is None:
+        return torch.full((keys,), torch.nan, dtype=EXACT)
+    values, shared = call.v, call.key_head(head)
+    blocks = range(0, keys, _AT_ONCE)
+    return torch.cat(
+        [
+            moved_norms(values[shared : shared + 1, i : i + _AT_ONCE], call.projection[head : head + 1])[0]
+            for i in blocks
+        ]
+    )
+
+
+def needs_of(names: Collection[str]) -> frozenset[Need]:
+    """What some measures need beside weights."""
+    return frozenset(need for name in names for need in MEASURES[name].needs)

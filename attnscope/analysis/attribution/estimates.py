@@ -1,23 +1,26 @@
-"""Every head's effect from one forward and one backward pass: attribution patching, and how far it is right.
+"""Every head's effect, foretold from one forward and one backward pass, and how far that is right.
 
     estimate = sum over the head's output of (what would stand there - what stands there) * gradient
 
-of the answer's log probability, which is the first term of what really putting it there would do (Nanda 2023;
-Syed et al. 2023, arXiv 2310.10348). It needs no list of architectures and no unembedding. With zeros its size
-is the importance of a head, |output . gradient| (Michel et al. 2019), for one text and not divided by that of
-its layer. It is an estimate, and far off where the answer is nearly certain or a head is backed up by others:
-whoever shows it really takes the best heads away, and shows both.
+of the answer's log probability, which is the first term of what really putting it there would do (attribution
+patching: Nanda 2023; Syed et al. 2023, arXiv 2310.10348). It needs no list of architectures and no
+unembedding. With zeros its size is the importance of a head, |output . gradient| (Michel et al. 2019), for
+one text and not divided by that of its layer. It is an estimate, and far off where the answer is nearly
+certain or a head is backed up by others: whoever shows it really takes the best heads away, and shows both.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from attnscope.capture.intervening.changes import Cut, Put, What
+from attnscope.analysis.attribution.answers import Ids
+from attnscope.analysis.attribution.heads import attributed
+from attnscope.capture.intervening.changes import Cut, Put, What, Zero
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import gradients
 from attnscope.errors import InputError
@@ -60,3 +63,25 @@ def held_against(
         return both, None
     found = spearmanr([each.difference for each in both], [each.estimate for each in both]).statistic
     return both, None if found != found else float(found)
+
+
+def measured_estimates(
+    experiments: Experiments, ids: Ids, by: str, heads: Sequence[tuple[int, int]]
+) -> tuple[Estimate, ...]:
+    """The difference without each of `heads` as the measure `by` foretells it, the largest size first.
+
+    Importance with its sign, -output . gradient; the others with theirs turned round. `InputError` where the
+    measure has no meaning.
+    """
+    if by == "importance":
+        return estimated(experiments, ids, Zero())
+    layers, numbers = (sorted({head[i] for head in heads}) for i in (0, 1))
+    scores = attributed(experiments, (ids,), (by,), layers, numbers)[by]
+    if scores.absent:
+        raise InputError(f"--by {by} has no meaning here: {scores.absent}")
+    found = [
+        Estimate(layers[i], numbers[j], -float(value))
+        for (i, j), value in np.ndenumerate(scores.values)
+        if not np.isnan(value)
+    ]
+    return tuple(sorted(found, key=lambda one: (-abs(one.difference), one.layer, one.head)))

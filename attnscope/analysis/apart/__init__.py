@@ -1,1 +1,0 @@
-"""Measures that are not taken of the text that is read."""

@@ -1,0 +1,132 @@
+"""Attention multiplied through the layers: rollout and flow (Abnar and Zuidema 2020), and value zeroing.
+
+    A_l = (W_l + I) / rowsum,   R_l = A_l R_(l-1),   R before the first layer is I
+
+W_l is the mean over heads of the weights of layer l, I the part of its input that a layer adds to its output.
+The same A_l are the capacities of the flow: a graph with a node for each token and layer. In place of W_l may
+stand what all heads move together (`moved_together`). Value zeroing (Mohebbi et al. 2023) says what each
+token's values do to each other's vector:
+
+    C_l[i, j] = 1 - cosine of token i's vector behind layer l, as it is and without the values of token j
+    rows divided by their sums,   R_l = C_l R_(l-1)
+
+Unlike a weight, C holds what the layer itself makes of it: output projection, residual, norm, feed-forward.
+So no identity is mixed in: what a token keeps of itself stands on the diagonal already.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+from torch import Tensor, nn
+
+from attnscope.attention import AttentionCall
+from attnscope.capture import Selection
+from attnscope.capture.intervening.value_zeroing import value_zeroing_on
+from attnscope.errors import InputError
+from attnscope.reference import exact
+from attnscope.results.claims.ablation import Intervention
+from attnscope.sdpa import attend
+
+Matrix = Float[np.ndarray, "query key"]
+_WHOLE = 2**28  # what a capacity of 1 is in whole numbers, which is what SciPy's flow counts in
+
+
+def mixed(weights: Matrix) -> Matrix:
+    """A of one layer: half its attention, half its input; a row that has no key is its input alone."""
+    both = np.nan_to_num(weights) + np.eye(len(weights))
+    return np.asarray(both / both.sum(axis=1, keepdims=True))
+
+
+def shares(moved: Matrix) -> Matrix:
+    """Every row divided by its sum; a row of nothing stays one."""
+    known = np.nan_to_num(moved)
+    sums = known.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(known, sums, out=np.zeros_like(known), where=sums > 0))
+
+
+def rollout(layers: Sequence[Matrix]) -> Float[np.ndarray, "layer query key"]:
+    """R of every layer from the A of each; rows sum to 1."""
+    reached, found = np.eye(len(layers[0])), []
+    for layer in layers:
+        reached = layer @ reached
+        found.append(reached)
+    return np.array(found)
+
+
+def max_flow(layers: Sequence[Matrix], query: int) -> Float[np.ndarray, " key"]:
+    """The largest flow from `query` in the last layer to every input token, the A of each layer the capacity.
+
+    Each by Dinic's algorithm, rounded down to 2**-28 of a capacity of 1; one run for every input token.
+    """
+    count = len(layers[0])
+    graph, source = _graph(layers), len(layers) * count + query
+    flows = [maximum_flow(graph, source, key).flow_value for key in range(count)]
+    return np.array(flows, dtype=np.float64) / _WHOLE
+
+
+def _graph(layers: Sequence[Matrix]) -> csr_array:
+    """Node `l * count + i` is token i behind layer l, node i itself is the input."""
+    count = len(layers[0])
+    starts, ends, sizes = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+    for number, layer in enumerate(layers):
+        whole = np.floor(layer * _WHOLE).astype(np.int32)
+        queries, keys = np.nonzero(whole)
+        starts.append((number + 1) * count + queries)
+        ends.append(number * count + keys)
+        sizes.append(whole[queries, keys])
+    nodes = (len(layers) + 1) * count
+    places = (np.concatenate(starts).astype(np.int32), np.concatenate(ends).astype(np.int32))
+    return csr_array((np.concatenate(sizes), places), shape=(nodes, nodes))
+
+
+def moved_together(call: AttentionCall, heads: Sequence[int]) -> Float[Tensor, "query key"] | None:
+    """||sum over heads of a_ij f(x_j)||, in float64; None where the output projection is not known.
+
+    How much of each key all heads of a layer move together, by length (Kobayashi et al. 2020).
+
+    Heads may pull against each other, so this is less than the sum of their lengths. Never more than one
+    query's `key hidden` at once.
+    """
+    if call.projection is None:
+        return None
+    values = torch.stack(
+        [exact(call.v[call.key_head(head)]) @ exact(call.projection[head]) for head in heads]
+    )
+    weights = torch.stack([attend(call.operands(head)).weights[0] for head in heads])
+    rows = [torch.einsum("hk,hkd->kd", row, values).norm(dim=-1) for row in weights.unbind(1)]
+    return torch.stack(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Zeroed:
+    """What has come through the layers up to each, and whether the values were really zero."""
+
+    rollout: Float[np.ndarray, "layer query key"]
+    intervention: Intervention
+
+
+def rolled_out(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, heads: Sequence[int], tokens: int
+) -> Zeroed:
+    """All `tokens` zeroed in each of the selected layers, in `heads`, and the layers multiplied.
+
+    Raises `InputError` where a layer cannot be run alone with other values, or reads other positions.
+    """
+    made = value_zeroing_on(model, inputs, selection)
+    if {*made.lengths.values()} != {tokens}:
+        raise InputError("the layers read other positions than the tokens")
+    found = [shares_of_change(made.distances(layer, heads).numpy()) for layer in made.layers]
+    return Zeroed(rollout(found), Intervention(made.back, made.lost, made.unseen, made.faithful))
+
+
+def shares_of_change(distances: Matrix) -> Matrix:
+    """Every row divided by its sum; a token that no values turn keeps itself."""
+    sums = distances.sum(axis=1, keepdims=True)
+    itself = np.eye(len(distances))
+    return np.asarray(np.where(sums > 0, distances / np.where(sums > 0, sums, 1), itself))

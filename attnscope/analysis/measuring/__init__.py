@@ -1,1 +1,0 @@
-"""What measures need beside weights, gathered of the heads that are measured."""
