@@ -1,15 +1,14 @@
 """What is proved of a result, in words: for a notebook, and for what a picture's file says of itself."""
 
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import certificate_words, verdict_words
 from attnscope.render.kit.words.figure import whole_source
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look
+from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     Comparison,
-    CorpusDifference,
-    Difference,
-    Dimensions,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -26,17 +25,18 @@ from attnscope.results import (
     SoundHeads,
     Verdict,
 )
-from attnscope.results.outline import Outline
+
+_IN_FULL = Focus(verbose=True)
 
 
 def proof(result: Result) -> str:
-    """What is proved: the certificate of the one head, or the worst verdict of several."""
+    """What is proved: what its sheet says in full, the certificate of the one head, or the worst verdict."""
+    if (sheet := sheet_of(result, _IN_FULL)) is not None:
+        return " · ".join(told for _, told in sheet.proof)
     match result:
         case HeadWeights() | LongHead():
             return certificate_words(result.certificate)
-        case HeadView() | HeadTerms() | Dimensions() | Projection() | Report():
-            return proof(result.head)
-        case PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
             return proof(result.head)
         case PictureHeads() | SoundHeads():
             return proof(result.overview)
@@ -60,22 +60,19 @@ def described(result: Result, look: Look) -> str:
 
 def origins(result: Result) -> list[Provenance]:
     """Where the numbers come from: one model, both that are compared, or none."""
+    if (sheet := sheet_of(result)) is not None:
+        return list(sheet.origins)
     match result:
-        case HeadView() | HeadTerms() | Dimensions() | Projection() | Report():
-            return origins(result.head)
-        case PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
             return origins(result.head)
         case PictureHeads() | SoundHeads():
             return origins(result.overview)
         case Comparison():
             return [side.head.provenance for side in result.sides]
-        case CorpusDifference():
-            return list(result.provenances)
-        case Difference():
-            return [result.a.provenance, result.b.provenance]
-        case ScaleStudy() | Outline():
+        case ScaleStudy():
             return []
-    return [] if result.provenance is None else [result.provenance]
+    found = getattr(result, "provenance", None)
+    return [] if found is None else [found]
 
 
 def hidden_verdict(result: Result, look: Look) -> Verdict | None:
