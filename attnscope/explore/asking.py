@@ -98,8 +98,8 @@ class Desk:
         if not self._lanes:
             # threads that a slow model holds do not keep the program from ending
             self._lanes = [Thread(target=self._work, args=(lane,), daemon=True) for lane in Lane]
-            for each in self._lanes:
-                each.start()
+            for thread in self._lanes:
+                thread.start()
 
     def find(self, question: Question) -> Any:
         """The answer, None where it is not known yet."""
@@ -109,7 +109,7 @@ class Desk:
     def open(self) -> list[Question]:
         """What is wanted and not answered."""
         with self._changed:
-            return [each for each in self._wanted if each not in self._answers]
+            return [question for question in self._wanted if question not in self._answers]
 
     @property
     def busy(self) -> list[Question]:
@@ -149,24 +149,28 @@ class Desk:
     def _next(self, lane: Lane) -> Question | None:
         with self._changed:
             while not self._closed:
-                mine = (each for each in self._wanted if each.lane is lane and each not in self._answers)
-                found = next(mine, None)
-                if found is not None and not self._gives_way(found):
-                    self._asked[lane] = found
-                    return found
+                mine = (
+                    question
+                    for question in self._wanted
+                    if question.lane is lane and question not in self._answers
+                )
+                next_question = next(mine, None)
+                if next_question is not None and not self._gives_way(next_question):
+                    self._asked[lane] = next_question
+                    return next_question
                 self._changed.wait()
         return None
 
     def _gives_way(self, question: Question) -> bool:
         """Whether somebody waits for a head meanwhile; it would take longer beside another."""
         return isinstance(question, OfLayer) and any(
-            each.lane is Lane.QUICK and each not in self._answers for each in self._wanted
+            wanted.lane is Lane.QUICK and wanted not in self._answers for wanted in self._wanted
         )
 
     def _forget(self) -> None:
         """What was wanted longest ago, where there is too much; never what is wanted now."""
         wanted = set(self._wanted)
-        held = sum(_size(each) for each in self._answers.values())
+        held = sum(_size(answer) for answer in self._answers.values())
         for question in list(self._answers):
             if len(self._answers) <= _KEPT and held <= _HELD:
                 return

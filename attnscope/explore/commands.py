@@ -14,7 +14,7 @@ from attnscope.vocabulary import Kind, Special
 
 def command(state: State, request: ModelRequest, inputs: Inputs, wanted: Wanted) -> str:
     """One line for a shell; of two sentences side by side three commands in it."""
-    layer, head = (str(each) for each in state.place)
+    layer, head = (str(number) for number in state.place)
     place = ["--layer", layer, "--head", head]
     rest = [*_model(request), *_attention(state, wanted)]
     read = [*_writing(state, inputs), *_read(state.scene.text, inputs)]
@@ -31,7 +31,7 @@ def command(state: State, request: ModelRequest, inputs: Inputs, wanted: Wanted)
             between = ["--from", ends[0][state.sought[0]], "--to", ends[1][state.sought[1]]]
             return _line("find", *read, *rest, *between)
         case View.WITHOUT if state.removed:
-            heads = ",".join(f"L{each}H{number}" for each, number in state.removed)
+            heads = ",".join(f"L{removed[0]}H{removed[1]}" for removed in state.removed)
             whole = "".join(state.scene.queries.texts) if inputs.goes_on else state.scene.text
             return _line("ablate", *_read(whole, inputs), *rest, "--heads", heads)
         case View.BESIDE if state.other is not None:
@@ -65,20 +65,20 @@ def file_name(state: State) -> str:
     return f"L{state.layer}H{state.head}{of}.png"
 
 
-def result_of(found: Any) -> Any:
+def result_of(answer: Any) -> Any:
     """What of an answer can be saved: of two sentences their difference, or the second one's head."""
     from attnscope.explore.questions import Beside
 
-    return (found.difference or found.other) if isinstance(found, Beside) else found
+    return (answer.difference or answer.other) if isinstance(answer, Beside) else answer
 
 
 def _line(name: str, *parts: str) -> str:
     """A text that begins with a dash stands last, behind two of them."""
-    told = list(parts)
-    if "--" in told:
-        at = told.index("--")
-        told = [*told[:at], *told[at + 2 :], *told[at : at + 2]]
-    return " ".join(["attnscope", name, *map(word, told)])
+    words = list(parts)
+    if "--" in words:
+        at = words.index("--")
+        words = [*words[:at], *words[at + 2 :], *words[at : at + 2]]
+    return " ".join(["attnscope", name, *map(word, words)])
 
 
 def _writing(state: State, inputs: Inputs) -> list[str]:
@@ -109,8 +109,8 @@ def _read(text: str, inputs: Inputs) -> list[str]:
     }
     for option, value in given.items():
         if value is not None:
-            told = str(value) if not isinstance(value, list | tuple) else ",".join(map(str, value))
-            parts = [option, told, *parts]
+            shown = str(value) if not isinstance(value, list | tuple) else ",".join(map(str, value))
+            parts = [option, shown, *parts]
     return [*(["--split"] if inputs.split else []), *(["--truncate"] if inputs.truncate else []), *parts]
 
 
@@ -142,7 +142,7 @@ def _attention(state: State, wanted: Wanted) -> list[str]:
     parts += ["--block", str(wanted.block)] if wanted.block else []
     if len(scene.towers) < 2:
         return parts
-    alike = [each for each in scene.towers if each.kind is scene.tower.kind]
+    alike = [tower for tower in scene.towers if tower.kind is scene.tower.kind]
     tower = [] if len(alike) == 1 else ["--tower", scene.tower.plain]
     return ["--kind", scene.tower.kind.value, *tower, *parts]
 
@@ -151,12 +151,12 @@ def _special(state: State) -> list[str]:
     return [] if state.special is Special.SHOW else ["--special", state.special.value]
 
 
-def save(found: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
+def save(answer: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
     """Write what the view shows; `InputError` for a suffix that it has no form for, before any work."""
     from attnscope.render.look import USUAL
     from attnscope.render.saving import check_targets, save, suffixes
 
     os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
-    result = result_of(found)
+    result = result_of(answer)
     check_targets([target], suffixes(type(result)))
     return list(save(result, target, focus, USUAL, notice))

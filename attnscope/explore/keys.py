@@ -59,7 +59,7 @@ KEYS = (
 
 def card_of_keys() -> Text:
     """One line a key, and what the mouse does."""
-    lines = [Text.assemble((left(each.shown, _WIDE), HEADING), each.does) for each in KEYS]
+    lines = [Text.assemble((left(key.shown, _WIDE), HEADING), key.does) for key in KEYS]
     lines.append(
         Text.assemble(
             (left("mouse", _WIDE), HEADING), "a head, a pair or a token: goes there; the wheel moves on"

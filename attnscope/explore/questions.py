@@ -153,12 +153,12 @@ def layer_of(state: State, layer: int) -> list[OfLayer]:
     """All heads of a layer, in as many questions as let a head that is looked at come between them."""
     measures = TOGETHER if state.measure in TOGETHER else (state.measure,)
     heads = _portions(state.scene, apart=MEASURES[state.measure].description.apart != "")
-    return [OfLayer(*_at(state), layer, each, measures) for each in heads]
+    return [OfLayer(*_at(state), layer, portion, measures) for portion in heads]
 
 
 def grid_of(state: State) -> list[OfLayer]:
     """Every head of the grid."""
-    return [each for layer in state.scene.tower.layers for each in layer_of(state, layer)]
+    return [question for layer in state.scene.tower.layers for question in layer_of(state, layer)]
 
 
 def _portions(scene: Scene, apart: bool) -> list[tuple[int, ...]]:
@@ -198,10 +198,10 @@ def needed(state: State, parts: bool = False) -> list[Question]:
     `parts` says that the parts of its score stand under the matrix.
     """
     layers = state.scene.tower.layers
-    near = sorted(layers, key=lambda each: abs(each - state.layer))
+    near = sorted(layers, key=lambda layer: abs(layer - state.layer))
     asked = [head_of(state), view_of(state), *([parts_of(state)] if parts else [])]
     asked += [*layer_of(state, near[0]), prediction_of(state)]
-    asked += [each for layer in near[1:] for each in layer_of(state, layer)]
+    asked += [question for layer in near[1:] for question in layer_of(state, layer)]
     return list(dict.fromkeys(asked))
 
 

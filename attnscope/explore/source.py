@@ -21,7 +21,7 @@ from attnscope.vocabulary import Kind
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened
-    from attnscope.session.questions.held import Kept
+    from attnscope.session.questions.held import HeldReading
     from attnscope.session.reading import Reading
 
 _TEXTS = 3  # whose attention is kept: the first, the second, and the one before
@@ -35,7 +35,7 @@ class Source:
         self._running = RLock()
         self._opened: Opened | None = None
         self._meant: Chosen | None = None
-        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], HeldReading] = OrderedDict()
 
     @property
     def ready(self) -> bool:
@@ -50,7 +50,7 @@ class Source:
         with self._running:
             kept = self._read(self.inputs if text is None else self._inputs(text), tower, layer)
         reading, chosen = kept.reading, kept.chosen
-        towers = tuple(_tower(each) for each in reading.model.towers)
+        towers = tuple(_tower(tower) for tower in reading.model.towers)
         first = kept.head(kept.looked_at, chosen.heads[0])  # the sides that it really has
         perceived = reading.perceived
         assert self._meant is not None, "chosen for the first text"
@@ -58,7 +58,7 @@ class Source:
             model=reading.model.name,
             text=self._called(reading.asked),
             towers=towers,
-            tower=next(each for each in towers if _is(each, chosen.tower)),
+            tower=next(tower for tower in towers if _is(tower, chosen.tower)),
             queries=first.query_tokens,
             keys=first.key_tokens,
             medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
@@ -88,9 +88,9 @@ class Source:
             raise InputError("a text without words: nothing to read")
         return replace(self.inputs, text=text, words=None)
 
-    def _read(self, inputs: Inputs, tower: str | None, layer: int | None = None) -> "Kept":
+    def _read(self, inputs: Inputs, tower: str | None, layer: int | None = None) -> "HeldReading":
         from attnscope.session.entering import complete, encode_inputs
-        from attnscope.session.questions.held import Kept
+        from attnscope.session.questions.held import HeldReading
 
         chosen, first = self._choose(inputs, tower)
         key = self._called(inputs), _name(chosen.tower)
@@ -99,7 +99,7 @@ class Source:
             opened = replace(self._opened, chosen=chosen)
             read = _without_decoder(inputs) if chosen.kind is Kind.ENCODER else inputs
             reading = complete(encode_inputs(opened, read, self.listener), chosen)
-            kept = Kept(reading, chosen, self._running)
+            kept = HeldReading(reading, chosen, self._running)
             # whoever cannot be read is not kept
             kept.head(layer if layer in chosen.layers else first, chosen.heads[0])
             self._kept[key] = kept
@@ -119,17 +119,19 @@ class Source:
             self._meant = choose(self._model, self.wanted, self.listener, sensed=inputs.sensed)
         mine = self._meant.tower
         if tower is not None:
-            mine = next(each for each in self._model.towers if _name(each) == tower)
+            mine = next(
+                tower_of_model for tower_of_model in self._model.towers if _name(tower_of_model) == tower
+            )
         first = self._meant.layers[0] if _name(mine) == _name(self._meant.tower) else mine.layers[0]
         return replace(self._meant, tower=mine, layers=mine.layers, heads=_heads(mine)), first
 
-    def _of(self, question: ask.Question) -> "Kept":
+    def _of(self, question: ask.Question) -> "HeldReading":
         """What was read of the question's text; read again where it was let go."""
-        found = self._kept.get((question.text, question.tower))
-        if found is None:
+        kept = self._kept.get((question.text, question.tower))
+        if kept is None:
             with self._running:
-                found = self._read(self._asked(question.text), question.tower)
-        return found
+                kept = self._read(self._asked(question.text), question.tower)
+        return kept
 
     def _asked(self, text: str) -> Inputs:
         return self.inputs if text == self._called(self.inputs) else self._inputs(text)
@@ -164,8 +166,8 @@ class Source:
         return self._of(question).over(question.layer, question.head, question.query)
 
     def _layer(self, question: ask.OfLayer) -> Any:
-        found = self._of(question).measured(question.layer, question.measures, question.heads)
-        return replace(found, weights=None)  # of many layers they would fill the memory; a grid needs none
+        measured = self._of(question).measured(question.layer, question.measures, question.heads)
+        return replace(measured, weights=None)  # of many layers they would fill the memory; a grid needs none
 
     def _prediction(self, question: ask.OfPrediction) -> Any:
         from attnscope.session.questions.prediction import predict
@@ -200,11 +202,11 @@ class Source:
             other = self._read(self._inputs(question.other), question.tower)
         first, second = self._of(question).head(*place), other.head(*place)
         try:
-            found = compare_results(first, second, ("the first", "the second"))
+            difference = compare_results(first, second, ("the first", "the second"))
         except InputError as error:
             return Beside(second, None, str(error))
-        assert isinstance(found, Difference), "of two heads"
-        return Beside(second, found, "")
+        assert isinstance(difference, Difference), "of two heads"
+        return Beside(second, difference, "")
 
 
 def _tower(tower: Any) -> Tower:
@@ -213,8 +215,8 @@ def _tower(tower: Any) -> Tower:
 
 def _first(tokens: Tokens, mask: int | None) -> int:
     """The mask, or else the first word."""
-    masks = [i for i, each in enumerate(tokens.items) if mask is not None and each.id == mask]
-    words = [i for i, each in enumerate(tokens.items) if not each.special]
+    masks = [i for i, token in enumerate(tokens.items) if mask is not None and token.id == mask]
+    words = [i for i, token in enumerate(tokens.items) if not token.special]
     return (masks or words or [0])[0]
 
 

@@ -113,7 +113,7 @@ class State:
     def to_head(self, layer: int, head: int) -> "State":
         """That head; a number beyond the last is the last, below the first the first."""
         layers = self.scene.tower.layers
-        nearest = min(layers, key=lambda each: abs(each - layer))
+        nearest = min(layers, key=lambda there: abs(there - layer))
         return replace(self, layer=nearest, head=_within(head, self.scene.tower.heads))
 
     def by_heads(self, layers: int, heads: int) -> "State":
@@ -142,12 +142,12 @@ class State:
 
     def jumped(self, where: str) -> "State":
         """The head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
-        found = _JUMP.fullmatch(where)
+        match = _JUMP.fullmatch(where)
         tower = self.scene.tower
         there = f"layers {tower.layers[0]}-{tower.layers[-1]}, heads 0-{tower.heads - 1}"
-        if found is None:
+        if match is None:
             raise InputError(f"'{printable(where)}' names no head: write 3.11 ({there})")
-        layer, head = int(found[1]), int(found[2])
+        layer, head = int(match[1]), int(match[2])
         if layer not in tower.layers or head >= tower.heads:
             raise InputError(f"no head L{layer} H{head}: {there}")
         return replace(self, layer=layer, head=head)
@@ -162,7 +162,7 @@ class State:
 
     def takes(self) -> "State":
         """Without the head that is looked at, or with it again; the last one put back ends that view."""
-        kept = tuple(each for each in self.removed if each != self.place)
+        kept = tuple(place for place in self.removed if place != self.place)
         removed = kept if self.place in self.removed else (*self.removed, self.place)
         view = View.WITHOUT if removed else View.MATRIX
         return replace(self, removed=removed, view=view)

@@ -27,7 +27,7 @@ _MODES = (
 )
 _WHO, _IT_IS = b"\x1b[c", re.compile(rb"\x1b\[\?[0-9;]*c")
 _PATIENCE = 0.5  # seconds
-_LEFT = b"".join(b"\x1b[" + each for each in _MODES)
+_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES)
 
 
 def keys_from_the_terminal() -> None:

@@ -36,21 +36,21 @@ Heads = Mapping[Head, Measured]
 
 
 @lru_cache(maxsize=8)
-def measured(known: tuple[Overview, ...], measure: str) -> Heads:
+def measured(overviews: tuple[Overview, ...], measure: str) -> Heads:
     """Every head that is known by that measure, all on one scale."""
-    every = [each for each in known if measure in each.scores]
+    every = [overview for overview in overviews if measure in overview.scores]
     if not every:
         return {}
-    ends = [each.scores[measure].limits for each in every]
+    ends = [overview.scores[measure].limits for overview in every]
     limits = min(low for low, _ in ends), max(high for _, high in ends)
-    found: dict[Head, Measured] = {}
-    for each in every:
-        scores = replace(each.scores[measure], limits=limits)
+    heads: dict[Head, Measured] = {}
+    for overview in every:
+        scores = replace(overview.scores[measure], limits=limits)
         for i, layer in enumerate(scores.layers):
             for j, head in enumerate(scores.heads):
-                verdict = each.certificates[i][j].verdict
-                found[layer, head] = Measured(float(scores.values[i, j]), scores, verdict)
-    return found
+                verdict = overview.certificates[i][j].verdict
+                heads[layer, head] = Measured(float(scores.values[i, j]), scores, verdict)
+    return heads
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,29 @@ def wide(state: State, most: int) -> int:
     """The width of the grid in cells, at most `most`: four, two or one for a head."""
     tower = state.scene.tower
     margin = _margin(state)
-    return next((margin + each * tower.heads for each in (2, 1) if margin + each * tower.heads <= most), most)
+    return next(
+        (margin + cells * tower.heads for cells in (2, 1) if margin + cells * tower.heads <= most), most
+    )
 
 
 def places(state: State, width: int, height: int) -> Places:
     """What of the grid stands in a pane of this size."""
     tower, margin = state.scene.tower, _margin(state)
     room = max(width - margin, 1)
-    cells = next((each for each in (6, 4, 2) if each * tower.heads <= room), 1)
+    cells = next((size for size in (6, 4, 2) if size * tower.heads <= room), 1)
     layers = window(len(tower.layers), height - 1, tower.layers.index(state.layer))
     heads = window(tower.heads, room // cells, state.head)
     return Places(tuple(tower.layers[i] for i in layers), tuple(heads), margin, cells)
 
 
-def grid(state: State, found: Heads, width: int, height: int, surface: Surface) -> Cells:
+def grid(state: State, measured: Heads, width: int, height: int, surface: Surface) -> Cells:
     """The heads by what is known of their layers so far, the chosen one marked, a bad verdict in its cell."""
     laid = places(state, width, height)
     lines = [Line((" " * laid.margin + _heading(laid), DIM))]
     for layer in laid.layers:
         line = Line((left(f"L{layer}", laid.margin), HEADING if layer == state.layer else DIM))
         for head in laid.heads:
-            for part in _cell(state, found.get((layer, head)), (layer, head), laid.cells, surface):
+            for part in _cell(state, measured.get((layer, head)), (layer, head), laid.cells, surface):
                 line.append(*part)
         lines.append(line)
     return Cells(lines)
@@ -121,23 +123,23 @@ def _heading(laid: Places) -> str:
     return "".join(marks)[: len(laid.heads)]
 
 
-def _cell(state: State, found: Measured | None, head: Head, cells: int, surface: Surface) -> list[Part]:
+def _cell(state: State, measured: Measured | None, head: Head, cells: int, surface: Surface) -> list[Part]:
     chosen = head == state.place
     if head in state.removed:
         return [(left("×" * min(cells, 2), cells), CURSOR if chosen else REMOVED)]
-    if found is None:
+    if measured is None:
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
-    shade: StyleType = style(found.scores, found.value)
+    shade: StyleType = style(measured.scores, measured.value)
     if cells > 2:
-        text = right(told(found.scores, found.value), cells - 1) + " "
+        text = right(told(measured.scores, measured.value), cells - 1) + " "
     else:
-        text = " " * cells if not surface.shades else _shade(found.scores, found.value) * cells
+        text = " " * cells if not surface.shades else _shade(measured.scores, measured.value) * cells
         shade = shade if not surface.shades else ""
-    if found.verdict is Verdict.CERTIFIED:
+    if measured.verdict is Verdict.CERTIFIED:
         return [_marked(text, chosen, shade)]
     if chosen:
-        return [_marked(text[:-1] + GLYPHS[found.verdict], True, shade)]
-    return [(text[:-1], shade), (GLYPHS[found.verdict], STYLES[found.verdict])]
+        return [_marked(text[:-1] + GLYPHS[measured.verdict], True, shade)]
+    return [(text[:-1], shade), (GLYPHS[measured.verdict], STYLES[measured.verdict])]
 
 
 def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
@@ -157,9 +159,9 @@ def _shade(scores: HeadScores, value: float) -> str:
     return SHADES[min(int(abs(share) / (most or 1.0) * len(SHADES)), len(SHADES) - 1)]
 
 
-def value_words(state: State, found: Heads) -> str:
+def value_words(state: State, measured: Heads) -> str:
     """`entropy .83` of the chosen head, or that it is not known yet, or has no meaning here."""
-    head = found.get(state.place)
+    head = measured.get(state.place)
     if head is None:
         return state.measure
     if head.scores.absent:
@@ -167,22 +169,22 @@ def value_words(state: State, found: Heads) -> str:
     return f"{state.measure} {told(head.scores, head.value)}"
 
 
-def ranking(state: State, found: Heads, keys: int, width: int, most: int) -> Text:
+def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> Text:
     """What the measure says, and the heads that it puts first, of as many as are known."""
-    if not found or most < 3:
+    if not measured or most < 3:
         return Text()
-    some = next(iter(found.values())).scores
+    some = next(iter(measured.values())).scores
     described = some.description
     lines = [Text(described.meaning, DIM), Text(range_words(some, keys), DIM)]
-    known = [(each.value, head) for head, each in found.items() if not isnan(each.value)]
-    if not known:
+    ranked = [(one.value, head) for head, one in measured.items() if not isnan(one.value)]
+    if not ranked:
         return Text("\n").join([*lines, Text(some.absent or "no value", DIM)])
     sign = 1.0 if described.strong == "low" else -1.0
-    known.sort(key=lambda each: (sign * each[0], each[1]))
+    ranked.sort(key=lambda pair: (sign * pair[0], pair[1]))
     every = len(state.scene.tower.layers) * state.scene.tower.heads
-    of = f"{every} heads" if len(found) == every else f"the {len(found)} heads so far"
+    of = f"{every} heads" if len(measured) == every else f"the {len(measured)} heads so far"
     lines.append(Text(f"strongest of {of}", HEADING))
-    for value, head in known[: max(most, 1)]:
+    for value, head in ranked[: max(most, 1)]:
         lines.append(
             Text.assemble(
                 (left(f"L{head[0]} H{head[1]}", 9), CURSOR if head == state.place else HEADING),

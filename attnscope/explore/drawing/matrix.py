@@ -54,7 +54,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
     room = max(width - margin, 1)
     sizes = (least, *([least - 1] if tight else []), 2, 1)
-    cells = next((each for each in sizes if each * columns <= room), 2 if columns < _FEW else 1)
+    cells = next((size for size in sizes if size * columns <= room), 2 if columns < _FEW else 1)
     if cells == least:
         longest = max(cell_len(settled(name)) for name in shown.column_tokens.names) + 1
         cells = min(max(longest, least), room // max(columns, 1), _WIDEST)
@@ -78,13 +78,13 @@ def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surfac
         here = number == row
         pointed = column if here else None
         for part in range(laid.lines):
-            told = part == (laid.lines - 1) // 2
-            place = (number, here, pointed, laid.columns, laid.cells, laid.margin, told)
+            is_middle = part == (laid.lines - 1) // 2
+            place = (number, here, pointed, laid.columns, laid.cells, laid.margin, is_middle)
             line = of.lines.get(place)
             if line is None:
                 name = left(names.text(number), laid.margin - 2)
-                made = _row(of, number, here, pointed, name, laid, surface)
-                line = of.lines[place] = made if told else _untold(made, surface)
+                drawn = _row(of, number, here, pointed, name, laid, surface)
+                line = of.lines[place] = drawn if is_middle else _untold(drawn, surface)
             lines.append(line)
     return Cells(lines)
 
@@ -118,7 +118,7 @@ def window_words(shown: Panel, laid: Laid) -> str:
         part_words(laid.rows, len(shown.row_tokens), "queries"),
         part_words(laid.columns, len(shown.column_tokens), "keys"),
     )
-    return ", ".join(each for each in sides if each)
+    return ", ".join(side for side in sides if side)
 
 
 def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
@@ -130,8 +130,8 @@ def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
     numbers = Line((lead, DIM))
     if laid.cells <= 2:
         return [numbers.append(_marks(keys, laid), DIM), _named(keys, column, laid)]
-    for each in laid.columns:
-        numbers.append(right(str(keys.positions[each]), laid.cells), HEADING if each == column else DIM)
+    for place in laid.columns:
+        numbers.append(right(str(keys.positions[place]), laid.cells), HEADING if place == column else DIM)
     return [numbers, *_names(keys, column, laid)]
 
 
@@ -151,11 +151,11 @@ def _names(keys: Tokens, column: int | None, laid: Laid) -> list[Line]:
     """The names in as many lines as there are for them, cut at the end."""
     lines = [Line((" " * laid.margin, "")) for _ in range(laid.above - 1)]
     gap = 1 if laid.cells > 3 else 0
-    for each in laid.columns:
-        parts = stacked(settled(keys.names[each]), laid.cells - 1)
+    for place in laid.columns:
+        parts = stacked(settled(keys.names[place]), laid.cells - 1)
         for i, line in enumerate(lines):
             text = right(parts[i] if i < len(parts) else "", laid.cells - gap)
-            line.append(" " * gap + text, HEADING if each == column else "")
+            line.append(" " * gap + text, HEADING if place == column else "")
     return lines
 
 
@@ -163,9 +163,9 @@ def _marks(keys: Tokens, laid: Laid) -> str:
     """Every few positions of narrow columns, as far as they do not touch."""
     marks = [" "] * (laid.cells * len(laid.columns))
     step = 5 if laid.cells == 2 else 10
-    for at, each in enumerate(laid.columns):
-        number, start = str(keys.positions[each]), at * laid.cells
-        if each % step == 0 and start + len(number) <= len(marks):
+    for at, column in enumerate(laid.columns):
+        number, start = str(keys.positions[column]), at * laid.cells
+        if column % step == 0 and start + len(number) <= len(marks):
             marks[start : start + len(number)] = number
     return "".join(marks)
 

@@ -19,12 +19,12 @@ _CHOSEN = Style(bold=True, reverse=True)
 def scatter(result: Projection, query: int, width: int, height: int) -> Text:
     """The plane in `width` by `height` cells, below it how far it can be trusted."""
     words = _words(result)
-    under = sum(-(-len(each) // max(width, 1)) for each in words)
+    under = sum(-(-len(line) // max(width, 1)) for line in words)
     high = max(height - under - 1, height // 2, 4)
     drawn = _plane(result, query, width, high)
     drawn.append("\n").append_text(Text.assemble((QUERY, _QUERY), " query ", (KEY, _KEY), " key"))
-    for each in words:
-        drawn.append("\n" + each, DIM)
+    for line in words:
+        drawn.append("\n" + line, DIM)
     return drawn
 
 

@@ -45,11 +45,11 @@ _PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()
 
 def prepared(shown: Shown) -> Prepared:
     """The same as long as the head is kept."""
-    found = _PREPARED.get(shown)
-    if found is None:
+    ready = _PREPARED.get(shown)
+    if ready is None:
         of = panel(shown, "weights")
-        found = _PREPARED[shown] = Prepared(of, shading(of))
-    return found
+        ready = _PREPARED[shown] = Prepared(of, shading(of))
+    return ready
 
 
 def row_of(shown: Shown, query: int) -> int | None:
@@ -70,7 +70,7 @@ def strongest(shown: Shown, row: int | None) -> int | None:
     """The column of the largest weight of a row; None where it has no key."""
     if row is None or not shown.answered[row]:
         return None
-    ranked = (each for each in descending(shown.weights[row]) if shown.allowed[row, each])
+    ranked = (column for column in descending(shown.weights[row]) if shown.allowed[row, column])
     return next(ranked, None)
 
 

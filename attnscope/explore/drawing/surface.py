@@ -109,10 +109,10 @@ class Surface:
 
     def style(self, name: StyleType) -> Style:
         """What a name of a style means here; nothing where it is unknown."""
-        found = self._styles.get(name)
-        if found is None:
-            found = self._styles[name] = self.console.get_style(name, default=_PLAIN)
-        return found
+        style = self._styles.get(name)
+        if style is None:
+            style = self._styles[name] = self.console.get_style(name, default=_PLAIN)
+        return style
 
     def lines(self, drawn: RenderableType, width: int) -> Lines:
         """The lines of `drawn` in `width` cells; every cell has a style, as Textual's filters want it."""
@@ -121,6 +121,6 @@ class Surface:
         self.console.width = width
         options = self.console.options.update(width=width, height=None, highlight=False, markup=False)
         return [
-            [Segment(each.text, each.style or _PLAIN) for each in line if each.text]
+            [Segment(segment.text, segment.style or _PLAIN) for segment in line if segment.text]
             for line in self.console.render_lines(drawn, options, pad=False)
         ]

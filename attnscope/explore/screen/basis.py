@@ -155,25 +155,25 @@ class Basis(App[str]):
         board, doing = self.board, self._doing()
         if board is None:
             return
-        keys = "  ".join(each.short for each in KEYS if each.short) if self.state is not None else ""
+        keys = "  ".join(key.short for key in KEYS if key.short) if self.state is not None else ""
         if self.message:
-            told = Text(self.message, BAD if self.bad else "")
+            line = Text(self.message, BAD if self.bad else "")
         elif doing:
-            told = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  {keys}", "dim")
+            line = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  {keys}", "dim")
         else:
-            told = Text(keys, "dim")
-        told.no_wrap, told.overflow = True, "ellipsis"
-        board.say(told, (told.plain, self.bad))
+            line = Text(keys, "dim")
+        line.no_wrap, line.overflow = True, "ellipsis"
+        board.say(line, (line.plain, self.bad))
         if self.state is None:
             ends = Text("\n\nq quits", "dim") if self.bad else Text()
-            board.wait(Text.assemble((told.plain, told.style), ends))
+            board.wait(Text.assemble((line.plain, line.style), ends))
 
     def _doing(self) -> str:
         if self.notices.doing:
             return f"{self.notices.doing[-1]} …"
         if self._reading:
             return "reading …" if self.state is not None else "opening the model …"
-        slow = [each for each in self.desk.busy if each.lane is not ask.Lane.QUICK]
+        slow = [question for question in self.desk.busy if question.lane is not ask.Lane.QUICK]
         return "" if not slow or isinstance(slow[0], ask.OfLayer) else "working …"
 
     def _tick(self) -> None:

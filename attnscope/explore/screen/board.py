@@ -59,8 +59,8 @@ class Board(Container):
         self.set_class(width < LEAST[0] or height < LEAST[1], "small")
         self.set_class(width >= _WIDE, "wide")
         self.set_class(height >= _TALL, "tall")
-        told = Text(f"explore needs {LEAST[0]} x {LEAST[1]} cells: here are {width} x {height}")
-        self.pane("small").show((width, height), lambda w, h: told)
+        too_small = Text(f"explore needs {LEAST[0]} x {LEAST[1]} cells: here are {width} x {height}")
+        self.pane("small").show((width, height), lambda w, h: too_small)
         self.call_after_refresh(self._again)
         self.post_message(self.Sized())
 
@@ -68,13 +68,13 @@ class Board(Container):
         if self._drawn is not None:
             self.draw(*self._drawn, full=self._full, since=self._since)
 
-    def say(self, told: Text, key: object) -> None:
+    def say(self, line: Text, key: object) -> None:
         """The bottom line."""
-        self.pane("status").show(key, lambda w, h: told)
+        self.pane("status").show(key, lambda w, h: line)
 
-    def wait(self, told: Text) -> None:
+    def wait(self, why: Text) -> None:
         """Nothing can be looked at yet, or never: why, where the eye is."""
-        self.pane("main").show(told.plain, lambda w, h: told)
+        self.pane("main").show(why.plain, lambda w, h: why)
 
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
         """Every pane whose content has changed, the certificate in `full` where that is wished.

@@ -66,12 +66,14 @@ class Choice(ModalScreen[str | None]):
 
     def _fill(self) -> None:
         """Those that hold what was typed; all of them where none does."""
-        found = [each for each in self._options if self._typed in each[0]] or list(self._options)
-        names = [name for name, _ in found]
+        entries = [option for option in self._options if self._typed in option[0]] or list(self._options)
+        names = [name for name, _ in entries]
         listed = self.query_one(OptionList)
         listed.clear_options()
         wide = max(map(len, names))
-        listed.add_options([Option(_entry(f"{name:<{wide}}  {told}"), id=name) for name, told in found])
+        listed.add_options(
+            [Option(_entry(f"{name:<{wide}}  {meaning}"), id=name) for name, meaning in entries]
+        )
         listed.highlighted = names.index(self._chosen) if self._chosen in names and not self._typed else 0
         frame = self.query_one("#choice", Vertical)
         frame.border_title, frame.border_subtitle = (
@@ -97,9 +99,9 @@ class Choice(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def _entry(told: str) -> Text:
+def _entry(line: str) -> Text:
     """One line, cut at its end."""
-    return Text(told, no_wrap=True, overflow="ellipsis")
+    return Text(line, no_wrap=True, overflow="ellipsis")
 
 
 class Line(ModalScreen[str | None]):

@@ -73,11 +73,11 @@ class Pane(Widget):
             self._draw()
 
     def _under(self) -> None:
-        told = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
+        subtitle = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
         if self.id in ("main", "card") and self.more:
-            told = f"{told} · PgDn: more" if told else "PgDn: more"
-        if told != self._told:
-            self._told, self.border_subtitle = told, Text(told)
+            subtitle = f"{subtitle} · PgDn: more" if subtitle else "PgDn: more"
+        if subtitle != self._told:
+            self._told, self.border_subtitle = subtitle, Text(subtitle)
 
     def _draw(self) -> None:
         width, height = self.content_size

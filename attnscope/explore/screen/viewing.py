@@ -29,11 +29,11 @@ class Viewing(Basis):
         self.step(following)
 
     def _absent(self, state: State, measure: str) -> bool:
-        known = side.known(state.measured(measure), self.desk.find)
-        return bool(known) and all(each.scores.absent for each in known.values())
+        measured = side.known(state.measured(measure), self.desk.find)
+        return bool(measured) and all(head.scores.absent for head in measured.values())
 
     def action_measures(self) -> None:
-        options = [(name, each.description.meaning) for name, each in MEASURES.items()]
+        options = [(name, measure.description.meaning) for name, measure in MEASURES.items()]
 
         def chosen(name: str | None) -> None:
             if name is not None:
@@ -64,14 +64,14 @@ class Viewing(Basis):
         """The head that is farthest above its own control texts, then the next one."""
         if self.state is None or self.state.view is not View.FOUND:
             return
-        found = self.desk.find(ask.view_of(self.state))
-        if isinstance(found, Finding) and found.ranking:
-            ranked = views.above_controls(found)
+        finding = self.desk.find(ask.view_of(self.state))
+        if isinstance(finding, Finding) and finding.ranking:
+            ranked = views.above_controls(finding)
             self.opened = (self.opened + 1) % len(ranked)
             head = ranked[self.opened]
             self.step(lambda state: state.to_head(*head))
-            told = f"number {self.opened + 1} of {len(ranked)} heads by how far it is above its own controls"
-            self.tell(f"L{head[0]} H{head[1]}: {told}; Esc shows it")
+            rank = f"number {self.opened + 1} of {len(ranked)} heads by how far it is above its own controls"
+            self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:
         self.step(lambda state: state.takes())
@@ -91,7 +91,7 @@ class Viewing(Basis):
         if len(scene.towers) < 2:
             self.tell(f"{scene.model} has one attention: {scene.tower.name}")
             return
-        patterns = [each.pattern for each in scene.towers]
+        patterns = [tower.pattern for tower in scene.towers]
         following = scene.towers[(patterns.index(scene.tower.pattern) + 1) % len(patterns)]
         self.read(scene.text or None, tower=following.pattern)
 

@@ -70,15 +70,15 @@ class Writing(Basis):
         state, shown = self.state, self.shown
         if state is None or not name.strip():
             return
-        found = self.desk.find(ask.view_of(state))
-        if found is None or isinstance(found, Failed) or shown is None:
+        answer = self.desk.find(ask.view_of(state))
+        if answer is None or isinstance(answer, Failed) or shown is None:
             self.tell("there is nothing to save yet", bad=True)
             return
         focus = commands.focus(state, *cursor(shown, state))
         self.tell(f"writing {name} …")
 
         def run() -> None:
-            written = attempt(lambda: commands.save(found, Path(name), focus, self.notices.notice))
+            written = attempt(lambda: commands.save(answer, Path(name), focus, self.notices.notice))
             if isinstance(written, Failed):
                 self.post_message(Told(written.why, bad=True))
             else:
@@ -93,11 +93,11 @@ class Writing(Basis):
         if line not in self.commands:
             self.commands.append(line)
         self.copy_to_clipboard(line)
-        told = Text.assemble(
+        shown = Text.assemble(
             (line, "bold"), "\n\ncopied where the terminal allows it, and printed again at the end"
         )
-        lines = len(self.surface.lines(told, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
-        self.push_screen(Card(self.surface, "the same view by a command", told, lines))
+        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
+        self.push_screen(Card(self.surface, "the same view by a command", shown, lines))
 
     def _line(self, title: str, value: str, then: Callable[[str], Any]) -> None:
         """A line to write in, where there is something to be changed."""

@@ -34,5 +34,5 @@ class Part:
 
 def head(state: State, find: Find) -> Shown | None:
     """The head as it is looked at, None where it is not known."""
-    found = find(ask.head_of(state))
-    return None if found is None or isinstance(found, Failed) else found
+    answer = find(ask.head_of(state))
+    return None if answer is None or isinstance(answer, Failed) else answer

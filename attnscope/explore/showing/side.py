@@ -26,8 +26,8 @@ from attnscope.results import HeadTerms, Overview, Prediction
 
 def known(state: State, find: Find) -> heads.Heads:
     """What is known of the heads of the grid."""
-    found = (find(each) for each in ask.grid_of(state))
-    return heads.measured(tuple(each for each in found if isinstance(each, Overview)), state.measure)
+    answers = (find(question) for question in ask.grid_of(state))
+    return heads.measured(tuple(answer for answer in answers if isinstance(answer, Overview)), state.measure)
 
 
 def of_grid(state: State, find: Find, surface: Surface) -> Part:
@@ -58,20 +58,20 @@ def of_bars(state: State, find: Find) -> Part:
         return Part(("bars", state.place), lambda w, h: WAITS, "strongest keys")
     row = row_of(shown, state.query)
     if row is None:
-        told = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
-        return Part((shown, None), lambda w, h: told, "strongest keys")
+        reason = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
+        return Part((shown, None), lambda w, h: reason, "strongest keys")
     key = None if state.key is None else column_of(shown, state.key)
     return Part((shown, row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
 
 
 def of_parts(state: State, find: Find) -> Part:
     """How the score of the query and the chosen key comes about, and beside it those of other keys."""
-    found, title = find(ask.parts_of(state)), f"score by parts · {state.name}"
-    if not isinstance(found, HeadTerms):
-        told = WAITS if found is None else Text(found.why, DIM)
-        return Part((state.place, found), lambda w, h: told, title)
+    terms, title = find(ask.parts_of(state)), f"score by parts · {state.name}"
+    if not isinstance(terms, HeadTerms):
+        reason = WAITS if terms is None else Text(terms.why, DIM)
+        return Part((state.place, terms), lambda w, h: reason, title)
     query, key = state.query, state.key
-    return Part((found, query, key), lambda w, h: query_terms_within(found, query, key, w, h), title)
+    return Part((terms, query, key), lambda w, h: query_terms_within(terms, query, key, w, h), title)
 
 
 def parts_lines(state: State) -> int:
@@ -81,23 +81,23 @@ def parts_lines(state: State) -> int:
 
 def of_prediction(state: State, find: Find) -> Part:
     """What the model makes of the text, and what becomes of that without the heads that were taken out."""
-    found = find(ask.prediction_of(state))
+    predicted = find(ask.prediction_of(state))
     gone = (
         find(ask.OfAbsence(state.scene.text, state.scene.tower.pattern, state.removed))
         if state.removed
         else None
     )
     title = "predicts" if not state.removed else f"predicts · {_out(state)}"
-    if found is None:
+    if predicted is None:
         return Part(("prediction", None), lambda w, h: WAITS, title)
 
     def drawn(width: int, height: int) -> RenderableType:
         first = _absence(state, gone) if state.removed else []
-        if not isinstance(found, Prediction):
-            return Group(*first, Text(found.why, DIM))
-        return Group(*first, *laid(prediction(found).every, width))
+        if not isinstance(predicted, Prediction):
+            return Group(*first, Text(predicted.why, DIM))
+        return Group(*first, *laid(prediction(predicted).every, width))
 
-    return Part((found, gone, state.removed), drawn, title)
+    return Part((predicted, gone, state.removed), drawn, title)
 
 
 def _absence(state: State, gone: Any) -> list[Text]:
@@ -125,5 +125,5 @@ def _out(state: State) -> str:
 
 
 def _names(state: State) -> str:
-    names = [f"L{layer} H{each}" for layer, each in state.removed]
+    names = [f"L{layer} H{head}" for layer, head in state.removed]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

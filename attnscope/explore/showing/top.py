@@ -32,8 +32,8 @@ def header(state: State, shown: HeadWeights | HeadView, query: int | None, key: 
     line.append(f" · {settled(name)}")
     if query is not None and key is not None:
         weight = float(shown.weights[query, key])
-        told = weight_text(weight, 3) if shown.allowed[query, key] else "masked"
-        line.append(f" → {settled(shown.key_tokens.named(key))} ").append(told, Style(bold=True))
+        number = weight_text(weight, 3) if shown.allowed[query, key] else "masked"
+        line.append(f" → {settled(shown.key_tokens.named(key))} ").append(number, Style(bold=True))
     line.append(" · ")
     verdict = head.certificate.verdict
     line.append(verdict_words(verdict), FAILED if verdict is Verdict.FAILED else STYLES[verdict])
@@ -56,11 +56,11 @@ _SIDE = 16  # cells of the words before a sentence
 def of_header(state: State, find: Find) -> Part:
     shown = head(state, find)
     if shown is None:
-        found = find(ask.head_of(state))
-        why = f" · {found.why}" if isinstance(found, Failed) else " · reading …"
+        answer = find(ask.head_of(state))
+        why = f" · {answer.why}" if isinstance(answer, Failed) else " · reading …"
         return Part(
             (state.place, why),
-            lambda w, h: Text(f"{state.name}{why}", BAD if isinstance(found, Failed) else ""),
+            lambda w, h: Text(f"{state.name}{why}", BAD if isinstance(answer, Failed) else ""),
         )
     row, column = cursor(shown, state)
     return Part((shown, state.query, column), lambda w, h: header(state, shown, row, column))
@@ -69,8 +69,8 @@ def of_header(state: State, find: Find) -> Part:
 def of_proof(state: State, find: Find, full: bool) -> Part | None:
     """The certificate where it is more than a word, in all its lines; None where there is nothing to say."""
     shown = head(state, find)
-    told = None if shown is None else proof(head_of(shown).certificate, full)
-    return None if told is None else Part((shown, full), lambda w, h: told)
+    line = None if shown is None else proof(head_of(shown).certificate, full)
+    return None if line is None else Part((shown, full), lambda w, h: line)
 
 
 def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> Part:
@@ -105,8 +105,8 @@ def lines_of(state: State, find: Find, surface: Surface, width: int, height: int
     shown, most = head(state, find), max(height // 16, 1)
     if shown is None:
         return 1
-    laid = (set_text(state, shown, each, surface.shades, width, most) for each in (False, True))
-    return max(each.lines for each in laid)
+    laid = (set_text(state, shown, backwards, surface.shades, width, most) for backwards in (False, True))
+    return max(text.lines for text in laid)
 
 
 def _asked(state: State, shown: Shown) -> int | None:

@@ -29,36 +29,39 @@ from attnscope.results import Finding, PictureAttention, Result, Special
 
 def of_main(state: State, find: Find, surface: Surface) -> Part:
     """The largest pane."""
-    found = find(ask.view_of(state))
+    answer = find(ask.view_of(state))
     title = f"{state.view} · {state.name}"
-    if isinstance(found, Failed):
-        return Part((state.view, found.why), lambda w, h: Text(found.why, BAD), title)
-    if found is None:
+    if isinstance(answer, Failed):
+        return Part((state.view, answer.why), lambda w, h: Text(answer.why, BAD), title)
+    if answer is None:
         return Part((state.view, state.name, "waits"), lambda w, h: Text(_waiting(state), DIM), title)
     match state.view:
         case View.MATRIX if not state.scene.medium:
-            return of_matrix(state, found, surface)
+            return of_matrix(state, answer, surface)
         case View.MATRIX:
-            return _medium(state, found, title, surface)
+            return _medium(state, answer, title, surface)
         case View.TERMS:
             key = None if state.key is None else state.key
             query = state.query
-            return Part((found, query, key), lambda w, h: query_terms(found, query, key, w), title)
+            return Part((answer, query, key), lambda w, h: query_terms(answer, query, key, w), title)
         case View.MAP:
-            row = row_of(found.shown, state.query)
-            return Part((found, row), lambda w, h: scatter(found, -1 if row is None else row, w, h), title)
+            row = row_of(answer.shown, state.query)
+            return Part((answer, row), lambda w, h: scatter(answer, -1 if row is None else row, w, h), title)
         case View.FOUND:
             return Part(
-                found, lambda w, h: of_sheet(found, w), str(state.view), "Enter: farthest above its controls"
+                answer,
+                lambda w, h: of_sheet(answer, w),
+                str(state.view),
+                "Enter: farthest above its controls",
             )
         case View.WITHOUT:
-            return Part(found, lambda w, h: of_sheet(found, w), str(state.view), "x puts a head back")
-    return _beside(state, found, surface)
+            return Part(answer, lambda w, h: of_sheet(answer, w), str(state.view), "x puts a head back")
+    return _beside(state, answer, surface)
 
 
-def of_sheet(found: Result, width: int) -> RenderableType:
+def of_sheet(result: Result, width: int) -> RenderableType:
     """What stands under the header of its sheet: model and text are known here."""
-    sheet = sheet_of(found)
+    sheet = sheet_of(result)
     assert sheet is not None, "a kind that has a sheet"
     return body(sheet, width)
 
@@ -73,14 +76,14 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
     def drawn(width: int, height: int) -> RenderableType:
         there = laid(width, height)
         cells = matrix.matrix(of, row, column, there, surface)
-        told = [Text(each, DIM) for each in weights_words(shown)]
+        notes = [Text(words, DIM) for words in weights_words(shown)]
         room = height - there.above - len(there.rows) * there.lines
-        fits = room > sum(max(-(-each.cell_len // max(width, 1)), 1) for each in told)
-        return Cells([*cells.lines, Line(), *(Line((each.plain, DIM)) for each in told)]) if fits else cells
+        fits = room > sum(max(-(-note.cell_len // max(width, 1)), 1) for note in notes)
+        return Cells([*cells.lines, Line(), *(Line((note.plain, DIM)) for note in notes)]) if fits else cells
 
     def part(width: int, height: int) -> str:
         parts = matrix.window_words(of.panel, laid(width, height)), of.shades.told
-        return " · ".join(each for each in parts if each)
+        return " · ".join(part for part in parts if part)
 
     looking = ["by words"] if state.words else []
     looking += [] if state.special is Special.SHOW else [f"special tokens: {state.special}"]
@@ -91,58 +94,62 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
     return Part((shown, row, column), drawn, title, part)
 
 
-def _medium(state: State, found: Any, title: str, surface: Surface) -> Part:
+def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
     """The picture where there are colours for it, then its patches by weight; or the frames of a sound."""
     named = settled(state.scene.queries.named(state.query))
 
     def drawn(width: int, height: int) -> RenderableType:
-        if not isinstance(found, PictureAttention):
-            return sound_frames(found, width)
-        patches = picture_patches(found, width)
-        if surface.shades or found.picture.pixels is None:
+        if not isinstance(answer, PictureAttention):
+            return sound_frames(answer, width)
+        patches = picture_patches(answer, width)
+        if surface.shades or answer.picture.pixels is None:
             return patches
-        return Group(_seen(found, width, max(height // 2, 4), surface), patches)
+        return Group(_seen(answer, width, max(height // 2, 4), surface), patches)
 
-    return Part(found, drawn, f"{title} · query {named}", state.scene.medium)
+    return Part(answer, drawn, f"{title} · query {named}", state.scene.medium)
 
 
-def _seen(found: PictureAttention, width: int, height: int, surface: Surface) -> Cells:
+def _seen(result: PictureAttention, width: int, height: int, surface: Surface) -> Cells:
     """In pixels where the terminal takes them, else in half blocks."""
     if surface.send is None:
-        return picture.picture(found.picture, found.weights, width, height)
+        return picture.picture(result.picture, result.weights, width, height)
     most = graphics.most()
-    cells = picture.size(found.picture, min(width, most), min(height, most))
-    surface.send(picture.sent(found.picture, found.weights, *cells))
+    cells = picture.size(result.picture, min(width, most), min(height, most))
+    surface.send(picture.sent(result.picture, result.weights, *cells))
     return graphics.held(*cells)
 
 
-def above_controls(found: Finding) -> list[Head]:
+def above_controls(finding: Finding) -> list[Head]:
     """Layer and head of all that were found, those first that lie farthest beyond their control texts."""
-    beyond = -found.difference if found.smaller_is_better else found.difference
-    places = sorted(found.ranking, key=lambda place: (-float(beyond[place]), place))
-    return [(found.layers[i], found.heads[j]) for i, j in places]
+    beyond = -finding.difference if finding.smaller_is_better else finding.difference
+    places = sorted(finding.ranking, key=lambda place: (-float(beyond[place]), place))
+    return [(finding.layers[i], finding.heads[j]) for i, j in places]
 
 
-def _beside(state: State, found: Beside, surface: Surface) -> Part:
+def _beside(state: State, answer: Beside, surface: Surface) -> Part:
     """The second sentence by the same query, then what it gives more, or why the two cannot be compared."""
-    row = row_of(found.other, state.query)
+    row = row_of(answer.other, state.query)
     marks = surface.shades
 
     def drawn(width: int, height: int) -> RenderableType:
-        tokens = found.other.key_tokens
+        tokens = answer.other.key_tokens
         laid = sentence.set_sentence(tokens, row or 0, 3, width, 3, marks)
-        shares = prepared(found.other).shares
+        shares = prepared(answer.other).shares
         row_shares = None if row is None else shares[row]
-        other = head_of(found.other)
-        told = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
+        other = head_of(answer.other)
+        heading = Text(f"{other.name} in B: {verdict_words(other.verdict)}", STYLES[other.verdict])
         second = sentence.sentence("B", laid, row_shares, row, None, surface)
-        if found.difference is not None:
-            return Group(second, told, Text(), of_sheet(found.difference, width))
+        if answer.difference is not None:
+            return Group(second, heading, Text(), of_sheet(answer.difference, width))
         return Group(
-            second, told, Text(f"no difference: {found.why}", BAD), Text(), *screen(found.other, width)[3:]
+            second,
+            heading,
+            Text(f"no difference: {answer.why}", BAD),
+            Text(),
+            *screen(answer.other, width)[3:],
         )
 
-    return Part((found, row), drawn, f"{state.view} · {state.name}")
+    return Part((answer, row), drawn, f"{state.view} · {state.name}")
 
 
 def _waiting(state: State) -> str:

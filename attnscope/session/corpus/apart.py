@@ -18,13 +18,13 @@ def corpora_apart(a: Corpus, b: Corpus) -> CorpusDifference:
     """
     if a.kind is not b.kind:
         raise InputError(f"one corpus is of {a.kind} attention, the other of {b.kind}: no head is in both")
-    layers = tuple(each for each in a.layers if each in b.layers)
-    heads = tuple(each for each in a.heads if each in b.heads)
+    layers = tuple(layer for layer in a.layers if layer in b.layers)
+    heads = tuple(head for head in a.heads if head in b.heads)
     names = [
         name
-        for name, each in a.measures.items()
-        if name in b.measures and not each.scores.description.classes
-        if not each.absent and not b.measures[name].absent
+        for name, measured in a.measures.items()
+        if name in b.measures and not measured.scores.description.classes
+        if not measured.absent and not b.measures[name].absent
     ]
     if not layers or not heads or not names:
         raise InputError("the two corpora have no layer, head and measure in common")
@@ -47,8 +47,8 @@ def _notes(a: Corpus, b: Corpus) -> tuple[str, ...]:
     first, second = set(a.read.digests), set(b.read.digests)
     if not first & second:
         return ()
-    told = "both read the same files" if first == second else "both read some files"
-    return (f"{told}: errors are those of independent texts",)
+    same_files = "both read the same files" if first == second else "both read some files"
+    return (f"{same_files}: errors are those of independent texts",)
 
 
 def _apart(name: str, a: Corpus, b: Corpus, layers: tuple[int, ...], heads: tuple[int, ...]) -> ScoresApart:
@@ -64,8 +64,8 @@ def _apart(name: str, a: Corpus, b: Corpus, layers: tuple[int, ...], heads: tupl
 def _cut(
     corpus: Corpus, scores: CorpusScores, layers: tuple[int, ...], heads: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
-    rows = [corpus.layers.index(each) for each in layers]
-    columns = [corpus.heads.index(each) for each in heads]
+    rows = [corpus.layers.index(layer) for layer in layers]
+    columns = [corpus.heads.index(head) for head in heads]
     return {"mean": scores.values[np.ix_(rows, columns)], "error": scores.error[np.ix_(rows, columns)]}
 
 

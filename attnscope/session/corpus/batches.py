@@ -68,18 +68,18 @@ def _alike(first: Mapping[str, Any], other: Mapping[str, Any], name: str, padded
 def joined(group: Sequence[Ready], padding: int) -> dict[str, Tensor]:
     """The inputs of a group, filled up with the token number `padding`."""
     most = max(map(len, group))
-    found = {}
+    inputs = {}
     for name in group[0].inputs:
-        each = [one.inputs[name] for one in group]
-        if name in _FILLED and any(value.shape[1] < most for value in each):
+        values = [one.inputs[name] for one in group]
+        if name in _FILLED and any(value.shape[1] < most for value in values):
             by = _FILLED[name]
-            each = [_filled(value, most, padding if by is None else by) for value in each]
-        found[name] = torch.cat(each)
-    if "attention_mask" not in found and len({len(one) for one in group}) > 1:
+            values = [_filled(value, most, padding if by is None else by) for value in values]
+        inputs[name] = torch.cat(values)
+    if "attention_mask" not in inputs and len({len(one) for one in group}) > 1:
         lengths = torch.tensor([[len(one)] for one in group])
         mask = (torch.arange(most) < lengths).long()
-        found["attention_mask"] = mask.to(found["input_ids"].device)
-    return found
+        inputs["attention_mask"] = mask.to(inputs["input_ids"].device)
+    return inputs
 
 
 def _filled(values: Tensor, most: int, by: int) -> Tensor:

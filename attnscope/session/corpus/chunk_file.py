@@ -86,19 +86,18 @@ _PLAIN = (
 
 def written(measured: Measured) -> bytes:
     """The bytes of the file."""
-    meta = {name: getattr(measured, name) for name in _PLAIN}
-    told = {
+    meta = {
         "schema": SCHEMA,
-        **meta,
-        "set_aside": [asdict(each) for each in measured.set_aside],
+        **{name: getattr(measured, name) for name in _PLAIN},
+        "set_aside": [asdict(aside) for aside in measured.set_aside],
         "proved": asdict(measured.proved),
     }
     arrays = measured.totals.arrays()
     if (rows := measured.rows) is not None:
-        told["places"] = list(rows.places)
+        meta["places"] = list(rows.places)
         arrays |= {"numbers": rows.numbers, "lengths": rows.tokens, "values": rows.values}
     buffer = io.BytesIO()
-    plain = json.dumps(told, ensure_ascii=True, sort_keys=True)
+    plain = json.dumps(meta, ensure_ascii=True, sort_keys=True)
     np.savez_compressed(buffer, allow_pickle=False, meta=np.array(plain), **arrays)
     return buffer.getvalue()
 
@@ -112,26 +111,26 @@ def read(content: bytes) -> Measured:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        told = json.loads(str(arrays.pop("meta")))
-        if told["schema"] != SCHEMA:
-            raise NotAChunkError(f"it is {told['schema']}")
-        return _made(told, arrays)
+        meta = json.loads(str(arrays.pop("meta")))
+        if meta["schema"] != SCHEMA:
+            raise NotAChunkError(f"it is {meta['schema']}")
+        return _made(meta, arrays)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise NotAChunkError("it is damaged") from error
 
 
-def _made(told: dict[str, Any], arrays: dict[str, np.ndarray]) -> Measured:
-    plain = {name: told[name] for name in _PLAIN}
+def _made(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Measured:
+    plain = {name: meta[name] for name in _PLAIN}
     for name in ("measures", "layers", "heads"):
         plain[name] = tuple(plain[name])
     rows = None
     if "values" in arrays:
         values = arrays.pop("values")
-        rows = Rows(arrays.pop("numbers"), arrays.pop("lengths"), tuple(told["places"]), values)
+        rows = Rows(arrays.pop("numbers"), arrays.pop("lengths"), tuple(meta["places"]), values)
     return Measured(
         **plain,
-        set_aside=tuple(SetAside(**each) for each in told["set_aside"]),
-        proved=Proved(**told["proved"]),
+        set_aside=tuple(SetAside(**aside) for aside in meta["set_aside"]),
+        proved=Proved(**meta["proved"]),
         totals=Totals.from_arrays(arrays),
         rows=rows,
     )

@@ -40,7 +40,7 @@ def census(sources: Sequence[Source], limit: int | None) -> Census:
             texts += 1
             tags |= dict.fromkeys(item.tags or ())
     if not texts:
-        names = ", ".join(f"'{printable(each.name)}'" for each in sources)
+        names = ", ".join(f"'{printable(source.name)}'" for source in sources)
         why = (
             f": {printable(first.place)}: {first.why.removeprefix(f'{first.place}: ')}"
             if first
@@ -49,7 +49,7 @@ def census(sources: Sequence[Source], limit: int | None) -> Census:
             else ""
         )
         raise InputError(f"no text in {names}{why or ': empty'}")
-    return Census(texts, blanks, unreadable, tuple(each.digest for each in sources), tuple(tags))
+    return Census(texts, blanks, unreadable, tuple(source.digest for source in sources), tuple(tags))
 
 
 def _items(sources: Sequence[Source], limit: int | None) -> Iterator[Text | SetAside | None]:

@@ -34,19 +34,19 @@ class Folder:
 
     path: Path
 
-    def claim(self, identity: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    def claim(self, identity: Mapping[str, Any], provenance: Mapping[str, Any]) -> bool:
         """Make the folder the one of this run, or find that it is; whether it was begun before.
 
         `InputError` for a folder that holds another run, and says in what they differ.
         """
         place = self.path / MANIFEST
-        if (found := self._manifest()) is not None:
-            self._check_same(found.get("identity"), identity)
+        if (manifest := self._manifest()) is not None:
+            self._check_same(manifest.get("identity"), identity)
             return True
-        if self.path.is_dir() and any(each.name not in (LOCK, CHUNKS) for each in self.path.iterdir()):
+        if self.path.is_dir() and any(file.name not in (LOCK, CHUNKS) for file in self.path.iterdir()):
             shown = printable(str(self.path))
             raise InputError(f"'{shown}' is no folder of a run and not empty: name another with --run")
-        content = {"schema": SCHEMA, "identity": identity, **told}
+        content = {"schema": SCHEMA, "identity": identity, **provenance}
         with _writing(place):
             (self.path / CHUNKS).mkdir(parents=True, exist_ok=True)
             write_whole(place, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
@@ -55,7 +55,7 @@ class Folder:
     def _manifest(self) -> dict[str, Any] | None:
         place = self.path / MANIFEST
         try:
-            found = json.loads(place.read_bytes())
+            manifest = json.loads(place.read_bytes())
         except FileNotFoundError:
             return None
         except NotADirectoryError as error:
@@ -64,12 +64,12 @@ class Folder:
             ) from error
         except (OSError, ValueError) as error:
             raise InputError(f"cannot read '{printable(str(place))}': it is no manifest of a run") from error
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             raise InputError(f"'{printable(str(place))}' is no manifest of a run that this attnscope knows")
-        return found
+        return manifest
 
-    def _check_same(self, found: Any, identity: Mapping[str, Any]) -> None:
-        there = found if isinstance(found, dict) else {}
+    def _check_same(self, recorded: Any, identity: Mapping[str, Any]) -> None:
+        there = recorded if isinstance(recorded, dict) else {}
         wanted = json.loads(json.dumps(identity))
         other = [name for name in {**there, **wanted} if there.get(name) != wanted.get(name)]
         if other:
@@ -87,7 +87,7 @@ class Folder:
         place = self.path / LOCK
         with _writing(place):
             ours = (place, self.path / MANIFEST, self.path / CHUNKS, self.path, *self.path.parents)
-            new = [each for each in ours if not each.exists()]
+            new = [place for place in ours if not place.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -105,9 +105,9 @@ class Folder:
         """Removes what is `new` since the lock was asked for, where no chunk came of it."""
         if any((self.path / CHUNKS).glob(f"*{_SUFFIX}")):
             return
-        for each in new:
+        for place in new:
             with suppress(OSError):
-                each.unlink() if each.name in (LOCK, MANIFEST) else each.rmdir()
+                place.unlink() if place.name in (LOCK, MANIFEST) else place.rmdir()
 
     def chunk(self, number: int) -> Path:
         """Where a chunk stands."""
@@ -197,5 +197,5 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _short(value: Any) -> str:
-    told = printable(json.dumps(value, ensure_ascii=False))
-    return told if len(told) <= 80 else told[:77] + "..."
+    shown = printable(json.dumps(value, ensure_ascii=False))
+    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -63,9 +63,9 @@ def identity_of(
         {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
         for source, digest in zip(sources, census.digests, strict=True)
     ]
-    for told in files:
-        if told["form"] not in ("jsonl", "parquet"):
-            del told["field"]
+    for file in files:
+        if file["form"] not in ("jsonl", "parquet"):
+            del file["field"]
     return {
         "attnscope": __version__,
         "versions": versions(),
@@ -125,9 +125,9 @@ def _of_models(model: Path) -> Iterator[Path]:
     rooms, types = _folder(_LIBRARY) / "models", set[str]()
     with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
         config = json.loads((model / "config.json").read_text("utf-8"))
-        types = {each.replace("-", "_") for each in _types(config)}
-    folders = [rooms / each for each in sorted(types)]
-    for folder in folders if folders and all(each.is_dir() for each in folders) else [rooms]:
+        types = {name.replace("-", "_") for name in _types(config)}
+    folders = [rooms / name for name in sorted(types)]
+    for folder in folders if folders and all(room.is_dir() for room in folders) else [rooms]:
         yield from sorted(folder.rglob("*.py"))
 
 

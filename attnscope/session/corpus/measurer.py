@@ -73,8 +73,8 @@ class CorpusMeasurer:
     def _spoken(self) -> list[Ready]:
         """The two sentences on which the model is tried."""
         return [
-            Ready(Text(i, "", each), self.model.encode((each,), truncate=True, most=self.limit))
-            for i, each in enumerate(_SPOKEN)
+            Ready(Text(i, "", sentence), self.model.encode((sentence,), truncate=True, most=self.limit))
+            for i, sentence in enumerate(_SPOKEN)
         ]
 
     def _spoken_to(self) -> Provenance:
@@ -126,10 +126,10 @@ class CorpusMeasurer:
         return Ready(text, self.model.encode((text.text,), **how))
 
     def _inputs(self, group: Sequence[Ready]) -> dict[str, Any]:
-        found: dict[str, Any] = joined(group, self.padding)
+        inputs: dict[str, Any] = joined(group, self.padding)
         if self.model.writes:
-            found["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
-        return found
+            inputs["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
+        return inputs
 
     def _labels(self, one: Ready, most: int) -> Labels:
         target = self.model.opening().tokens if self.model.writes else None
@@ -146,8 +146,10 @@ class CorpusMeasurer:
             leaks = max(leaks, leaking(passed, facts))
             triangle = self.triangles.get(layer)
             norms = None if triangle is None else norms_moved(passed, triangle)
-            found = measured(passed, facts, self.recipe.measures, norms)
-            return found if pieces is None else torch.cat([found, self._links(passed, pieces, group)], dim=1)
+            values = measured(passed, facts, self.recipe.measures, norms)
+            return (
+                values if pieces is None else torch.cat([values, self._links(passed, pieces, group)], dim=1)
+            )
 
         inputs = self._inputs(group)
         with if_it_runs(self.model.module, inputs, self.model.name):
@@ -184,8 +186,8 @@ class CorpusMeasurer:
 def _pieces(group: Sequence[Ready]) -> Tensor:
     """Which tokens are pieces of which word, `row word token`."""
     most = max(map(len, group))
-    each = [pieces_of(one.tokens, len(one.text.words or ())) for one in group]
-    wide = [torch.nn.functional.pad(one, (0, most - one.shape[1])) for one in each]
+    pieces = [pieces_of(one.tokens, len(one.text.words or ())) for one in group]
+    wide = [torch.nn.functional.pad(one, (0, most - one.shape[1])) for one in pieces]
     return together(wide)
 
 
@@ -245,9 +247,9 @@ class _Done:
     def result(self) -> Measured:
         """All of it, texts in the order of the corpus."""
         by, recipe = self.by, self.by.recipe
-        self.found.sort(key=lambda each: each[0].text.number)
+        self.found.sort(key=lambda pair: pair[0].text.number)
         shape = (0, len(by.measures), len(by.chosen.layers), len(by.chosen.heads))
-        values = np.stack([each for _, each in self.found]) if self.found else np.zeros(shape)
+        values = np.stack([measured for _, measured in self.found]) if self.found else np.zeros(shape)
         numbers = np.array([one.text.number for one, _ in self.found], np.int64)
         lengths = np.array([len(one) for one, _ in self.found], np.int64)
         places = tuple(one.text.place for one, _ in self.found)

@@ -42,17 +42,17 @@ class Merged:
         for name in ("texts", "tokens", "unknown", "padded", "cut"):
             self.counts[name] += getattr(chunk, name)
         self.longest = max(self.longest, chunk.longest)
-        self.aside.update(reason_of(each) for each in chunk.set_aside)
+        self.aside.update(reason_of(aside) for aside in chunk.set_aside)
         self.absent |= chunk.absent
         self.last = replace(chunk, rows=None)
 
 
 def merged(chunks: Iterable[Measured]) -> Merged:
     """All of them, which come in the order of their numbers."""
-    found = Merged()
+    whole = Merged()
     for chunk in chunks:
-        found.add(chunk)
-    return found
+        whole.add(chunk)
+    return whole
 
 
 def reason_of(aside: SetAside) -> str:
@@ -69,31 +69,31 @@ def with_limit(why: str, limit: int | None) -> str:
 
 
 def result(
-    found: Merged, sources: Sequence[Source], census: Census, linked: Linked | None, shown: str
+    whole: Merged, sources: Sequence[Source], census: Census, linked: Linked | None, shown: str
 ) -> Corpus:
     """The result of a whole corpus."""
-    last, proved = found.last, found.proved
+    last, proved = whole.last, whole.proved
     assert last is not None, "there is a chunk"
     assert proved.provenance is not None, "every chunk says where it comes from"
-    notes = () if not found.absent else (f"{', '.join(found.absent)}: {next(iter(found.absent.values()))}",)
+    notes = () if not whole.absent else (f"{', '.join(whole.absent)}: {next(iter(whole.absent.values()))}",)
     return Corpus(
         read=CorpusRead(
             files=tuple(source.name for source in sources),
             digests=census.digests,
-            texts=found.counts["texts"],
-            tokens=found.counts["tokens"],
-            longest=found.longest,
+            texts=whole.counts["texts"],
+            tokens=whole.counts["tokens"],
+            longest=whole.longest,
             blanks=census.blanks,
-            set_aside=dict(found.aside.most_common()),
-            padded=found.counts["padded"],
-            cut=found.counts["cut"],
-            unknown=found.counts["unknown"],
+            set_aside=dict(whole.aside.most_common()),
+            padded=whole.counts["padded"],
+            cut=whole.counts["cut"],
+            unknown=whole.counts["unknown"],
             limit=last.limit,
         ),
         kind=Kind(last.kind),
         layers=last.layers,
         heads=last.heads,
-        measures=scores(found, linked),
+        measures=scores(whole, linked),
         certified=dict(proved.certified),
         sampled=proved.sampled,
         unlike=proved.unlike,
@@ -105,28 +105,30 @@ def result(
     )
 
 
-def scores(found: Merged, linked: Linked | None) -> Mapping[str, CorpusScores]:
+def scores(whole: Merged, linked: Linked | None) -> Mapping[str, CorpusScores]:
     """Every measure by its name."""
-    last, totals = found.last, found.totals
+    last, totals = whole.last, whole.totals
     assert last is not None, "there is a chunk"
     assert totals is not None, "there is a chunk"
-    described = {name: each.description for name, each in MEASURES.items()}
+    described = {name: measure.description for name, measure in MEASURES.items()}
     if linked is not None:
-        described |= {each.name: each for each in descriptions(linked.source, linked.target)}
+        described |= {
+            description.name: description for description in descriptions(linked.source, linked.target)
+        }
     count, mean, error = totals.moments.whole()
     halves = np.stack([totals.moments.half(half)[1] for half in range(HALVES)])
     quantiles = totals.quantiles(LEVELS)
-    made = {}
+    scored = {}
     for i, name in enumerate(last.measures):
-        told = described[name]
-        absent = found.absent.get(name, "")
+        description = described[name]
+        absent = whole.absent.get(name, "")
         if not absent and not count[i].any():
             absent = "no text has it"
-        values, agreement = (mean[i], None) if not told.classes else _commonest(totals, i, told)
-        limits = _limits(name, told, values, found.longest)
-        made[name] = CorpusScores(
-            scores=HeadScores(told, last.layers, last.heads, values, limits, absent=absent),
-            error=np.full_like(error[i], np.nan) if told.classes else error[i],
+        values, agreement = (mean[i], None) if not description.classes else _commonest(totals, i, description)
+        limits = _limits(name, description, values, whole.longest)
+        scored[name] = CorpusScores(
+            scores=HeadScores(description, last.layers, last.heads, values, limits, absent=absent),
+            error=np.full_like(error[i], np.nan) if description.classes else error[i],
             count=count[i],
             least=totals.least[i],
             largest=totals.largest[i],
@@ -135,22 +137,24 @@ def scores(found: Merged, linked: Linked | None) -> Mapping[str, CorpusScores]:
             agreement=agreement,
             off=ROUNDED,
         )
-    return made
+    return scored
 
 
-def _limits(name: str, told: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
-    least, most = MEASURES[name].limits(keys) if name in MEASURES else (-1.0 if told.signed else 0.0, 1.0)
+def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
+    least, most = (
+        MEASURES[name].limits(keys) if name in MEASURES else (-1.0 if description.signed else 0.0, 1.0)
+    )
     if np.isinf(most):
         most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
         least = -most if np.isinf(least) else least
     return least, most
 
 
-def _commonest(totals: Totals, i: int, told: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
+def _commonest(totals: Totals, i: int, description: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
     """The commonest class of every head, of several the first, and the share of texts that have it."""
     shape, size = totals.least.shape, totals.least.size
     counts = np.stack(
-        [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(told.classes))]
+        [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(description.classes))]
     )
     whole = counts.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -243,7 +243,7 @@ def _measure(
 def _processes(asked: CorpusQuestion, recipe: "CorpusRecipe", there: Census, listener: Listener) -> Engine:
     if asked.workers == 0:
         device = places(recipe.request.device)[0]
-        return lambda told, chunks, listener: alone(told.on(device), chunks, listener)
+        return lambda recipe, chunks, listener: alone(recipe.on(device), chunks, listener)
     wanted = recipe.request
     if wanted.device_map is not None:
         return local(1, (wanted.device,))
@@ -265,23 +265,25 @@ def _merge(
     listener: Listener,
 ) -> Corpus:
     with listener.working("adding up"):
-        found = merging.merged(_kept(folder, there))
+        whole = merging.merged(_kept(folder, there))
         aside = write_aside(folder, _kept(folder, there))
-        if not found.counts["texts"]:
-            limit = None if found.last is None else found.last.limit
-            why = merging.with_limit(next(iter(found.aside), ""), limit)
+        if not whole.counts["texts"]:
+            limit = None if whole.last is None else whole.last.limit
+            why = merging.with_limit(next(iter(whole.aside), ""), limit)
             raise InputError(f"no text could be read: {why}; all of it stands in {printable(str(aside))}")
         if asked.rows is not None:
             from attnscope.session.corpus.rows import write_rows
 
             write_rows(asked.rows, _kept(folder, there))
     shown = GAIN if recipe.linked is not None else ""
-    made = merging.result(found, sources, there, recipe.linked, shown)
-    if made.read.left_out:
-        listener.notice(f"set aside {made.read.left_out:,} of the texts and lines: {aside}")
-    if made.read.unknown:
-        listener.notice(f"{made.provenance.model} cannot spell {made.read.unknown:,} pieces: read as unknown")
-    return made
+    corpus = merging.result(whole, sources, there, recipe.linked, shown)
+    if corpus.read.left_out:
+        listener.notice(f"set aside {corpus.read.left_out:,} of the texts and lines: {aside}")
+    if corpus.read.unknown:
+        listener.notice(
+            f"{corpus.provenance.model} cannot spell {corpus.read.unknown:,} pieces: read as unknown"
+        )
+    return corpus
 
 
 def _kept(folder: Folder, there: Census) -> Iterator[Measured]:

@@ -66,8 +66,8 @@ def write_aside(folder: Folder, chunks: Iterable[Measured]) -> Path:
 
     def write(file: Any) -> None:
         for chunk in chunks:
-            for each in chunk.set_aside:
-                file.write((json.dumps(asdict(each), ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+            for aside in chunk.set_aside:
+                file.write((json.dumps(asdict(aside), ensure_ascii=False) + "\n").encode("utf-8", "replace"))
 
     stream_whole(place, write)
     return place

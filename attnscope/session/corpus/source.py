@@ -124,7 +124,7 @@ def _of_record(record: Any, place: str, field: str) -> Item:
     if not isinstance(record, dict):
         return SetAside(place, "it is no object with fields", shown)
     if field not in record:
-        there = ", ".join(f"'{each}'" for each in record) or "none"
+        there = ", ".join(f"'{name}'" for name in record) or "none"
         return SetAside(place, f"it has no field '{field}': its fields are {there}", shown)
     value = record[field]
     if not isinstance(value, str):

@@ -29,17 +29,17 @@ def with_apart(reading: Reading, chosen: Chosen, overview: Overview, measures: S
     if not apart:
         return overview
     twice = [name for name in apart if Need.PERIOD in MEASURES[name].needs]
-    found = {**_of_random_tokens(reading, chosen, twice)}
+    measured = {**_of_random_tokens(reading, chosen, twice)}
     if "copying" in apart:
-        found |= _of_circuits(reading, chosen)
-    found |= _absent(chosen, [name for name in apart if name not in found], _OF_AN_ANSWER)
-    scores = {name: found[name] if name in found else overview.scores[name] for name in measures}
-    reasons = dict.fromkeys(each.absent for each in scores.values())
+        measured |= _of_circuits(reading, chosen)
+    measured |= _absent(chosen, [name for name in apart if name not in measured], _OF_AN_ANSWER)
+    scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
+    reasons = dict.fromkeys(score.absent for score in scores.values())
     if all(reasons):
         raise InputError(f"no {', '.join(measures)} here: {'; '.join(reasons)}")
     notes = dict.fromkeys(
-        f"{', '.join(name for name in found if found[name].description.apart == said)}: {said}"
-        for said in (each.description.apart for each in found.values() if not each.absent)
+        f"{', '.join(name for name in measured if measured[name].description.apart == said)}: {said}"
+        for said in (score.description.apart for score in measured.values() if not score.absent)
     )
     return replace(overview, scores=scores, notes=(*overview.notes, *notes))
 
@@ -70,7 +70,7 @@ def _drawn(reading: Reading) -> tuple[Twice, str]:
     size = model.module.get_input_embeddings().num_embeddings
     spelled = getattr(model.tokenizer, "vocab_size", None) or size
     special = {*(getattr(model.tokenizer, "all_special_ids", None) or ())}
-    vocabulary = [each for each in range(min(size, spelled)) if each not in special]
+    vocabulary = [token for token in range(min(size, spelled)) if token not in special]
     limit = limit_of(model.tokenizer, model.module.config)
     named = " ".join(token.name for token in before)
     return drawn(vocabulary, tuple(token.id for token in before), limit), named
@@ -96,8 +96,8 @@ def _of_circuits(reading: Reading, chosen: Chosen) -> dict[str, HeadScores]:
         return _absent(chosen, ["copying"], "its output embeddings are not in memory")
     with reading.listener.working("reading the circuits"):
         captured = replace(reading, captured=None).capture(chosen, circuits=True)
-        found = copying_scores(captured, chosen.heads, embedding.detach().cpu(), unembedding.detach().cpu())
-    return _absent(chosen, ["copying"], found) if isinstance(found, str) else {"copying": found}
+        copying = copying_scores(captured, chosen.heads, embedding.detach().cpu(), unembedding.detach().cpu())
+    return _absent(chosen, ["copying"], copying) if isinstance(copying, str) else {"copying": copying}
 
 
 def _absent(chosen: Chosen, names: Sequence[str], why: str) -> dict[str, HeadScores]:

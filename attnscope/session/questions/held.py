@@ -27,7 +27,7 @@ _OF_A_PAIR = 8  # bytes of a weight as it is captured, with the mask
 _SOON = 0.7  # of the layers: a run that goes on so far may as well read all of them
 
 
-class Kept:
+class HeldReading:
     """`reading` with the attention of the `chosen` layers and heads; safe to ask from several threads.
 
     Only one run of the model goes on at a time: whoever runs it otherwise does so under `running`.
@@ -38,8 +38,8 @@ class Kept:
         self._moving = Lock()
         self._parts: OrderedDict[int, Capture | None] = OrderedDict()
         pairs = len(reading.tokens_of(chosen.kind)) * len(reading.encoded.tokens)
-        each = max(_OF_A_PAIR * pairs * max(chosen.tower.heads.values(), default=1), 1)
-        self._most = max(held // each, 1)
+        size = max(_OF_A_PAIR * pairs * max(chosen.tower.heads.values(), default=1), 1)
+        self._most = max(held // size, 1)
         self._alone = reading.perceived is not None  # the windows of a picture are named layer by layer
         self.looked_at = chosen.layers[0]
 
@@ -95,13 +95,13 @@ class Kept:
         chosen = replace(self.chosen, layers=(layer,))
         if self.reading.captured is not None:
             return self._cut(self.reading.captured, layer), chosen
-        known, found = self._find(layer)
-        if not known:
+        was_read, captured = self._find(layer)
+        if not was_read:
             with self.running:
-                known, found = self._find(layer)
-                if not known:
-                    found = self._read(layer)
-        return (self.reading if found is None else self._cut(found, layer)), chosen
+                was_read, captured = self._find(layer)
+                if not was_read:
+                    captured = self._read(layer)
+        return (self.reading if captured is None else self._cut(captured, layer)), chosen
 
     def _find(self, layer: int) -> tuple[bool, Capture | None]:
         """Whether the layer was read, and what of it is kept; it now counts as asked for last."""
@@ -112,8 +112,7 @@ class Kept:
             return True, self._parts[layer]
 
     def _cut(self, captured: Capture, layer: int) -> Reading:
-        calls = tuple(call for call in captured.calls if call.layer == layer)
-        return replace(self.reading, captured=replace(captured, calls=calls))
+        return replace(self.reading, captured=_of_layer(captured, layer))
 
     def _together(self, layer: int) -> tuple[int, ...]:
         """What is read in one run with a layer: nothing else at first, so that it is there soon.
@@ -127,7 +126,7 @@ class Kept:
         if len(layers) > self._most:
             half = max(self._most // 2, 1)
             layers = layers[place // half * half :][:half]
-        return tuple(each for each in layers if each not in self._parts)
+        return tuple(number for number in layers if number not in self._parts)
 
     def _read(self, layer: int) -> Capture | None:
         """Run the model once for this layer and what is read with it.
@@ -136,11 +135,11 @@ class Kept:
         """
         layers = self._together(layer)
         with self.reading.listener.working("reading the attention"):
-            found = self.reading.attention(replace(self.chosen, layers=layers), projections=True)
-        kept = found if isinstance(found, Capture) else None
+            attention = self.reading.attention(replace(self.chosen, layers=layers), projections=True)
+        kept = attention if isinstance(attention, Capture) else None
         with self._moving:
-            for each in layers:
-                self._parts[each] = kept if kept is None else _of_layer(kept, each)
+            for number in layers:
+                self._parts[number] = kept if kept is None else _of_layer(kept, number)
             self._parts.move_to_end(layer)
             if self.looked_at in self._parts:
                 self._parts.move_to_end(self.looked_at)

@@ -61,7 +61,7 @@ def cost_of(reading: Reading, chosen: Chosen) -> Cost:
     width = max(chosen.tower.heads[layer] for layer in chosen.layers)
     hidden = int(getattr(config, "hidden_size", None) or 64 * width)
     dim = getattr(config, "head_dim", None) or max(hidden // max(width, 1), 1)
-    biased = any(hasattr(each, "relative_attention_bias") for each in module.modules())
+    biased = any(hasattr(part, "relative_attention_bias") for part in module.modules())
     return Cost(queries, keys, len(chosen.layers), len(chosen.heads), width, int(dim), hidden, biased)
 
 
@@ -155,7 +155,7 @@ def read_long_overview(
     with reading.listener.working("reading the attention in tiles"):
         captured = _captured(reading, chosen, needs_norms(of_text))
         with running.part(_TILES):
-            found = measure_long(
+            overview = measure_long(
                 captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all
             )
-    return with_apart(reading, chosen, found, measures)
+    return with_apart(reading, chosen, overview, measures)

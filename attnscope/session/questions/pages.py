@@ -91,8 +91,8 @@ def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) ->
     if reading.captured is not None or chosen.route is Route.RETURNED:
         return reading
     with reading.listener.working("reading the attention"):
-        found = reading.attention(chosen, projections=needs_norms(measures))
-    return replace(reading, captured=found) if isinstance(found, Capture) else reading
+        attention = reading.attention(chosen, projections=needs_norms(measures))
+    return replace(reading, captured=attention) if isinstance(attention, Capture) else reading
 
 
 def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thumbnails, Held]:
@@ -161,8 +161,8 @@ def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
     """Best first; of layers that differ in their heads those that all of them have."""
     if isinstance(ranking, Finding):
         return tuple((ranking.layers[i], ranking.heads[j]) for i, j in ranking.ranking)
-    every = [(each.layer, each.head) for each in ranking.heads]
-    every += [(each.layer, each.head) for each in ranking.estimates]
+    every = [(removal.layer, removal.head) for removal in ranking.heads]
+    every += [(estimate.layer, estimate.head) for estimate in ranking.estimates]
     return tuple(dict.fromkeys(place for place in every if place[1] in chosen.heads))
 
 
@@ -201,19 +201,21 @@ class BothHeads:
     def foresee(self, *sides: tuple[Reading, Chosen]) -> None:
         """What one layer of each side comes to, before the model runs."""
         ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
-        known = [extent(*each) for each in ones]
-        foreseen = [each for each in known if each is not None]
+        extents = [extent(*one) for one in ones]
+        foreseen = [size for size in extents if size is not None]
         if len(foreseen) < len(sides):
             return
         if any(reading.perceived is not None for reading, _ in sides):
-            foreseen = [seen_extent(*one, each) for one, each in zip(ones, foreseen, strict=True)]
+            foreseen = [seen_extent(*one, size) for one, size in zip(ones, foreseen, strict=True)]
         self._whole = self._fit(foreseen)
 
-    def hold(self, found: Comparison, captures: tuple[Capture, Capture]) -> None:
+    def hold(self, comparison: Comparison, captures: tuple[Capture, Capture]) -> None:
         """The heads of both sides in the layers that are shown."""
-        if self._whole and len(found.heads) > 1:
-            pairs = zip(captures, found.sides, strict=True)
-            self.heads = tuple(_heads(each, side.head.layer, found.heads) for each, side in pairs)
+        if self._whole and len(comparison.heads) > 1:
+            pairs = zip(captures, comparison.sides, strict=True)
+            self.heads = tuple(
+                _heads(captured, side.head.layer, comparison.heads) for captured, side in pairs
+            )
 
 
 def _heads(captured: Capture, layer: int, heads: Sequence[int]) -> Overview:

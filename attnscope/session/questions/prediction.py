@@ -46,8 +46,8 @@ def _predicted(reading: Reading, top: int) -> Prediction:
     model, target, tokens = reading.model, reading.target, reading.encoded.tokens
     if reading.task is None:
         raise InputError(f"{model.name} has no head that predicts words")
-    known = {**model.origin(), "route": "untouched"}
-    provenance = provenance_of(model.module, tokens, known)
+    origin = {**model.origin(), "route": "untouched"}
+    provenance = provenance_of(model.module, tokens, origin)
     paired = reading.asked.paired
     if paired and reading.task != "masked":
         reading.listener.notice(

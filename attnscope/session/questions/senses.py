@@ -57,22 +57,22 @@ def compare_senses(
 ) -> Senses:
     """The word in every one of `texts`, read one after the other; by their labels where they have some."""
     _check(texts)
-    one_text = [replace(inputs, text=each.text) for each in texts]
-    first, chosen = open_chosen(request, one_text[0], wanted, listener)
+    inputs_of_each = [replace(inputs, text=text.text) for text in texts]
+    first, chosen = open_chosen(request, inputs_of_each[0], wanted, listener)
     opened = Opened(first.model, first.task, chosen)
-    found, verdicts = list[_Found](), Counter[str]()
-    for i, (each, asked) in enumerate(zip(texts, one_text, strict=True)):
-        reading = first if i == 0 else read_inputs(opened, asked, listener)
-        one = _found(reading, chosen, each, word, looking)
+    words, verdicts = list[_WordInText](), Counter[str]()
+    for i, (text, its_inputs) in enumerate(zip(texts, inputs_of_each, strict=True)):
+        reading = first if i == 0 else read_inputs(opened, its_inputs, listener)
+        one = _word_in_text(reading, chosen, text, word, looking)
         verdicts.update(one.verdicts)
-        found.append(one)
-    by_layer = [np.stack([each.vectors[i] for each in found]) for i in range(len(found[0].vectors))]
-    labels = [each.label for each in texts]
+        words.append(one)
+    by_layer = [np.stack([one.vectors[i] for one in words]) for i in range(len(words[0].vectors))]
+    labels = [text.label for text in texts]
     return Senses(
         asked=word,
         kind=chosen.kind,
-        usages=tuple(each.usage for each in found),
-        layers=found[0].layers,
+        usages=tuple(one.usage for one in words),
+        layers=words[0].layers,
         heads=chosen.heads,
         cosines=np.array([together(vectors) for vectors in by_layer]),
         separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
@@ -84,13 +84,13 @@ def compare_senses(
 def _check(texts: Sequence[LabelledText]) -> None:
     if len(texts) < 2:
         raise InputError("one text is not enough: a word is compared in two or more")
-    unlabelled = [each.name for each in texts if not each.label]
+    unlabelled = [text.name for text in texts if not text.label]
     if unlabelled and len(unlabelled) < len(texts):
         raise InputError(f"{unlabelled[0]} has no label, others have: write LABEL, a tab and the text in all")
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _WordInText:
     """The word in one text: its output vectors by layer, and the verdicts of the heads they are from."""
 
     usage: Usage
@@ -99,17 +99,19 @@ class _Found:
     verdicts: list[str]
 
 
-def _found(reading: Reading, chosen: Chosen, text: LabelledText, word: str, looking: Looking) -> _Found:
+def _word_in_text(
+    reading: Reading, chosen: Chosen, text: LabelledText, word: str, looking: Looking
+) -> _WordInText:
     position, name = position_of(reading, chosen, word, looking, text.name)
     with reading.listener.working(f"reading {text.name or 'the text'}"):
         captured = reading.capture(chosen)
         look = Look(looking.words, looking.treatment)
         words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
     usage = Usage(text.text, text.label, name, position)
-    verdicts = [one.verdict.value for each in words for one in each.certificates]
-    return _Found(
+    verdicts = [certificate.verdict.value for one in words for certificate in one.certificates]
+    return _WordInText(
         usage,
         tuple(call.layer for call in captured.calls),
-        [each.vectors["output"] for each in words],
+        [one.vectors["output"] for one in words],
         verdicts,
     )

@@ -45,7 +45,7 @@ class Chunk:
 
     def only(self, number: int) -> "Chunk":
         """One of its texts alone, without a number: nothing is proved of it, and it is never kept."""
-        return replace(self, number=-1, texts=tuple(each for each in self.texts if each.number == number))
+        return replace(self, number=-1, texts=tuple(text for text in self.texts if text.number == number))
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,11 @@ def _run(
     waiting: queue.Queue[Chunk | None] = queue.Queue(maxsize=workers)
     done: queue.Queue[Finished | BaseException] = queue.Queue()
     served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
-    threads = [threading.Thread(target=_feed, args=(each, waiting, done), daemon=True) for each in served]
+    threads = [threading.Thread(target=_feed, args=(worker, waiting, done), daemon=True) for worker in served]
     with ExitStack() as stack:
-        for each in served:
-            stack.callback(each.stop)
-            stack.enter_context(undone_by_a_signal(each.stop))
+        for worker in served:
+            stack.callback(worker.stop)
+            stack.enter_context(undone_by_a_signal(worker.stop))
         for thread in threads:
             thread.start()
         yield from _handed(chunks, waiting, done, workers)
@@ -71,11 +71,11 @@ def _handed(
             open_ += 1
         if not open_:
             break
-        found = done.get()
-        if isinstance(found, BaseException):
-            raise found
+        answer = done.get()
+        if isinstance(answer, BaseException):
+            raise answer
         open_ -= 1
-        yield found
+        yield answer
     for _ in range(workers):
         waiting.put(None)
 

@@ -21,8 +21,8 @@ def resolved(device: str) -> str:
     """
     from attnscope.model.loading.memory import torch_device
 
-    found = torch_device(device)
-    return found.type if device == "auto" else device
+    chosen = torch_device(device)
+    return chosen.type if device == "auto" else device
 
 
 def places(device: str) -> tuple[str, ...]:

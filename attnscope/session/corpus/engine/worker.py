@@ -40,8 +40,8 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         except AttnscopeError as error:
             answer = Refused(error)
         except Exception as error:
-            told = lacking(error)
-            answer = Broken(traceback.format_exc()) if told is None else Refused(told)
+            refusal = lacking(error)
+            answer = Broken(traceback.format_exc()) if refusal is None else Refused(refusal)
         pickle.dump(answer, sink)
         sink.flush()
 

@@ -63,10 +63,12 @@ def _ablated(
     check_heads(heads, head_counts(experiments))
     estimates = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
-        heads = [(each.layer, each.head) for each in estimates[: asked.top or TOP]]
+        heads = [(estimate.layer, estimate.head) for estimate in estimates[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.to is not None)
-    found = taken_away(experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed)
-    effects, correlation = found.heads, None
+    removals = taken_away(
+        experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed
+    )
+    effects, correlation = removals.heads, None
     if asked.rank:
         effects, correlation = held_against(effects, estimates)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
@@ -80,8 +82,8 @@ def _ablated(
         method=replacement.method,
         how=replacement.how,
         heads=effects,
-        group=found.group,
-        floor=found.floor,
+        group=removals.group,
+        floor=removals.floor,
         intervention=intervention(experiments),
         provenance=provenance,
         tower="" if chosen.tower.alone else chosen.tower.name,
@@ -107,7 +109,7 @@ def _estimates(
         every = estimated(experiments, ids, replacement.what)
     else:
         every = measured_estimates(experiments, ids, by, heads)
-    return tuple(each for each in every if (each.layer, each.head) in set(heads))
+    return tuple(estimate for estimate in every if (estimate.layer, estimate.head) in set(heads))
 
 
 def _replacement(
@@ -163,12 +165,12 @@ def _other(reading: Reading, text: str) -> Reading:
     if asked.sensed or asked.ids is not None:
         raise InputError("outputs of another text go into a text: what is read here is none")
     inputs = replace(asked, text=text, words=None, split=False)
-    made = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
-    mine, its = len(reading.encoded.tokens), len(made.encoded.tokens)
+    encoded = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
+    mine, its = len(reading.encoded.tokens), len(encoded.encoded.tokens)
     if mine != its:
         lengths = f"the texts have {mine} and {its} tokens"
         raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
-    return replace(made, target=reading.target)
+    return replace(encoded, target=reading.target)
 
 
 def _total(
@@ -191,5 +193,5 @@ def _same_place(question: Question, reading: Reading, other: Reading) -> bool:
     """Whether both texts ask at the answer's place: of a mask that there is one in the other as well."""
     if question.asks is not Asks.MASK or question.position is None:
         return True
-    here, there = (each.encoded.tokens.items[question.position] for each in (reading, other))
+    here, there = (side.encoded.tokens.items[question.position] for side in (reading, other))
     return here.id == there.id

@@ -53,14 +53,14 @@ def read_measured(
     _check(reading, chosen, mine[0])
     others = tuple(name for name in measures if name not in mine)
     question = question_of(reading, None if asked is None else asked.answer)
-    found, told = _attributed(reading, chosen, mine, question, asked or Attributing())
-    if not others and all(each.absent for each in found.values()):
-        reasons = dict.fromkeys(each.absent for each in found.values())
+    measured, description = _attributed(reading, chosen, mine, question, asked or Attributing())
+    if not others and all(score.absent for score in measured.values()):
+        reasons = dict.fromkeys(score.absent for score in measured.values())
         raise InputError(f"no {', '.join(mine)} here: {'; '.join(reasons)}")
     overview = OpenedHeads(reading, chosen).overview(others or ENTROPY, looking)
-    scores = {name: found[name] if name in found else overview.scores[name] for name in measures}
-    notes = [f"{name}: {each.description.apart}" for name, each in found.items() if not each.absent]
-    return replace(overview, scores=scores, notes=(*overview.notes, told, *notes))
+    scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
+    notes = [f"{name}: {score.description.apart}" for name, score in measured.items() if not score.absent]
+    return replace(overview, scores=scores, notes=(*overview.notes, description, *notes))
 
 
 def _check(reading: Reading, chosen: Chosen, name: str) -> None:
@@ -88,17 +88,19 @@ def _attributed(
         chances = log_chances(experiments.untouched[0])
         second = runner_up(chances, answer.ids)
         others = _others(reading, experiments, question, answer.ids, asked)
-        found = attributed(experiments, (answer.ids, second, *others), names, chosen.layers, chosen.heads)
+        measured = attributed(experiments, (answer.ids, second, *others), names, chosen.layers, chosen.heads)
     likely = probability(chances, answer.ids)
-    told = f"{_named(reading, question, answer.text)}, probability {likely:.3g}"
-    told += ", so near 1 that gradients of it say little" if likely > _SURE else ""
+    description = f"{_named(reading, question, answer.text)}, probability {likely:.3g}"
+    description += ", so near 1 that gradients of it say little" if likely > _SURE else ""
     named = (
         f" “{printable(question.name(second[0]))}”"
         if len(second) == 1
         else ", at every token the next likeliest,"
     )
-    told += f", beside the runner-up{named} {probability(chances, second):.3g}"
-    return found, told + (f" and {len(others)} others drawn with seed {asked.seed}" if others else "")
+    description += f", beside the runner-up{named} {probability(chances, second):.3g}"
+    return measured, description + (
+        f" and {len(others)} others drawn with seed {asked.seed}" if others else ""
+    )
 
 
 def _others(

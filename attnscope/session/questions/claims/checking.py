@@ -71,10 +71,10 @@ def _shown(stored: Result, name: str) -> Overview | HeadWeights:
     if isinstance(held, LongHead) or (isinstance(held, Overview) and _in_tiles(held)):
         raise InputError(f"{name} was computed in tiles and holds no weight of every pair: ask for it anew")
     if isinstance(held, Overview):
-        found = held.tokens or held
-        if found.weights is None:
+        overview = held.tokens or held
+        if overview.weights is None:
             raise InputError(f"{name} leaves the weights of its heads out: give the npz")
-        return found
+        return overview
     if (head := head_in(held)) is None:
         raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
     return head
@@ -82,7 +82,7 @@ def _shown(stored: Result, name: str) -> Overview | HeadWeights:
 
 def _each(kind: type[Shown], results: Sequence[Overview | HeadWeights]) -> list[Shown]:
     """The results, each of which was asked as one of this `kind` was stored."""
-    return [each for each in results if isinstance(each, kind)]
+    return [result for result in results if isinstance(result, kind)]
 
 
 def _read_anew(
@@ -119,8 +119,8 @@ def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> O
     if isinstance(shown, HeadWeights):
         return heads.weights()
     there = tuple(measure for measure in shown.scores if measure in MEASURES)
-    known = tuple(measure for measure in there if measure not in of_answers(there))
-    return heads.overview(known or ENTROPY)
+    of_text = tuple(measure for measure in there if measure not in of_answers(there))
+    return heads.overview(of_text or ENTROPY)
 
 
 def _request(stored: Provenance, leave: Leave) -> ModelRequest:
@@ -188,8 +188,8 @@ def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | Non
     """The text, or the two of a pair, that were read, where the tokens tell and nothing else made them."""
     tokens: Tokens = shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
     hidden = writes and shown.kind is Kind.DECODER
-    made = tokens.written or tokens.words_given or tokens.numbers
-    return None if hidden or made or not tokens.texts or not all(tokens.texts) else tokens.texts
+    written_otherwise = tokens.written or tokens.words_given or tokens.numbers
+    return None if hidden or written_otherwise or not tokens.texts or not all(tokens.texts) else tokens.texts
 
 
 def _changes(stored: Provenance, now: Provenance) -> list[str]:
@@ -211,5 +211,5 @@ def _changes(stored: Provenance, now: Provenance) -> list[str]:
     return changes
 
 
-def _short(told: str | None) -> str:
-    return "none" if told is None else told[:19] if told.startswith("sha256:") else printable(told)
+def _short(value: str | None) -> str:
+    return "none" if value is None else value[:19] if value.startswith("sha256:") else printable(value)

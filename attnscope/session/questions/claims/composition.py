@@ -86,27 +86,27 @@ def compose_in(
     where = place(device_of(opened.model.module))
     composing = Composing(circuits, through, asked.draws, asked.seed, head, where)
     with listener.working("composing heads"):
-        found = composing.pairs()
-    if not (found.scores == found.scores).any():
-        raise InputError(f"no composition in {name}: {'; '.join(found.reasons) or 'no pair of heads'}")
+        pairs = composing.pairs()
+    if not (pairs.scores == pairs.scores).any():
+        raise InputError(f"no composition in {name}: {'; '.join(pairs.reasons) or 'no pair of heads'}")
     inside, outside = facts(circuits)
     return Composition(
         kind=chosen.kind,
-        layers=tuple(each.layer for each in circuits.layers),
-        counts=tuple(each.heads for each in circuits.layers),
-        hidden=found.hidden,
+        layers=tuple(circuit.layer for circuit in circuits.layers),
+        counts=tuple(circuit.heads for circuit in circuits.layers),
+        hidden=pairs.hidden,
         through=through,
-        pairs=found.pairs,
-        scores=found.scores,
-        chance=found.chance,
-        spread=found.spread,
-        percentile=found.percentile,
-        largest=found.largest,
+        pairs=pairs.pairs,
+        scores=pairs.scores,
+        chance=pairs.chance,
+        spread=pairs.spread,
+        percentile=pairs.percentile,
+        largest=pairs.largest,
         draws=asked.draws,
         seed=asked.seed,
         inside=inside,
         outside=outside,
-        reasons=found.reasons,
+        reasons=pairs.reasons,
         certified={verdict.value: certified[verdict] for verdict in Verdict},
         provenance=replace(circuits.captured.provenance, token_ids=()),
         shown=head,
@@ -123,10 +123,10 @@ def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | N
     layers = ranges.choose(wanted[0], there, "layer", f"{name}: layers {listed(there)}")
     heads = tuple(range(chosen.tower.heads[layers[0]])) or chosen.heads
     where = f"{name}: layers {listed(there)}, heads {listed(heads)}"
-    found = ranges.choose(wanted[1], heads, "head", where)
-    if len(layers) != 1 or len(found) != 1:
+    numbers = ranges.choose(wanted[1], heads, "head", where)
+    if len(layers) != 1 or len(numbers) != 1:
         raise InputError("this needs one head: give one --layer and one --head, or neither")
-    return layers[0], found[0]
+    return layers[0], numbers[0]
 
 
 def _circuits(opened: Opened, chosen: Chosen, inputs: Inputs) -> Circuits:

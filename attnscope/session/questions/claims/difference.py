@@ -30,7 +30,7 @@ def compare_any(
 ) -> Difference | CorpusDifference:
     """The heads of two results called `names`, or of two corpora; `layer_b` and `head_b` are of the other."""
     if isinstance(a, Corpus) and isinstance(b, Corpus):
-        if any(each is not None for each in (layer, head, layer_b, head_b)):
+        if any(number is not None for number in (layer, head, layer_b, head_b)):
             raise InputError("two corpora are compared in all their heads: leave layers and heads out")
         return corpora_apart(a, b)
     return compare_results(a, b, names, layer, head, layer_b, head_b)

@@ -90,8 +90,8 @@ def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
     there = next((place for place in places if place.is_file()), None)
     if there is None:
         where = "is not there" if given is not None else f"is neither beside {printable(run.name)} nor here"
-        told = printable(str(given)) if given is not None else printable(own)
-        raise InputError(f"{told} {where}: give the file that was read with {option}")
+        file = printable(str(given)) if given is not None else printable(own)
+        raise InputError(f"{file} {where}: give the file that was read with {option}")
     try:
         digest = hashlib.sha256(there.read_bytes()).hexdigest()
     except OSError as error:
@@ -115,4 +115,6 @@ def _named(shown: Overview | HeadWeights) -> bool:
 
 def _of_sound(shown: Overview | HeadWeights) -> bool:
     every = (*shown.query_tokens.stretches, *shown.key_tokens.stretches)
-    return any(isinstance(each, Frames) for each in every) and not any(isinstance(e, Patches) for e in every)
+    return any(isinstance(stretch, Frames) for stretch in every) and not any(
+        isinstance(e, Patches) for e in every
+    )

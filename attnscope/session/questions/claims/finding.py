@@ -67,10 +67,10 @@ class Wish:
 
 def head_named(name: str) -> tuple[int, int]:
     """Layer and head of `L3H11`; `InputError` for what is no such name."""
-    found = _HEAD.fullmatch(name.strip())
-    if found is None:
+    match = _HEAD.fullmatch(name.strip())
+    if match is None:
         raise InputError(f"--like '{printable(name)}' names no head: write it as L3H11")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Finding:
@@ -94,30 +94,30 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     def alike(others: Sequence[Layer]) -> bool:
         return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= _rounding(whole))
 
-    made = runs(reading, chosen, controls, exchange, layers, alike)
+    control_runs = runs(reading, chosen, controls, exchange, layers, alike)
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*_notes(attention, layers), *reading.notes)
         if reading.captured is not None:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, _rounding(whole))
         went = None if sought.key is None else exchange.went(controls, key)
-        summary, followed = beside_controls(target, own, made, chosen.heads, seen, went)
-    told = beside(target, layers, chosen.heads, seen)
+        summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went)
+    compared = beside(target, layers, chosen.heads, seen)
     return Finding(
         sought=sought,
         kind=chosen.kind,
         query_tokens=seen.query_tokens,
         key_tokens=seen.key_tokens,
-        layers=tuple(each.layer for each in layers),
+        layers=tuple(layer.layer for layer in layers),
         heads=chosen.heads,
         rows=len(target.queries) if isinstance(target, Target) else len(seen.queries),
         weights=own,
-        ranks=told.ranks,
-        norms=told.norms,
-        shares=told.shares,
-        even=told.even,
+        ranks=compared.ranks,
+        norms=compared.norms,
+        shares=compared.shares,
+        even=compared.even,
         followed=followed,
         controls=summary.described(controls.how, controls.seed, controls.asked, controls.of),
-        verdicts=tuple(_verdicts(each, chosen.heads) for each in whole),
+        verdicts=tuple(_verdicts(layer, chosen.heads) for layer in whole),
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
@@ -135,7 +135,7 @@ def _strays(own: ByHead, others: ByHead) -> float:
 
 def _rounding(layers: Sequence[Layer]) -> float:
     """What two runs over one input may differ by: their arithmetic's, through all layers."""
-    epsilons = [each.epsilon for each in layers if isinstance(each, AttentionCall)]
+    epsilons = [call.epsilon for call in layers if isinstance(call, AttentionCall)]
     return max(1e-4, 8 * max(epsilons, default=0.0))
 
 
@@ -184,7 +184,7 @@ def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens)
     queries, keys = seen.query_tokens, seen.key_tokens
     if sought.like is not None:
         return _likeness(sought.like, layers)
-    visible = np.any([seen.visible(each, chosen.heads) for each in layers], axis=0)
+    visible = np.any([seen.visible(layer, chosen.heads) for layer in layers], axis=0)
     if sought.pattern is None:
         assert sought.query is not None, "a pair, where nothing else is sought"
         assert sought.key is not None, "a pair has both"
@@ -196,8 +196,8 @@ def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens)
     meant = pattern_keys(sought.pattern, queries, keys) & visible
     if not meant.any():
         where = "text" if keys.texts else "input"
-        found = f"no query of this {where} has a key of pattern {sought.pattern}"
-        raise InputError(f"{found} that it may look at")
+        why = f"no query of this {where} has a key of pattern {sought.pattern}"
+        raise InputError(f"{why} that it may look at")
     return Target(meant)
 
 
@@ -206,10 +206,10 @@ def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
     queries, keys = seen.query_tokens, seen.key_tokens
     there = list(Pattern)
     if why := unplaced(chosen.kind, queries, keys):
-        there = [each for each in there if each in _OF_KEYS]
+        there = [pattern for pattern in there if pattern in _OF_KEYS]
     sensed = {place for stretch in keys.stretches for place in stretch.positions}
     if all(i in sensed or token.special for i, token in enumerate(keys.items)) and sensed:
-        there = [each for each in there if each not in _OF_WORDS]
+        there = [pattern for pattern in there if pattern not in _OF_WORDS]
         why = why if pattern not in _OF_WORDS else "patches and frames are no words"
     if seen.special is not Special.SHOW and pattern in there and pattern is Pattern.SPECIAL:
         raise InputError(f"--special {seen.special} leaves special tokens out: none can be looked at")
@@ -219,7 +219,7 @@ def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
 
 def _likeness(like: tuple[int, int], layers: Sequence[Layer]) -> Likeness:
     layer, head = like
-    there = [each.layer for each in layers]
+    there = [layer.layer for layer in layers]
     if layer not in there:
         raise InputError(f"--like L{layer}H{head}: layers looked at are {listed(there)}")
     place = there.index(layer)
@@ -257,5 +257,7 @@ def _verdicts(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
 
 def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
     if isinstance(attention, Returned):
-        return tuple(dict.fromkeys((attention.reason, *(n for each in attention.layers for n in each.notes))))
-    return tuple(dict.fromkeys(note for each in layers for note in attention.notes(each.layer)))
+        return tuple(
+            dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))
+        )
+    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))

@@ -44,21 +44,21 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     tokens = layers[0].query_tokens
     place = position_of(tokens, str(query))
     with reading.listener.working("following the attention through the layers"):
-        weights = [_mean_weights(each, chosen.heads) for each in layers]
-        mixing, by_norm = [mixed(each) for each in weights], _by_norm(layers, chosen.heads)
+        weights = [_mean_weights(layer, chosen.heads) for layer in layers]
+        mixing, by_norm = [mixed(mean) for mean in weights], _by_norm(layers, chosen.heads)
         reached = rollout(mixing)[:, place]
         most = max_flow(mixing, place) if len(tokens) <= MOST_FLOW else None
     if most is None:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
         )
-    found = Flow(
+    result = Flow(
         query=place,
         kind=chosen.kind,
         tokens=tokens,
-        layers=tuple(each.layer for each in layers),
+        layers=tuple(layer.layer for layer in layers),
         heads=chosen.heads,
-        raw=np.array([each[place] for each in weights]),
+        raw=np.array([rolled[place] for rolled in weights]),
         rollout=reached,
         by_norm=None if by_norm is None else by_norm[:, place],
         flow=most,
@@ -70,8 +70,8 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         tower=attention.tower,
         notes=(*reading.notes, *_notes(attention, layers)),
     )
-    found = _with_zeroing(reading, chosen, found)
-    return beside_replacing(reading, chosen, found, seed)
+    result = _with_zeroing(reading, chosen, result)
+    return beside_replacing(reading, chosen, result, seed)
 
 
 def _check(reading: Reading, chosen: Chosen) -> None:
@@ -101,7 +101,7 @@ def _layers(
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
             verdicts.update(proof.verdict.value for proof in certify_heads(whole, chosen.heads))
             layers.append(without_padding(whole))
-    sizes = {(len(each.query_tokens), len(each.key_tokens)) for each in layers}
+    sizes = {(len(layer.query_tokens), len(layer.key_tokens)) for layer in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):
         raise InputError(
             "flow needs the same tokens in every layer, as queries and as keys: here they differ"
@@ -122,32 +122,32 @@ def _mean_weights(layer: Layer, heads: Sequence[int]) -> Float[np.ndarray, "quer
 
 
 def _by_norm(layers: Sequence[Layer], heads: Sequence[int]) -> Float[np.ndarray, "layer query key"] | None:
-    moved = [moved_together(each, heads) if isinstance(each, AttentionCall) else None for each in layers]
-    known = [each.numpy() for each in moved if each is not None]
-    return rollout([mixed(shares(each)) for each in known]) if len(known) == len(moved) else None
+    moved = [moved_together(layer, heads) if isinstance(layer, AttentionCall) else None for layer in layers]
+    norms = [norm.numpy() for norm in moved if norm is not None]
+    return rollout([mixed(shares(norm)) for norm in norms]) if len(norms) == len(moved) else None
 
 
 def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
     if isinstance(attention, Returned):
         return (attention.reason,)
-    return tuple(dict.fromkeys(note for each in layers for note in attention.notes(each.layer)))
+    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
 
 
-def _with_zeroing(reading: Reading, chosen: Chosen, found: Flow) -> Flow:
+def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow) -> Flow:
     """The same with value zeroing, or with the reason why no layer can be run so."""
     if chosen.route is Route.RETURNED:
-        return replace(found, no_zeroing="weights that a model returns say nothing of its values")
+        return replace(result, no_zeroing="weights that a model returns say nothing of its values")
     if chosen.block:
-        return replace(found, no_zeroing="values are zeroed in all blocks of a layer")
-    if len(found.tokens) > MOST_ZEROED:
-        return replace(found, no_zeroing=f"values are zeroed of up to {MOST_ZEROED} positions")
+        return replace(result, no_zeroing="values are zeroed in all blocks of a layer")
+    if len(result.tokens) > MOST_ZEROED:
+        return replace(result, no_zeroing=f"values are zeroed of up to {MOST_ZEROED} positions")
     selection = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=found.layers
+        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=result.layers
     )
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name
     try:
         with reading.listener.working("zeroing values"), if_it_runs(module, inputs, name):
-            made = rolled_out(module, inputs, selection, chosen.heads, len(found.tokens))
+            zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
-        return replace(found, no_zeroing=str(error))
-    return replace(found, zeroed=made.rollout[:, found.query], zeroing=made.intervention)
+        return replace(result, no_zeroing=str(error))
+    return replace(result, zeroed=zeroed.rollout[:, result.query], zeroing=zeroed.intervention)

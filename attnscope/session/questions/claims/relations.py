@@ -85,8 +85,8 @@ def _treebank(asked: TreebankQuestion) -> tuple[Sentence, ...]:
     if not there:
         raise InputError(f"no relation in '{file}': every sentence of it is a single word")
     if asked.relation is not None and asked.relation not in there:
-        known = ", ".join(name for name, _ in there.most_common())
-        raise InputError(f"no relation '{printable(asked.relation)}' in '{file}': {known}")
+        relations = ", ".join(name for name, _ in there.most_common())
+        raise InputError(f"no relation '{printable(asked.relation)}' in '{file}': {relations}")
     return sentences
 
 
@@ -195,9 +195,9 @@ class _Counted:
         inputs = self._inputs(group)
         with if_it_runs(self.model.module, inputs, self.model.name):
             by_layer = self.weights.read(inputs, make)
-        found = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=1)
+        answers_by_layer = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=1)
         for row, one in enumerate(group):
-            self._count(one, found[row], pieces[row].any(-1).numpy())
+            self._count(one, answers_by_layer[row], pieces[row].any(-1).numpy())
         for row, one in sampled.items():
             self._prove(one, row, inputs, kept[row])
 
@@ -228,7 +228,7 @@ class _Counted:
         """What was counted, with what is proved of it."""
         self._tell()
         relations, overall = ranked(self.tally, self.heads)
-        there = [i for i, each in enumerate(relations) if each.count]
+        there = [i for i, relation in enumerate(relations) if relation.count]
         whole = self.tally.halves[0] + self.tally.halves[1]
         assert self.proof.provenance is not None, "a sentence was captured"
         return Dependencies(
@@ -261,11 +261,11 @@ class _Counted:
 
     def _tell(self) -> None:
         name, first = self.model.name, (self.refused or [""])[0]
-        told = {
+        skipped = {
             f"longer than the {self.lengths.limit} tokens that {name} reads": self.lengths.too_long,
             f"that {name} cannot read ({first})": len(self.refused),
         }
-        for why, count in told.items():
+        for why, count in skipped.items():
             if count:
                 self.listener.notice(f"skipped {count} sentence{'s' if count > 1 else ''} {why}")
         if self.proof.unlike > _ROUNDING:

@@ -26,52 +26,55 @@ MEAN_PATCH, SILENCE = "the mean patch", "silence"
 Effect = tuple[Float[np.ndarray, " place"], str, float]  # of each place; the answer and its chance
 
 
-def beside_replacing(reading: Reading, chosen: Chosen, found: Flow, seed: int) -> Flow:
+def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
     """The same with what replacing each part of the input does, or with the reason why none could be."""
-    if found.tokens.stretches:
-        return _beside_blanking(reading, chosen, found, seed)
-    return _beside_other_tokens(reading, chosen, found, seed)
+    if result.tokens.stretches:
+        return _beside_blanking(reading, chosen, result, seed)
+    return _beside_other_tokens(reading, chosen, result, seed)
 
 
-def _beside_blanking(reading: Reading, chosen: Chosen, found: Flow, seed: int) -> Flow:
+def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
     """Of a picture or a sound: its patches or frames without what they hold."""
     perceived = reading.perceived
     assert perceived is not None, "only a picture or a sound has stretches"
-    pieces = pieces_of(perceived.inputs, perceived.positions, found.tokens, perceived.medium)
+    pieces = pieces_of(perceived.inputs, perceived.positions, result.tokens, perceived.medium)
     if pieces is None:
-        return replace(found, reason="which part of the input each position stands for cannot be told")
-    reached = set(np.flatnonzero(found.reached).tolist()) - {found.query}
-    parts = blanked(pieces, found.tokens, reached, perceived.medium)
+        return replace(result, reason="which part of the input each position stands for cannot be told")
+    reached = set(np.flatnonzero(result.reached).tolist()) - {result.query}
+    parts = blanked(pieces, result.tokens, reached, perceived.medium)
     if not parts.groups:
-        return replace(found, reason="there is no other part of the input that could be replaced")
+        return replace(result, reason="there is no other part of the input that could be replaced")
     model, inputs = reading.model, reading.inputs
-    question = _question(reading, chosen, found)
+    question = _question(reading, chosen, result)
     with (
         reading.listener.working(f"replacing {len(parts.groups)} parts"),
         if_it_runs(model.module, inputs, model.name),
     ):
-        made = _effect_of_parts(reading, chosen, found, parts, question)
-    if made is None:
-        return replace(found, reason=_silent(reading))
-    effects = np.full(len(found.tokens), np.nan)
-    for group, effect in zip(parts.groups, made[0], strict=True):
+        effect_of_each = _effect_of_parts(reading, chosen, result, parts, question)
+    if effect_of_each is None:
+        return replace(result, reason=_silent(reading))
+    effects = np.full(len(result.tokens), np.nan)
+    for group, effect in zip(parts.groups, effect_of_each[0], strict=True):
         effects[list(group)] = effect
-    trust = trusted(found.methods, effects, _nearness(found), seed, parts.groups)
+    trust = trusted(result.methods, effects, _nearness(result), seed, parts.groups)
     name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
     return replace(
-        found, ablated=Ablated(effects, name, made[1], made[2], trust, SHUFFLES, seed, parts.groups)
+        result,
+        ablated=Ablated(
+            effects, name, effect_of_each[1], effect_of_each[2], trust, SHUFFLES, seed, parts.groups
+        ),
     )
 
 
 def _effect_of_parts(
-    reading: Reading, chosen: Chosen, found: Flow, parts: Blanked, question: Question | None
+    reading: Reading, chosen: Chosen, result: Flow, parts: Blanked, question: Question | None
 ) -> Effect | None:
     module, inputs = reading.model.module, reading.inputs
     if question is not None:
         lost, answer, chance = lost_without(module, inputs, parts, question)
         return lost, reading.model.spell(answer), chance
-    last = _last_layer(module, chosen, found.layers[-1])
-    turned = None if last is None else turned_without(module, inputs, parts, found.query, last)
+    last = _last_layer(module, chosen, result.layers[-1])
+    turned = None if last is None else turned_without(module, inputs, parts, result.query, last)
     return None if turned is None else (turned, "", float("nan"))
 
 
@@ -81,28 +84,28 @@ def _last_layer(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | No
     return next(iter(holding(module, site.path)), None)
 
 
-def _nearness(found: Flow) -> Float[np.ndarray, " key"]:
+def _nearness(result: Flow) -> Float[np.ndarray, " key"]:
     """The closer to the query the more: along the text or in time, of a picture across its grid."""
-    stretch = next(iter(found.tokens.stretches), None)
+    stretch = next(iter(result.tokens.stretches), None)
     if not isinstance(stretch, Patches):
-        return -np.abs(np.arange(len(found.tokens)) - found.query).astype(np.float64)
-    near, numbers = np.zeros(len(found.tokens)), {place: n for n, place in enumerate(stretch.positions)}
-    if found.query not in numbers:
+        return -np.abs(np.arange(len(result.tokens)) - result.query).astype(np.float64)
+    near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
+    if result.query not in numbers:
         return near  # nothing is nearer to a token that stands for no place
-    row, column = divmod(numbers[found.query], stretch.columns)
+    row, column = divmod(numbers[result.query], stretch.columns)
     for place, number in numbers.items():
         if place >= 0:
             near[place] = -np.hypot(number // stretch.columns - row, number % stretch.columns - column)
     return near
 
 
-def _question(reading: Reading, chosen: Chosen, found: Flow) -> Question | None:
+def _question(reading: Reading, chosen: Chosen, result: Flow) -> Question | None:
     """The word at the query; None of a model without one, whose vectors are looked at."""
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
-    if reading.task is None or inside or all(token.id < 0 for token in found.tokens.items):
+    if reading.task is None or inside or all(token.id < 0 for token in result.tokens.items):
         return None
     asks = Asks.MASK if reading.task == "masked" else Asks.NEXT
-    return word_at(asks, found.query, len(found.tokens), None, reading.model.spell)
+    return word_at(asks, result.query, len(result.tokens), None, reading.model.spell)
 
 
 def _silent(reading: Reading) -> str:
@@ -117,28 +120,28 @@ class _Replacement:
     name: str
 
 
-def _beside_other_tokens(reading: Reading, chosen: Chosen, found: Flow, seed: int) -> Flow:
+def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
     """The same with what replacing each token does, or with the reason why nothing could be replaced."""
     own = chosen.kind is Kind.DECODER and reading.target is not None
     name = "decoder_input_ids" if own else "input_ids"
     ids = reading.inputs.get(name)
-    if ids is None or ids[0].tolist() != list(found.tokens.ids):
-        return replace(found, reason="the positions are not the tokens of the text, which could be replaced")
+    if ids is None or ids[0].tolist() != list(result.tokens.ids):
+        return replace(result, reason="the positions are not the tokens of the text, which could be replaced")
     instead = _replacement(reading)
-    places = _replaced(found, instead)
+    places = _replaced(result, instead)
     if not places:
-        return replace(found, reason="there is no other token that could be replaced")
+        return replace(result, reason="there is no other token that could be replaced")
     asked = Input(name, places, instead.id)
     with reading.listener.working(f"replacing {len(places)} tokens"):
-        made = _effects(reading, chosen, found, asked)
-    if made is None:
-        return replace(found, reason=_silent(reading))
-    lost, answer, chance = made
-    effects = np.full(len(found.tokens), np.nan)
+        effect = _effects(reading, chosen, result, asked)
+    if effect is None:
+        return replace(result, reason=_silent(reading))
+    lost, answer, chance = effect
+    effects = np.full(len(result.tokens), np.nan)
     effects[list(places)] = lost
-    trust = trusted(found.methods, effects, _nearness(found), seed)
+    trust = trusted(result.methods, effects, _nearness(result), seed)
     ablated = Ablated(effects, instead.name, answer, chance, trust, SHUFFLES, seed)
-    return replace(found, ablated=ablated)
+    return replace(result, ablated=ablated)
 
 
 def _replacement(reading: Reading) -> _Replacement:
@@ -154,28 +157,30 @@ def _replacement(reading: Reading) -> _Replacement:
     return _Replacement(None, NOTHING)
 
 
-def _replaced(found: Flow, instead: _Replacement) -> tuple[int, ...]:
+def _replaced(result: Flow, instead: _Replacement) -> tuple[int, ...]:
     """The ordinary tokens that reach the query, but for itself and what is the replacement already."""
-    tokens: Tokens = found.tokens
+    tokens: Tokens = result.tokens
     return tuple(
         i
         for i, token in enumerate(tokens.items)
-        if i != found.query
+        if i != result.query
         and not (token.special or token.padding)
         and token.id != instead.id
-        and found.rollout[-1, i] > 0
+        and result.rollout[-1, i] > 0
     )
 
 
-def _effects(reading: Reading, chosen: Chosen, found: Flow, asked: Input) -> Effect | None:
+def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Effect | None:
     """What is lost of the answer at the query; of a model without one how far the query's vector turns."""
-    model, inputs, question = reading.model, reading.inputs, _question(reading, chosen, found)
+    model, inputs, question = reading.model, reading.inputs, _question(reading, chosen, result)
     inside = chosen.kind is Kind.ENCODER and model.writes
     with if_it_runs(model.module, inputs, model.name):
         if question is not None:
-            made = lost_chance(model.module, inputs, asked, question)
-            return None if made is None else (made[0], model.spell(made[1]), made[2])
-        turned = turned_vector(model.module, inputs, asked, found.query, _last(model.module, inside))
+            chance_lost = lost_chance(model.module, inputs, asked, question)
+            return (
+                None if chance_lost is None else (chance_lost[0], model.spell(chance_lost[1]), chance_lost[2])
+            )
+        turned = turned_vector(model.module, inputs, asked, result.query, _last(model.module, inside))
         return None if turned is None else (turned, "", float("nan"))
 
 

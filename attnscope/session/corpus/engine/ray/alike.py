@@ -54,15 +54,17 @@ class Alike:
 
 def there_is(recipe: Recipe) -> dict[str, str]:
     """What numbers depend on, by name: the versions, and the hashes of the files that would be read."""
-    found = {"attnscope": __version__, **versions()}
+    depends_on = {"attnscope": __version__, **versions()}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
         checkpoint = find_checkpoint(request, Quiet())
         whole = len(checkpoint.there) == len(checkpoint.files)
         weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
-        found[f"weights of {checkpoint.source.name}"] = str(weights)
-        found[f"settings of {checkpoint.source.name}"] = f"sha256:{settings_digest(checkpoint.source.folder)}"
-    return found
+        depends_on[f"weights of {checkpoint.source.name}"] = str(weights)
+        depends_on[f"settings of {checkpoint.source.name}"] = (
+            f"sha256:{settings_digest(checkpoint.source.folder)}"
+        )
+    return depends_on
 
 
 def _short(value: str | None) -> str:

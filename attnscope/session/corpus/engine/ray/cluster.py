@@ -107,15 +107,15 @@ def check_answers(address: str) -> None:
 def _not_joined(address: str, error: Exception) -> str:
     if address == "auto" and isinstance(error, ConnectionError):
         return "no Ray cluster runs on this machine: ray start --head starts one, HOST:PORT names another"
-    told = f"no Ray cluster at '{printable(address)}': {one_line(error)}"
+    refusal = f"no Ray cluster at '{printable(address)}': {one_line(error)}"
     if isinstance(error, ConnectionError) and _TOKEN not in os.environ:
-        return f"{told}; one that asks for a token takes {_TOKEN}=token"
-    return told
+        return f"{refusal}; one that asks for a token takes {_TOKEN}=token"
+    return refusal
 
 
 def _reason(error: Exception) -> str:
-    told = getattr(error, "strerror", None)
-    return str(told or error or type(error).__name__)
+    why = getattr(error, "strerror", None)
+    return str(why or error or type(error).__name__)
 
 
 @contextmanager
@@ -170,14 +170,14 @@ def _end(folder: Path) -> None:
 def descendants(parent: int) -> list[int]:
     """The numbers of all processes that come from `parent`, the oldest first; none where that is not told."""
     try:
-        told = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True).stdout
+        listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    pairs = [(int(own), int(its)) for own, its in map(bytes.split, told.splitlines())]
-    found = [parent]
-    for one in found:
-        found += [own for own, its in pairs if its == one]
-    return found[1:]
+    pairs = [(int(own), int(its)) for own, its in map(bytes.split, listing.splitlines())]
+    family = [parent]
+    for one in family:
+        family += [own for own, its in pairs if its == one]
+    return family[1:]
 
 
 def _remove(folder: Path) -> None:

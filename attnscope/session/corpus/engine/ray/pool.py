@@ -31,13 +31,13 @@ def packed(chunk: Chunk) -> Any:
 
 def unpacked(table: Any) -> list[Finished]:
     """What the actors made of the rows; an error that one of them met is raised."""
-    found = []
+    finished = []
     for row in table.column("held").to_pylist():
         answer = pickle.loads(row)
         if isinstance(answer, Exception):
             raise answer
-        found.append(answer)
-    return found
+        finished.append(answer)
+    return finished
 
 
 def _table(held: list[bytes]) -> Any:

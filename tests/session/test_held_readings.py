@@ -10,7 +10,7 @@ from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.heads import OpenedHeads
-from attnscope.session.questions.held import HELD, Kept
+from attnscope.session.questions.held import HELD, HeldReading
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 
@@ -22,9 +22,9 @@ def opened() -> Opened:
     return open_model(ModelRequest("demo"), Inputs(TEXT), None, Purpose.ANYTHING, Quiet())
 
 
-def kept(opened: Opened, held: int = HELD) -> Kept:
+def kept(opened: Opened, held: int = HELD) -> HeldReading:
     chosen = choose(opened.model, Wanted(), Quiet(), sensed=False)
-    return Kept(read_inputs(opened, Inputs(TEXT), Quiet()), chosen, RLock(), held)
+    return HeldReading(read_inputs(opened, Inputs(TEXT), Quiet()), chosen, RLock(), held)
 
 
 def test_heads_are_those_of_a_run_that_looked_at_them_alone(opened: Opened) -> None:
