@@ -21,7 +21,6 @@ from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.long.figure import long_figure
 from attnscope.render.look import USUAL, Look, dressed
-from attnscope.render.map.figure import map_figure
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.overview.figure import overview_figure
@@ -42,7 +41,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Projection,
     Report,
     Result,
     ScaleStudy,
@@ -99,10 +97,6 @@ def _terms(result: HeadTerms, focus: Focus) -> Figure:
     return terms_figure(result, focus.scale)
 
 
-def _map(result: Projection, focus: Focus) -> Figure:
-    return map_figure(result, focus.queries, focus.key)
-
-
 def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
     """`draw` for a picture that is always of the whole result."""
     return lambda result, focus: draw(result)
@@ -112,7 +106,6 @@ def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
 _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
-    Projection: _map,
     HeadTerms: _terms,
     Overview: _alone(overview_figure),
     Report: _alone(report_figure),
@@ -135,7 +128,6 @@ __all__ = [
     "figure_bytes",
     "figure_of",
     "heatmap",
-    "map_figure",
     "missing_glyphs",
     "overview_figure",
     "pages",

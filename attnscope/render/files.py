@@ -14,7 +14,6 @@ from attnscope.errors import InputError
 from attnscope.render.comparison import csv as comparison
 from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
-from attnscope.render.map import csv as map_
 from attnscope.render.media import csv as media
 from attnscope.render.overview import csv as overview
 from attnscope.render.report import csv as report
@@ -30,7 +29,6 @@ ROWS = (
     comparison,
     head,
     long,
-    map_,
     media,
     overview,
     report,

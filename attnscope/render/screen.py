@@ -19,7 +19,6 @@ from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
 from attnscope.render.long.terminal import long_head, long_header
-from attnscope.render.map.terminal import projection
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
@@ -41,7 +40,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Projection,
     Report,
     Result,
     ScaleStudy,
@@ -68,10 +66,6 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
         return introduced(result.head, focus, terms(result))
     return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
-
-
-def _map(result: Projection, width: int, focus: Focus) -> Lines:
-    return introduced(result.head, focus, projection(result, focus.queries, focus.key, width))
 
 
 def _report(result: Report, width: int, focus: Focus) -> Lines:
@@ -128,7 +122,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadView: head_shown,
     HeadTerms: _terms,
     Overview: _overview,
-    Projection: _map,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,
@@ -151,7 +144,6 @@ __all__ = [
     "header",
     "matrix",
     "overview",
-    "projection",
     "query_bars",
     "query_terms",
     "report_lines",

@@ -24,7 +24,9 @@ def document(result) -> dict:
 def test_with_nothing_given_it_maps_the_articles_head_into_outputs(attnscope, tmp_path: Path) -> None:
     result = attnscope("tsne", "-m", "demo")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == "L3 H11 encoder self-attention · bundled demo model"
+    assert result.stdout.splitlines()[0] == (
+        "t-SNE map of L3 H11 · encoder self-attention · bundled demo model"
+    )
     assert ARTICLE in result.stdout
     (written,) = (tmp_path / "outputs").iterdir()
     assert re.fullmatch(r"tsne-demo-L3-H11-i-was-watching-the-door-when-[0-9a-f]{6}\.png", written.name)
@@ -74,7 +76,8 @@ def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None
     found = document(attnscope("tsne", "-m", "demo", "--json"))
     head = document(attnscope("heads", ARTICLE, "-m", "demo", "--layer", "3", "--head", "11", "--json"))
     for name, query in (("[MASK]", 7), ("watching", 3)):
-        row = next(line for line in result.stdout.splitlines() if line.strip().startswith(f"{query} {name}"))
+        named = (line for line in result.stdout.splitlines() if line.strip().startswith(f"{query} {name}"))
+        row = next(line for line in named if " of " in line)
         q, k = np.array(head["q"][query]), np.array(head["k"][5])
         cosine = 1 - q @ k / np.linalg.norm(q) / np.linalg.norm(k)
         rank = 1 + sum(weight > head["weights"][query][5] for weight in head["weights"][query])

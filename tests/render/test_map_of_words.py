@@ -7,15 +7,14 @@ import made_results as made
 import made_stored
 import numpy as np
 import pytest
-from golden_text import printed
 from matplotlib.text import Text
 from rich.cells import cell_len
 
 from attnscope.analysis.views.view import viewed
-from attnscope.render.figure import map_figure
+from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
-from attnscope.render.focus import focus_on
-from attnscope.render.screen import projection
+from attnscope.render.focus import Focus, focus_on
+from attnscope.render.present.written import written
 from attnscope.results import Projection, Special
 
 
@@ -24,11 +23,11 @@ def mapped(special: Special = Special.HIDE) -> Projection:
 
 
 def said(result: Projection, *queries: int, key: int | None = None, width: int = 80) -> str:
-    return printed(projection(result, list(queries), key, width), width)
+    return written(result, Focus(queries=queries, key=key), width)
 
 
 def drawn(result: Projection, *queries: int) -> str:
-    figure = map_figure(result, queries)
+    figure = figure_of(result, Focus(queries=queries))
     return " ".join(each.get_text() for each in figure.findobj(Text)).replace("\n", " ")
 
 
@@ -44,8 +43,10 @@ def test_the_terminal_says_what_the_points_are_and_names_words(width: int) -> No
     rest = 1 - result.weights[2].sum()
     assert f"special tokens take {rest:.2f}".replace("0.", ".") in flat
     best = int(result.ranked_keys(2)[0])
-    row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["1"])
-    assert int(row[1]) == result.key_tokens.positions[best]
+    lines = text.replace("−", "-").splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("key ") and "weight" in line)
+    row = lines[heading + 1].split()
+    assert int(row[0]) == result.key_tokens.positions[best]
     assert float(row[-3]) == pytest.approx(result.weights[2, best], abs=5.1e-4)
     assert float(row[-2]) == pytest.approx(result.scaled[2, best], abs=5.1e-3)
 
@@ -53,13 +54,13 @@ def test_the_terminal_says_what_the_points_are_and_names_words(width: int) -> No
 def test_divided_rows_lack_nothing() -> None:
     text = " ".join(said(mapped(Special.RENORMALISE), 2).split())
     assert "special tokens left out, rows divided by what remains" in text
-    assert "take" not in text
+    assert "tokens take" not in text
 
 
 def test_the_picture_says_so_and_has_a_label_for_every_word() -> None:
     result = mapped()
     text = drawn(result, 1)
-    assert "t-SNE map of words" in text
+    assert "t-SNE map of L3 H11 by words" in text
     assert "points are words" in text
     for name in result.query_tokens.names:
         assert name in text

@@ -7,8 +7,7 @@ import pytest
 from matplotlib.transforms import Bbox
 
 from attnscope.render.kit.boxes import crossing, grown, holding, overlapping, through
-from attnscope.render.map.placement import Placement, placement
-from attnscope.render.map.places import Surroundings
+from attnscope.render.plot.placement import Placement, Surroundings, placement
 
 UNIT = np.array([[0.0, 0.0, 1.0, 1.0]])
 

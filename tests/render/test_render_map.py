@@ -1,6 +1,7 @@
 """The picture of a map: every point with its label, links as wide as their weights, the same bytes again."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 import made_results as made
@@ -13,13 +14,28 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from attnscope.render.figure import figure_bytes, map_figure, missing_glyphs
+from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.map.plot import LINK_WIDTH, draw_map
+from attnscope.render.plot.map import LINK_WIDTH
+from attnscope.render.plot.sheet import draw
+from attnscope.render.sheets.map import Map
 from attnscope.results import Kind, Projection, Verdict
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation", "of", "a"] * 12
 STRANGE = ["日本語", "👍🏽", "سلام", "שלום", "x" * 70, "$x$", "e\u0301", "\u0301", "[/b]", "\x1b[31m"]
+
+
+def map_figure(result: Projection, queries: Sequence[int] = (), key: int | None = None) -> Figure:
+    return figure_of(result, Focus(queries=tuple(queries), key=key))
+
+
+def linked(result: Projection, query: int, links: int, key: int | None = None) -> Axes:
+    """A map on axes of its own, with so many links."""
+    axes = Figure(figsize=(6, 6)).add_axes((0.02, 0.02, 0.96, 0.9))
+    with drawing():
+        draw(Map(result, query, key, links), axes)
+    return axes
 
 
 def texts(figure: Figure) -> str:
@@ -199,7 +215,7 @@ def test_labels_without_room_are_left_out_and_counted_those_of_the_chosen_never(
     axes = figure.add_axes((0.02, 0.02, 0.96, 0.7))
     result = scattered(WORDS[:50])
     with drawing():
-        draw_map(result, axes, query=3, key=7)
+        draw(Map(result, 3, 7), axes)
     assert_legible(figure)
     shown = labels(axes)
     note = next(text.get_text() for text in axes.texts if "left out" in text.get_text())
@@ -214,7 +230,7 @@ def test_labels_without_room_are_left_out_and_counted_those_of_the_chosen_never(
 
 def test_links_run_to_the_strongest_keys_as_wide_as_their_weights() -> None:
     result = made.projection(made.head())
-    axes = map_figure(result, [2], links=4).axes[0]
+    axes = linked(result, 2, 4)
     drawn = lines(axes, "links")
     assert drawn is not None
     weights = result.head.weights[2]
@@ -228,20 +244,21 @@ def test_links_run_to_the_strongest_keys_as_wide_as_their_weights() -> None:
 
 
 def test_without_a_query_there_are_no_links_rings_or_title() -> None:
-    axes = map_figure(made.projection()).axes[0]
+    figure = map_figure(made.projection())
+    axes = figure.axes[0]
     assert lines(axes, "links") is None
     assert [line.get_label() for line in axes.lines] == ["query", "key"]
-    assert axes.get_title(loc="left") == ""
+    assert not any(line.startswith("query ") for line in texts(figure).splitlines())
 
 
 def test_masked_keys_get_no_link_and_a_chosen_one_is_called_masked() -> None:
     result = made.projection(made.head(causal=True))
-    axes = map_figure(result, [2], key=8, links=9).axes[0]
+    axes = linked(result, 2, 9, 8)
     drawn = lines(axes, "links")
     assert drawn is not None
     assert len(drawn.get_segments()) == 1  # of its three keys two have links too thin to be seen
     assert "key it masked" in labels(axes)
-    assert axes.texts[0].get_text().startswith("masked · cosine distance ")
+    assert Map(result, 2, 8).says.startswith("masked · cosine distance ")
 
 
 def test_a_query_without_a_key_gets_no_link_and_says_why() -> None:
@@ -255,11 +272,12 @@ def test_a_query_without_a_key_gets_no_link_and_says_why() -> None:
 def test_a_compared_key_is_linked_even_where_it_is_weak() -> None:
     result = made.projection(made.head())
     weakest = int(np.argmin(result.head.weights[2]))
-    axes = map_figure(result, [2], key=weakest, links=2).axes[0]
+    axes = linked(result, 2, 2, weakest)
     drawn = lines(axes, "links")
     assert drawn is not None
     np.testing.assert_array_equal(drawn.get_segments()[-1][1], result.keys[weakest])
-    assert f"rank 13 of 13 · scaled score {result.head.scaled[2, weakest]:.2f}" in axes.texts[0].get_text()
+    told = texts(map_figure(result, [2], weakest)).replace("−", "-")
+    assert f"rank 13 of 13 · scaled score {result.head.scaled[2, weakest]:.2f}" in told
 
 
 def test_a_link_too_thin_to_be_seen_is_not_drawn_and_has_no_weight_at_its_key() -> None:
@@ -267,23 +285,22 @@ def test_a_link_too_thin_to_be_seen_is_not_drawn_and_has_no_weight_at_its_key() 
     weights[0, 4], weights[0, 7] = 0.9, 0.092
     of = made.head(["[CLS]"], made.DOOR)
     result = made.projection(replace(of, weights=weights))
-    axes = map_figure(result, [0], links=5).axes[0]
+    axes = linked(result, 0, 5)
     drawn = lines(axes, "links")
     assert drawn is not None
     assert len(drawn.get_linewidths()) == 2
     assert not any("<" in label for label in labels(axes))
-    assert "<.01" in " ".join(
-        labels(map_figure(result, [0], key=2, links=5).axes[0])
-    )  # a key that is asked for
+    assert "<.01" in " ".join(labels(linked(result, 0, 5, 2)))  # a key that is asked for
     even = made.projection(replace(of, weights=np.full((1, 13), 1 / 130)))
-    drawn = lines(map_figure(even, [0], links=5).axes[0], "links")
+    drawn = lines(linked(even, 0, 5), "links")
     assert drawn is not None
     assert len(drawn.get_linewidths()) == 1
 
 
 def test_two_queries_stand_on_the_same_map_with_the_key_ringed_in_both() -> None:
     result = made.projection(made.head())
-    first, second = map_figure(result, [3, 7], key=4).axes
+    figure = map_figure(result, [3, 7], key=4)
+    first, second = figure.axes
     assert first.get_xlim() == second.get_xlim()
     assert first.get_ylim() == second.get_ylim()
     for side in ("query", "key"):
@@ -292,8 +309,8 @@ def test_two_queries_stand_on_the_same_map_with_the_key_ringed_in_both() -> None
         np.testing.assert_array_equal(marks(axes, "chosen query").get_xydata()[0], result.queries[query])  # type: ignore[index]
         np.testing.assert_array_equal(marks(axes, "chosen key").get_xydata()[0], result.keys[4])  # type: ignore[index]
         name = result.head.query_tokens.names[query]
-        assert axes.get_title(loc="left") == f"query {query} {name} → key 4 on"
-    assert_legible(map_figure(result, [3, 7], key=4))
+        assert f"query {query} {name} → key 4 on" in texts(figure).splitlines()
+    assert_legible(figure)
 
 
 # honesty
@@ -314,7 +331,8 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
     told = texts(figure)
     for phrase in (
         "trustworthiness 0.92 over 5 neighbours",
-        "distance and score -0.61 (Spearman): over all pairs near ones mostly score high",
+        "Over all pairs near ones mostly score high",
+        "the correlation of full-space distance and score is −.61 (Spearman)",
         "the axes have no unit, and distances in the plane are not attention",
         "cosine distance", "perplexity 5", "seed 0", "settled after 1300 iterations",
         "✓ certified",
@@ -326,7 +344,7 @@ def test_what_was_asked_for_and_not_done_is_told() -> None:
     changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "centred": True, "metric": "euclidean"}
     told = texts(map_figure(made.projection(settled=False, iterations=20_000, **changed))).replace("\n", " ")
     assert "DID NOT SETTLE in 20000 iterations" in told
-    assert "t-SNE map that DID NOT SETTLE" in told
+    assert "t-SNE map of L3 H11 that DID NOT SETTLE" in told
     assert "perplexity 3.33 (not 30: too few points)" in told
     assert "keys moved to the mean of the queries" in told
     assert "euclidean distance" in told
@@ -337,9 +355,10 @@ def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross
     of = made.head(made.DOOR[:4], ["Das", "Haus"], demo=True, verdict=Verdict.FAILED)
     assert of.kind is Kind.CROSS
     told = texts(map_figure(made.projection(of))).replace("\n", " ")
-    heading = "bundled demo model · L3 H11 · cross-attention, decoder to encoder · t-SNE map"
-    assert f"{heading} · ✗\u00a0FAILED" in told
-    assert "query: “the cat sat”   key: “Das Haus”" in told
+    assert "t-SNE map of L3 H11 · ✗ FAILED" in told
+    assert "cross-attention, decoder to encoder · bundled demo model" in told
+    assert "query “the cat sat”" in told
+    assert "key   “Das Haus”" in told
 
 
 # bytes

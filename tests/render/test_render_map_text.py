@@ -11,14 +11,19 @@ import numpy as np
 import pytest
 from golden_text import assert_golden, printed
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.map.words import nearness_words
-from attnscope.render.screen import header, projection
+from attnscope.render.focus import Focus
+from attnscope.render.screen import screen
+from attnscope.render.sheets.map import nearness_words
 from attnscope.results import Projection, Verdict
 
 LONG = [f"w{i}" for i in range(70)]
+
+
+def projection(result: Projection, queries: list[int], key: int | None, width: int) -> RenderableType:
+    return Group(*screen(result, width, Focus(queries=tuple(queries), key=key)))
 
 
 def shown(result: Projection, queries: list[int], key: int | None = None, width: int = 80) -> str:
@@ -59,20 +64,20 @@ def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: i
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """The words of the lines below the one that starts with `heading`, up to a line of another shape."""
-    lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.split() and line.split()[0] == heading)
-    below = [line.split() for line in lines[start + 1 :] if "." in line and " more " not in line]
-    return [words for words in below if words[0].isdigit()]
+    """The words of the rows below the headings, of which `heading` is the first."""
+    lines = text.replace("−", "-").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.split()[:1] == [heading] and "distance" in line)
+    end = next(i for i, line in enumerate(lines) if i > start and not line.split())
+    return [line.split() for line in lines[start + 1 : end]]
 
 
 def test_keys_are_ranked_by_weight_over_all_keys_with_their_true_numbers() -> None:
     result = made.projection(made.head(made.DOOR, ["a", "b", "c", "d", "e"]))
     weights = result.head.weights[3]
-    listed = rows(shown(result, [3]), "rank")
-    assert [int(row[1]) for row in listed] == sorted(range(5), key=lambda key: -weights[key])
-    for place, (rank, key, name, weight, scaled, distance) in enumerate(listed, start=1):
-        assert (int(rank), name) == (place, "abcde"[int(key)])
+    listed = rows(shown(result, [3]), "key")
+    assert [int(row[0]) for row in listed] == sorted(range(5), key=lambda key: -weights[key])
+    for key, name, weight, scaled, distance in listed:
+        assert name == "abcde"[int(key)]
         assert float(weight) == pytest.approx(weights[int(key)], abs=5.1e-4)
         assert float(scaled) == pytest.approx(result.head.scaled[3, int(key)], abs=5.1e-3)
         assert float(distance) == pytest.approx(result.distance[3, int(key)], abs=5.1e-4)
@@ -80,7 +85,7 @@ def test_keys_are_ranked_by_weight_over_all_keys_with_their_true_numbers() -> No
 
 def test_masked_keys_are_counted_and_not_ranked() -> None:
     text = shown(made.projection(made.head(causal=True)), [4])
-    assert [row[0] for row in rows(text, "rank")] == ["1", "2", "3", "4", "5"]
+    assert sorted(row[0] for row in rows(text, "key")) == ["0", "1", "2", "3", "4"]
     assert "8 keys masked" in text
 
 
@@ -94,7 +99,7 @@ def test_a_query_without_keys_says_so_here_and_in_the_short_table() -> None:
 def test_very_many_keys_are_cut_and_what_is_left_out_is_told() -> None:
     result = made.projection(made.head(LONG))
     text = shown(result, [5])
-    assert len(rows(text, "rank")) == 60
+    assert len(rows(text, "key")) == 60
     rest = np.sort(result.head.weights[5])[:10].sum()
     assert f"10 more keys share {rest:.2f}".replace("0.", ".") in text
 
@@ -153,7 +158,8 @@ def test_two_rankings_stand_side_by_side_only_where_they_fit() -> None:
     assert "query 3 sat" in shown(result, [3, 7], width=140)
     beside = next(line for line in shown(result, [3, 7], width=140).splitlines() if "query 3 sat" in line)
     assert "query 7 because" in beside
-    assert not any("3 sat" in line and "7 because" in line for line in shown(result, [3, 7]).splitlines())
+    narrow = shown(result, [3, 7], width=60).splitlines()
+    assert not any("query 3 sat" in line and "query 7 because" in line for line in narrow)
 
 
 def test_control_characters_and_markup_in_tokens_are_only_text() -> None:
@@ -174,7 +180,7 @@ def test_control_characters_and_markup_in_tokens_are_only_text() -> None:
 )  # fmt: skip
 def test_one_phrase_says_what_nearness_means_in_this_head(correlation: float, words: str) -> None:
     assert nearness_words(correlation) == words
-    assert words in shown(made.projection(correlation=correlation), [], width=140)
+    assert words in shown(made.projection(correlation=correlation), [], width=140).lower()
 
 
 def test_a_correlation_over_all_pairs_claims_nothing_of_single_queries() -> None:
@@ -192,14 +198,14 @@ def test_centring_is_proposed_where_the_clouds_lie_apart_with_what_it_does() -> 
     told = " ".join(shown(made.projection(apart=True, otherwise=-0.42), [], width=140).split())
     assert "queries and keys lie apart" in told
     assert "--center-keys moves the keys to the mean of the queries" in told
-    assert "and then correlation -0.42" in told
+    assert "and then correlation −.42" in told
     assert "--center-keys" not in shown(made.projection(otherwise=-0.42), [])
 
 
 def test_a_map_of_moved_keys_says_what_it_was_without() -> None:
     told = " ".join(shown(made.projection(centred=True, otherwise=-0.98), [], width=140).split())
     assert "keys moved to the mean of the queries" in told
-    assert "without that correlation -0.98" in told
+    assert "without that correlation −.98" in told
 
 
 def test_a_map_that_did_not_settle_stands_out_and_the_clamp_is_told() -> None:
@@ -207,13 +213,14 @@ def test_a_map_that_did_not_settle_stands_out_and_the_clamp_is_told() -> None:
     assert "DID NOT SETTLE in 20000 iterations" in shown(result, [], width=200)
     assert "perplexity 1.67 (not 5: too few points)" in shown(result, [], width=200)
     assert "undefined" in shown(result, [])
-    assert "\x1b[1;31m" in printed(projection(result, [], None, 80), colour="standard")
-    assert "\x1b[1;31m" not in printed(projection(made.projection(), [], None, 80), colour="standard")
+    assert "DID NOT SETTLE" in shown(result, []).splitlines()[0]
+    assert "DID NOT SETTLE" not in shown(made.projection(), [])
 
 
-def test_a_map_has_the_header_of_its_head() -> None:
-    result = made.projection(made.head(demo=True, key_heads=3, key_head=2))
-    assert printed(header(result)) == printed(header(result.head))
+def test_a_map_says_what_is_special_of_its_head() -> None:
+    text = shown(made.projection(made.head(demo=True, key_heads=3, key_head=2)), [])
+    assert "L3 H11 · encoder self-attention · bundled demo model" in text
+    assert "reads key head 2 (shared by heads 8-11)" in " ".join(text.split())
 
 
 # files

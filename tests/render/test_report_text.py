@@ -121,7 +121,7 @@ def test_what_is_undefined_is_not_shown_as_a_number() -> None:
 def test_trust_and_correlation_are_those_of_the_map() -> None:
     result = reports.report(projection=made.projection(trustworthiness=0.876, neighbours=1, correlation=0.45))
     assert told(result, "trustworthiness") == ("0.88", "of the map, over 1 neighbour")
-    assert told(result, "distance and score") == ("+0.45", "over all pairs near ones mostly score low")
+    assert told(result, "distance and score") == ("+.45", "over all pairs near ones mostly score low")
 
 
 def test_the_answer_is_about_the_query_where_it_is_a_mask_and_else_about_the_first() -> None:

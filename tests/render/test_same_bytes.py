@@ -13,7 +13,8 @@ from pathlib import Path
 import made_reports as reports
 import made_results as made
 
-from attnscope.render.figure import FORMATS, figure_bytes, heatmap, map_figure
+from attnscope.render.figure import FORMATS, figure_bytes, figure_of, heatmap
+from attnscope.render.focus import Focus
 from attnscope.render.report.page import report_figure, report_pages
 from attnscope.results import Report
 
@@ -31,7 +32,9 @@ def checksums() -> dict[str, str]:
     drawn = {}
     for format in FORMATS:
         drawn[f"head.{format}"] = figure_bytes(heatmap(made.head()), format, 72)
-        drawn[f"map.{format}"] = figure_bytes(map_figure(made.projection(), [2, 7], 4), format, 72)
+        drawn[f"map.{format}"] = figure_bytes(
+            figure_of(made.projection(), Focus(queries=(2, 7), key=4)), format, 72
+        )
         page = report_pages(report()) if format == "pdf" else report_figure(report())
         drawn[f"report.{format}"] = figure_bytes(page, format, 72)
     return {name: hashlib.sha256(data).hexdigest() for name, data in drawn.items()}

@@ -61,7 +61,6 @@ def test_a_head_stands_under_its_header_and_certificate() -> None:
         (head, WHOLE),
         (head, Focus(queries=(3,))),
         (made_reports.report(head), WHOLE),
-        (made.projection(head), WHOLE),
     ):
         assert shown(result, 80, focus).startswith(above)
 

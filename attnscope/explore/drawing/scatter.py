@@ -7,7 +7,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.map.words import DISCLAIMER, correlation_words, settings_words, trust_words
+from attnscope.render.sheets.map import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.results import Projection
 
 QUERY, KEY, BOTH = "●", "○", "◉"

@@ -4,9 +4,10 @@ Where a size is asked for, the axes take what the words leave; where that is too
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,18 +19,21 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import curve, grid, matrix, ranking, thumbnails
+from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import (
     Beside,
     Block,
     Column,
     Curve,
+    Drawing,
     HeadGrid,
     HeadMatrices,
     Ranking,
     legend,
 )
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.map import Map
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
 
@@ -37,6 +41,9 @@ _GUTTER, _BELOW, _GAP = 0.4, 0.25, 0.14  # inches: between panels across and dow
 _HEADING, _ANSWER, _TEXT = 11.0, 9.0, 8.0  # points
 _LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 13.0  # of a page: inches, width over height at best, inches at most
 _STEP = 0.98  # from one size of the letters to the next smaller one
+
+# what one kind of result alone has
+DRAWINGS: dict[type, Callable[[Any], Panel]] = {Map: map_.panel}
 
 Columns = list[list[Panel]]  # panels one below the other, and these side by side
 
@@ -52,6 +59,8 @@ def panel(block: Block, alone: bool = False) -> Panel:
             return grid.panel(block, alone)
         case HeadMatrices():
             return thumbnails.panel(block)
+        case Drawing():
+            return DRAWINGS[type(block)](block)
     return matrix.panel(block)
 
 

@@ -17,7 +17,6 @@ from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.long.figure import draw_long
 from attnscope.render.look import USUAL, Look
-from attnscope.render.map.plot import draw_map
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.overview.plot import cell_size, draw_overview
@@ -33,7 +32,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Projection,
     Result,
     SoundAttention,
     SoundHeads,
@@ -97,10 +95,6 @@ def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
         draw_row(row_of(shown, focus.query, focus.key), ax)
 
 
-def _map(result: Projection, ax: Axes, focus: Focus) -> None:
-    draw_map(result, ax, focus.query, focus.key)
-
-
 def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
     """The curves by layer, which are the half of it that stands alone."""
     if not has_layers(result):
@@ -141,7 +135,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     HeadWeights: _head,
     HeadView: _head,
     Overview: _overview,
-    Projection: _map,
     Comparison: _comparison,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,

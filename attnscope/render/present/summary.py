@@ -22,7 +22,6 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Projection,
     Provenance,
     Report,
     Result,
@@ -77,10 +76,6 @@ def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
 
 
-def _map(result: Projection) -> list[str]:
-    return _head(result.head) if result.view is None else _view(result.view)
-
-
 def _report(result: Report) -> list[str]:
     name, *rest = _head(result.head)
     return [f"{name}, query {fit(result.head.query_tokens.named(result.query), _MOST_NAME)}", *rest]
@@ -125,7 +120,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadView: _view,
     HeadTerms: _terms,
     Overview: _overview,
-    Projection: _map,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,

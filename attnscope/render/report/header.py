@@ -16,9 +16,9 @@ from attnscope.render.kit.words.figure import proof_words, source_words
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
-from attnscope.render.map.layout import INKS
-from attnscope.render.map.words import settings_words
+from attnscope.render.plot.map_labels import INKS
 from attnscope.render.report.words import Answer, answer
+from attnscope.render.sheets.map import settings_words
 from attnscope.results import Guess, Kind, Report, Verdict
 from attnscope.tokens import Tokens
 

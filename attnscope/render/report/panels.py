@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 
 from attnscope.render.kit.figure.page import FAINT
-from attnscope.render.kit.figure.sheet import TITLE, Sheet, title_rise
+from attnscope.render.kit.figure.sheet import TITLE, Sheet
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words
-from attnscope.render.map.plot import draw_map
-from attnscope.render.map.words import DISCLAIMER
+from attnscope.render.plot.map import draw as draw_map
 from attnscope.render.report.plot_contributions import ROW as SHARE_ROW
 from attnscope.render.report.plot_contributions import draw_contributions, numbers_width
 from attnscope.render.report.plot_facts import ROW as FACT_ROW
 from attnscope.render.report.plot_facts import draw_facts
 from attnscope.render.report.plot_pair import Cells, draw_cells
 from attnscope.render.report.words import Share, facts, query_name, scores_words, shares_remark
+from attnscope.render.sheets.map import DISCLAIMER, Map
 from attnscope.results import Report
 
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
@@ -60,11 +60,12 @@ def shown(result: Report, show: Show) -> Panel:
 def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
     """The map with the query linked to its strongest keys."""
     axes = page.axes(place.left, place.top, place.width, place.height)
-    draw_map(result.projection, axes, result.query)
+    block = Map(result.projection, result.query)
+    draw_map(block, axes)
     named = "t-SNE map of queries and keys" if result.projection.settled else "t-SNE map that DID NOT SETTLE"
-    longer = f"{named}: {axes.get_title(loc='left')}"
+    longer = f"{named}: {block.title}"
     title = longer if text_width(longer, zoom * TITLE, bold=True) <= place.width else named
-    axes.set_title(title, loc="left", size=zoom * TITLE, weight="bold", pad=title_rise(zoom))
+    page.title(place.left, place.top, title, block.says, zoom)
     page.write(place.left, place.top + place.height + 0.15, DISCLAIMER, _NOTE, color=FAINT)
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.map.layout import INKS
+from attnscope.render.plot.map_labels import INKS
 from attnscope.render.report.words import Share, percent
 
 ROW = 0.19  # inches for one bar

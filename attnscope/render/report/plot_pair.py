@@ -13,7 +13,7 @@ from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.map.layout import INKS
+from attnscope.render.plot.map_labels import INKS
 from attnscope.vocabulary import Scaling
 
 _LEAST_SIZE = 4.5  # points of a label

@@ -12,8 +12,8 @@ from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.palette import BAR, BAR_BACK
 from attnscope.render.kit.words.weights import special_words, view_words
-from attnscope.render.map.words import DISCLAIMER
 from attnscope.render.report.words import Fact, Share, facts, percent, query_name, shares, shares_remark
+from attnscope.render.sheets.map import DISCLAIMER
 from attnscope.results import Report
 
 MOST_KEYS = 25

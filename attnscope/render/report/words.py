@@ -8,7 +8,8 @@ import numpy as np
 
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.weights import divides, key_groups
-from attnscope.render.map.words import nearness_words, signed, token_name
+from attnscope.render.sheet.said import signed
+from attnscope.render.sheets.map import nearness_words, token_name
 from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
 from attnscope.tokens import printable

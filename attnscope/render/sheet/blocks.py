@@ -345,7 +345,14 @@ class HeadMatrices:
     says: str = ""
 
 
-Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices
+class Drawing:
+    """What one kind of result alone has: a class of its own beside its sheet.
+
+    `plot` has what draws it, `terminal` what writes it where it can be written; elsewhere it is left out.
+    """
+
+
+Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices | Drawing
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, weight_text
-from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words
 from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, quoted, written_words
-from attnscope.results import Kind, Verdict
+from attnscope.render.kit.words.weights import special_words
+from attnscope.render.look import look_now
+from attnscope.results import Certificate, HeadWeights, Kind, Verdict
 from attnscope.tokens import Tokens, printable
 
 
@@ -116,3 +118,25 @@ def proof(
     return tuple(
         (each, f"{GLYPHS[each]} {each.value}: {count[each]} of {total}") for each in Verdict if count[each]
     )
+
+
+def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdict, str], ...]:
+    """The proof of one head: in a few words, unless more was asked for or the caption has everything."""
+    line = certificate_line(certificate, full=full or look_now().in_full)
+    return ((certificate.verdict, line.plain),)
+
+
+def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
+    """Which head a file is of, what its special tokens take and what its certificate rests on."""
+    told = {
+        "name": head.name,
+        "kind": head.kind.value,
+        "tower": head.tower,
+        "layer": head.layer,
+        "head": head.head,
+        "block": head.block,
+        "module": head.module,
+        "special tokens": special_words(head.special_mass),
+        "certificate": certificate_words(head.certificate),
+    }
+    return tuple((name, value) for name, value in told.items() if value != "")

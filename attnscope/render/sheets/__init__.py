@@ -20,6 +20,7 @@ from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.flow import flow
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
+from attnscope.render.sheets.projection import projection
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.thumbnails import thumbnails
 from attnscope.render.sheets.verification import verification
@@ -36,6 +37,7 @@ from attnscope.results import (
     Flow,
     Outline,
     Prediction,
+    Projection,
     Result,
     Senses,
     Thumbnails,
@@ -60,6 +62,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Finding: _whole(finding),
     Outline: _whole(outline),
     Prediction: _whole(prediction),
+    Projection: projection,
     Flow: _whole(flow),
     Senses: _whole(senses),
     Thumbnails: thumbnails,

@@ -5,7 +5,7 @@ from functools import singledispatch
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
-from attnscope.render.sheet.blocks import HeadGrid, HeadMatrices, Matrix, Rows
+from attnscope.render.sheet.blocks import Drawing, HeadGrid, HeadMatrices, Matrix, Rows
 from attnscope.render.terminal.grid import grid
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
@@ -16,6 +16,12 @@ from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 def lines_of(block: object, width: int) -> list[Text]:
     """A block in `width` cells."""
     raise TypeError(f"nothing is shown of {type(block).__name__}")
+
+
+@lines_of.register
+def _(block: Drawing, width: int) -> list[Text]:
+    """Nothing of what only a picture shows."""
+    return []
 
 
 @lines_of.register

@@ -66,7 +66,9 @@ def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
     """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
     rows: list[list[list[Text]] | Picture | Mosaic] = []
     for block in blocks:
-        lines, last = lines_of(block, width), rows[-1] if rows else None
+        if not (lines := lines_of(block, width)):
+            continue
+        last = rows[-1] if rows else None
         if isinstance(last, list) and sum(map(_wide, [*last, lines])) + _GAP * len(last) <= width:
             last.append(lines)
         else:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnscope.render.map.words import (
+from attnscope.render.sheets.map import (
     DISCLAIMER,
     centring_words,
     correlation_words,

@@ -1,5 +1,6 @@
 """Where the labels of a map go: near their points, off every marker and every other label.
 
+A label may stand in sixteen directions around its point, further and further out, the right side preferred.
 Labels choose in turn, the crowded ones first, and choose again until none would rather stand elsewhere;
 then those that stand badly and their neighbours are taken off and choose anew. No random numbers and no
 clock: the same input gives the same places. All lengths are inches, from the lower left corner.
@@ -11,12 +12,84 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.render.kit.boxes import crossing, grown, holding, hull, overlapping, through
-from attnscope.render.map.places import CLEAR, COVERS, Choices, Surroundings, choices_of, inside
 
+_CLEAR = 0.012  # left free around each label and each marker
+_COVERS = 40.0  # cost of each marker or label that is covered
+_ANGLES = np.arange(16) * np.pi / 8
+_GAPS = np.array([0, 0.03, 0.07, 0.11, 0.16, 0.22, 0.3, 0.4, 0.52, 0.67, 0.85, 1.05, 1.3, 1.6, 2.0])
+_FAR, _ASIDE = 8.0, 0.25  # costs of an inch between point and label, and of standing not at the right
+_CLOSE, _NEAR = 2.0, 0.05  # cost of each other marker that is near, and what is near
+_ON_LINK, _PAST_MARKER, _OUTSIDE = 3.0, 6.0, 1e6  # a label on a link, a leader over a marker, no room
+_MARGIN = 0.04  # free at the edge
 _ON_LEADER, _CROSSED = 12.0, 6.0  # costs of a leader under a label, and of two that cross
 _NEIGHBOURHOOD = 0.5
 _BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
 _SWEEPS, _ROUNDS, _PARTS = 4, 2, 10
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What labels keep clear of: the edge of the axes, the boxes of markers, and, if possible, the links."""
+
+    width: float
+    height: float
+    markers: Float[np.ndarray, "marker 4"]
+    links: Float[np.ndarray, "link 4"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The places that every label may take, and what each would cost without the other labels.
+
+    A hull is the box around a label's box and its leader.
+    """
+
+    boxes: Float[np.ndarray, "label choice 4"]
+    leaders: Float[np.ndarray, "label choice 4"]
+    hulls: Float[np.ndarray, "label choice 4"]
+    costs: Float[np.ndarray, "label choice"]
+
+
+def _choices(
+    anchors: Float[np.ndarray, "label 2"],
+    sizes: Float[np.ndarray, "label 2"],
+    radii: Float[np.ndarray, " label"],
+    around: Surroundings,
+) -> Choices:
+    angles, gaps = (axis.ravel() for axis in np.meshgrid(_ANGLES, _GAPS, indexing="ij"))
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    inwards = np.clip(np.sqrt(2) * directions, -1, 1)  # from the edge of a box to its centre, in half sizes
+    reach = 1.45 * (radii[:, None, None] + _CLEAR) + gaps[:, None]  # 1.45: round markers have square boxes
+    centres = anchors[:, None] + directions * reach + inwards * sizes[:, None] / 2
+    boxes = np.concatenate([centres - sizes[:, None] / 2, centres + sizes[:, None] / 2], axis=-1)
+    starts = np.broadcast_to(anchors[:, None], centres.shape)
+    leaders = np.concatenate([starts, np.clip(starts, boxes[..., :2], boxes[..., 2:])], axis=-1)
+    hulls = np.concatenate([np.minimum(boxes[..., :2], starts), np.maximum(boxes[..., 2:], starts)], axis=-1)
+    costs = np.stack([_lonely_costs(*pair, around) for pair in zip(boxes, leaders, strict=True)])
+    slanted = np.abs(directions).min(axis=-1)
+    return Choices(boxes, leaders, hulls, costs + _FAR * gaps + _ASIDE * (1 - directions[:, 0] + slanted))
+
+
+def _lonely_costs(
+    boxes: Float[np.ndarray, "choice 4"], leaders: Float[np.ndarray, "choice 4"], around: Surroundings
+) -> Float[np.ndarray, " choice"]:
+    """What the places of one label cost before any other label is there."""
+    outside = ~_inside(boxes, around)
+    markers = around.markers[overlapping(grown(hull(boxes), _NEAR), around.markers)[0]]
+    foreign = markers[~holding(markers, leaders[0, :2])]
+    costs: Float[np.ndarray, " choice"] = (
+        _OUTSIDE * outside
+        + _COVERS * overlapping(grown(boxes, _CLEAR), markers).sum(axis=1)
+        + _CLOSE * overlapping(grown(boxes, _NEAR), foreign).sum(axis=1)
+        + _ON_LINK * through(around.links, boxes).sum(axis=0)
+        + _PAST_MARKER * through(leaders, foreign).sum(axis=1)
+    )
+    return costs
+
+
+def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.ndarray, " box"]:
+    low, high = _MARGIN, np.array([around.width, around.height]) - _MARGIN
+    return np.asarray((boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -40,7 +113,7 @@ def placement(
     Labels come most important first: where two cannot both be free, the first one is. A `rough` placement
     leaves out the second thoughts; it tells whether the labels find room.
     """
-    choices = choices_of(anchors, sizes, radii, around)
+    choices = _choices(anchors, sizes, radii, around)
     chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
     _settle(choices, chosen, order)
     for _ in range(0 if rough else _ROUNDS):
@@ -105,12 +178,12 @@ def _added(
     """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
-    reach = grown(hull(choices.hulls[label, few]), CLEAR)
+    reach = grown(hull(choices.hulls[label, few]), _CLEAR)
     others = others[overlapping(reach, choices.hulls[others, chosen[others]])[0]]
     boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
     own, lines = choices.boxes[label, few], choices.leaders[label, few]
     added: Float[np.ndarray, " choice"] = (
-        COVERS * overlapping(grown(own, CLEAR), boxes).sum(axis=1)
+        _COVERS * overlapping(grown(own, _CLEAR), boxes).sum(axis=1)
         + _ON_LEADER * through(lines, boxes).sum(axis=1)
         + _ON_LEADER * through(leaders, own).sum(axis=0)
         + _CROSSED * crossing(lines, leaders).sum(axis=1)
@@ -138,7 +211,7 @@ def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
     """Labels inside the axes that cover no marker and none of the free labels before them."""
-    free = inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
+    free = _inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
     covered = overlapping(boxes, boxes)
     for label in range(len(boxes)):
         free[label] &= not covered[label, :label][free[:label]].any()

@@ -1,6 +1,6 @@
-"""The labels of a map: which points share one, how large they are, where they go, the lines that lead there.
+"""How a map lies on its Axes, and its labels: which points share one, how large, where, and lines to them.
 
-Lengths are inches unless they are said to be points.
+Lengths are inches from the lower left corner of the Axes unless they are said to be points.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,17 @@ from matplotlib.collections import LineCollection
 from attnscope.render.kit.labels import LEFT_TO_RIGHT, fit, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
-from attnscope.render.map.layout import INKS, LEAST_LINK, Linked, Plane
-from attnscope.render.map.placement import Placement, placement
-from attnscope.render.map.places import Surroundings
+from attnscope.render.plot.placement import Placement, Surroundings, placement
+from attnscope.render.sheets.map import LEAST_LINK, Map
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
+INKS = {"query": "#b23a00", "key": "#0a559c"}
+LEGEND = 0.28  # height of the strip above the map
+_EDGE = 0.16
+_RADII = {"query": 3.4, "key": 2.0}  # points, from the middle of a marker to its edge, where there is room
+_RING = 2.0  # points between a marker and the ring around it
+_ROOM, _SMALLEST = 0.3, 0.7  # square inches a point needs for that, and the share of the size left without
 _SIZES = (8.0, 7.0, 6.2, 5.4)  # points
 _WIDEST_NAME = 18  # cells
 _SAME_PLACE, _GAP = 0.01, 0.04
@@ -26,6 +31,44 @@ _STACK_WIDTH, _MOST_LINES = 2.0, 14
 _MOST_MARKS, _CROWD = 200, 10  # labels of one map, and of a square inch: more could not be told apart
 _LEADER = 0.07  # a label further than this from its marker has a line that leads to it
 _FAR = 0.16  # a mean distance of labels from their markers above which a smaller size is better
+
+
+@dataclass(frozen=True)
+class Plane:
+    """`width` by `height` of the Axes, `scale` units of the map to an inch, markers `share` of their size."""
+
+    width: float
+    height: float
+    origin: Float[np.ndarray, " 2"]
+    scale: float
+    share: float
+
+    def radius(self, side: str, ring: bool = False) -> float:
+        """From the middle of a marker to its edge, or to the ring around it, in points."""
+        return self.share * _RADII[side] + (_RING if ring else 0.0)
+
+    def inches(self, places: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
+        return np.asarray((places - self.origin) / self.scale)
+
+    def places(self, inches: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
+        return np.asarray(self.origin + inches * self.scale)
+
+
+def plane_on(axes: Axes, result: Projection) -> Plane:
+    """Sets limits of one scale on both axes: the map in the middle, room for labels and legend around it."""
+    box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    # rounded, so that panels of one size have limits of the same bits
+    width, height = round(box.width / dpi, 6), round(box.height / dpi, 6) - LEGEND
+    points = np.concatenate([result.queries, result.keys])
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.array([width - 6 * _EDGE, height - 2 * _EDGE])
+    scale = float(((high - low) / room).max()) or 1.0
+    origin = (low + high) / 2 - np.array([width, height]) / 2 * scale
+    axes.set_xlim(origin[0], origin[0] + width * scale)
+    axes.set_ylim(origin[1], origin[1] + (height + LEGEND) * scale)
+    axes.set_aspect("equal", adjustable="box")
+    share = float(np.clip(np.sqrt(width * height / len(points) / _ROOM), _SMALLEST, 1.0))
+    return Plane(width, height, origin, scale, share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +89,9 @@ class Mark:
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
 
 
-def draw_labels(result: Projection, axes: Axes, linked: Linked, plane: Plane) -> int:
+def draw_labels(block: Map, axes: Axes, plane: Plane) -> int:
     """A label at every point, in the largest size in which all find room; returns how many have none."""
-    every, around = _marks(result, linked, plane), _surroundings(result, linked, plane)
+    every, around = _marks(block, plane), _surroundings(block, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
     size = next(fitting, _SIZES[-1])
@@ -60,19 +103,19 @@ def draw_labels(result: Projection, axes: Axes, linked: Linked, plane: Plane) ->
     return sum(len(mark.names) for mark in every) - sum(len(marks[i].names) for i in shown)
 
 
-def _marks(result: Projection, linked: Linked, plane: Plane) -> list[Mark]:
+def _marks(block: Map, plane: Plane) -> list[Mark]:
     """One mark for each point, one for several that coincide; those that stand out come first."""
     found: dict[tuple[object, ...], Mark] = {}
     for side, tokens, places in (
-        ("query", result.query_tokens, result.queries),
-        ("key", result.key_tokens, result.keys),
+        ("query", block.result.query_tokens, block.result.queries),
+        ("key", block.result.key_tokens, block.result.keys),
     ):
         for position, place in enumerate(plane.inches(places)):
-            bold = linked.stands_out(side, position)
+            bold = block.stands_out(side, position)
             spot = (side, *np.round(place / _SAME_PLACE).tolist(), position if bold else None)
-            radius = plane.radius(side, ring=position == linked.chosen(side)) / 72
+            radius = plane.radius(side, ring=position == block.chosen(side)) / 72
             names = found[spot].names if spot in found else ()
-            name = _name(tokens, position) + (_weight(result, linked, position) if side == "key" else "")
+            name = _name(tokens, position) + (_weight(block, position) if side == "key" else "")
             found[spot] = Mark(side, place, (*names, name), bold, radius)
     return sorted(found.values(), key=lambda mark: not mark.bold)
 
@@ -97,30 +140,31 @@ def _name(tokens: Tokens, position: int) -> str:
     return (LEFT_TO_RIGHT if name.endswith(LEFT_TO_RIGHT) else "") + cut + number
 
 
-def _weight(result: Projection, linked: Linked, key: int) -> str:
+def _weight(block: Map, key: int) -> str:
     """What a linked key's label adds to its name; a chosen key that is masked says so."""
-    if linked.query is None or not linked.stands_out("key", key):
+    if block.query is None or not block.stands_out("key", key):
         return ""
-    if not result.allowed[linked.query, key]:
+    result = block.result
+    if not result.allowed[block.query, key]:
         return " masked"
-    if not result.answered[linked.query]:
+    if not result.answered[block.query]:
         return ""
-    weight = float(result.weights[linked.query, key])
+    weight = float(result.weights[block.query, key])
     return f" {weight_text(weight)}" if weight >= LEAST_LINK else f" <{weight_text(LEAST_LINK)}"
 
 
-def _surroundings(result: Projection, linked: Linked, plane: Plane) -> Surroundings:
-    markers = []
+def _surroundings(block: Map, plane: Plane) -> Surroundings:
+    result, markers = block.result, []
     for side, places in (("query", result.queries), ("key", result.keys)):
-        chosen = np.arange(len(places)) == linked.chosen(side)
+        chosen = np.arange(len(places)) == block.chosen(side)
         radii = np.where(chosen, plane.radius(side, ring=True), plane.radius(side))[:, None] / 72
         centres = plane.inches(places)
         markers.append(np.concatenate([centres - radii, centres + radii], axis=1))
-    ends = plane.inches(result.keys[list(linked.keys)])
+    ends = plane.inches(result.keys[list(block.linked)])
     start = (
         ends[:0]
-        if linked.query is None
-        else np.broadcast_to(plane.inches(result.queries[linked.query]), ends.shape)
+        if block.query is None
+        else np.broadcast_to(plane.inches(result.queries[block.query]), ends.shape)
     )
     links = np.concatenate([start, ends], axis=1)
     return Surroundings(plane.width, plane.height, np.concatenate(markers), links)

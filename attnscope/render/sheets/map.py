@@ -1,0 +1,188 @@
+"""The map of a head as a block, and what has to be said beside every map: how far it can be trusted."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
+from attnscope.render.kit.words.weights import JOINED, divides, view_words
+from attnscope.render.sheet.blocks import Drawing
+from attnscope.render.sheet.said import number, signed
+from attnscope.results import Projection
+from attnscope.tokens import Tokens
+
+DISCLAIMER = "the axes have no unit, and distances in the plane are not attention"
+LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is written as a number
+_LINKS = 5  # from one query
+_WIDEST_NAME = 24  # cells
+_STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
+
+
+@dataclass(frozen=True, eq=False)
+class Map(Drawing):
+    """The plane: from `query` a link to each of its strongest keys, a ring around it and around `key`."""
+
+    result: Projection
+    query: int | None = None
+    key: int | None = None
+    links: int = _LINKS
+
+    @cached_property
+    def linked(self) -> tuple[int, ...]:
+        """The strongest keys of the query, and the key too where the query may look at it.
+
+        A link that would be too thin to be seen is left out, but that of the strongest key.
+        """
+        if self.query is None:
+            return ()
+        ranked = self.result.ranked_keys(self.query).tolist()
+        weights = self.result.weights[self.query]
+        seen = [each for each in ranked[: self.links] if weights[each] >= LEAST_LINK] or ranked[:1]
+        return (*seen, *(each for each in ranked[len(seen) :] if each == self.key))
+
+    def chosen(self, side: str) -> int | None:
+        return self.query if side == "query" else self.key
+
+    def stands_out(self, side: str, position: int) -> bool:
+        return position == self.chosen(side) or (side == "key" and position in self.linked)
+
+    @property
+    def title(self) -> str:
+        """Which query is looked at, or query and key."""
+        if self.query is None:
+            return ""
+        named = f"query {token_name(self.result.query_tokens, self.query)}"
+        if self.key is None or not len(self.result.ranked_keys(self.query)):
+            return named
+        return f"{named} → key {token_name(self.result.key_tokens, self.key)}"
+
+    @property
+    def says(self) -> str:
+        """What is linked, or what is known of query and key."""
+        if self.query is None:
+            return ""
+        result, keys = self.result, len(self.result.ranked_keys(self.query))
+        if not keys:
+            return keyless_words(result, self.query)
+        if self.key is None:
+            strongest = f"the strongest {len(self.linked)} of its {keys} keys"
+            return f"linked to {'its only key' if keys == 1 else strongest}"
+        seen, rank = "masked", result.rank(self.query, self.key)
+        if rank is not None:
+            found = weight_text(result.weights[self.query, self.key], 3)
+            seen = f"weight {found} · rank {rank} of {keys}"
+            seen += f" · scaled score {number(float(result.scaled[self.query, self.key]))}"
+        return f"{seen} · {result.metric} distance {result.distance[self.query, self.key]:.3f}"
+
+
+def token_name(tokens: Tokens, position: int) -> str:
+    """The token's position and name, at most `_WIDEST_NAME` cells of them."""
+    return settled(fit(tokens.named(position), _WIDEST_NAME))
+
+
+def trust_words(result: Projection) -> str:
+    """`trustworthiness 0.93 over 5 neighbours: ...`."""
+    if math.isnan(result.trustworthiness):
+        return "trustworthiness undefined: too few points, or all in one place"
+    over = f"trustworthiness {result.trustworthiness:.2f} over {counted(result.neighbours, 'neighbour')}"
+    return f"{over} (1: neighbours on the map are neighbours in the full space)"
+
+
+def correlation_words(result: Projection) -> str:
+    """What nearness means for this head, and the correlation that says so."""
+    if math.isnan(result.correlation):
+        return "correlation of distance and score undefined: no two distances or no two scores differ"
+    return (
+        f"{nearness_words(result.correlation)}: the correlation of full-space distance and score is "
+        f"{signed(result.correlation)} (Spearman); {_agreement(result)}"
+    )
+
+
+def nearness_words(correlation: float) -> str:
+    """What the `correlation` of distance and score over all pairs, -1 to 1, says of near ones."""
+    size = abs(correlation)
+    if size < _NONE:
+        return "nearness says nothing about the score"
+    if size < _FAINT:
+        return "nearness says little about the score"
+    mostly = "" if size >= _STRONG else "mostly "
+    return f"over all pairs near ones {mostly}score {'high' if correlation < 0 else 'low'}"
+
+
+def _agreement(result: Projection) -> str:
+    """For how many queries near means attended to, which no correlation over all pairs tells."""
+    agreeing, asked = result.agreeing
+    only = "only " if asked and agreeing < asked / 2 else ""
+    return f"the nearest key is the strongest for {only}{agreeing} of {counted(asked, 'query')}"
+
+
+def centring_words(result: Projection) -> str:
+    """What moving the keys onto the queries does to the map, or would do where they lie apart."""
+    known = not math.isnan(result.otherwise)
+    told = f"correlation {signed(result.otherwise)}"
+    if result.centred:
+        moved = "keys moved to the mean of the queries, which leaves attention as it is"
+        return f"{moved}; without that {told}" if known else moved
+    if not result.apart or not known:
+        return ""
+    return (
+        "queries and keys lie apart: between two clouds nearness tells little; --center-keys moves the keys "
+        f"to the mean of the queries, which leaves attention as it is, and then {told}"
+    )
+
+
+def settings_words(result: Projection) -> list[str]:
+    """How the map was made, one phrase each; what was asked for and could not be had is told."""
+    perplexity = f"perplexity {result.perplexity:.3g}"
+    if result.perplexity != result.wanted_perplexity:
+        perplexity += f" (not {result.wanted_perplexity:.3g}: too few points)"
+    how = "settled after" if result.settled else "DID NOT SETTLE in"
+    ending = f"{how} {counted(result.iterations, 'iteration')}"
+    ending = ending if result.iterations else "all queries and keys are one point"
+    return ["t-SNE", f"{result.metric} distance", perplexity, f"seed {result.seed}", ending]
+
+
+def points_words(result: Projection) -> list[str]:
+    """What the points of a view are, what was left out, what is proved; nothing of a map of all tokens."""
+    view = result.view
+    if view is None:
+        return []
+    points = ["points are words: mean vectors and mean scores of their pieces"] if view.words else []
+    if _leaves_out(result, "query") or _leaves_out(result, "key"):
+        left_out = "special tokens left out"
+        if divides(view):
+            left_out += ", rows divided by what remains"
+        elif _leaves_out(result, "key"):
+            holding = "they and the sink hold" if result.head.sink is not None else "they hold"
+            left_out += f": {holding} the rest of each row"
+        points.append(left_out)
+    return [*points, *(f"weights by {each}" if each == JOINED else each for each in view_words(view))]
+
+
+def _leaves_out(result: Projection, side: str) -> bool:
+    """Whether the view lacks tokens that the head has among its queries, or keys."""
+    view = result.view
+    if view is None:
+        return False
+    if side == "query":
+        return sum(map(len, view.query_groups)) < len(result.head.query_tokens)
+    return sum(map(len, view.key_groups)) < len(result.head.key_tokens)
+
+
+def elsewhere_words(result: Projection) -> str:
+    """Who takes what a row lacks to 1, with the verb; empty where it lacks nothing."""
+    if result.view is not None and divides(result.view):
+        return ""
+    sink = result.head.sink is not None
+    if _leaves_out(result, "key"):
+        return "special tokens and the sink take" if sink else "special tokens take"
+    return "the sink takes" if sink else ""
+
+
+def keyless_words(result: Projection, query: int) -> str:
+    """Why a query has no key to show: it never had one, or the view left out those that it had."""
+    view = result.view
+    emptied = view is not None and bool(result.head.answered[list(view.query_groups[query])].any())
+    return f"has {NOTHING_LEFT if emptied else NO_KEY}"
