@@ -20,7 +20,6 @@ from attnscope.results import (
     Provenance,
     Report,
     Result,
-    ScaleStudy,
     SoundAttention,
     SoundHeads,
     Verdict,
@@ -69,8 +68,6 @@ def origins(result: Result) -> list[Provenance]:
             return origins(result.overview)
         case Comparison():
             return [side.head.provenance for side in result.sides]
-        case ScaleStudy():
-            return []
     found = getattr(result, "provenance", None)
     return [] if found is None else [found]
 

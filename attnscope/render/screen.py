@@ -29,7 +29,6 @@ from attnscope.render.sheets.prediction import prediction
 from attnscope.render.terminal.sheet import laid
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
-from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     Comparison,
@@ -42,7 +41,6 @@ from attnscope.results import (
     PictureHeads,
     Report,
     Result,
-    ScaleStudy,
     SoundAttention,
     SoundHeads,
     Worked,
@@ -90,10 +88,6 @@ def _worked(result: Worked, width: int, focus: Focus) -> Lines:
     return [worked(result, width, focus.decimals, focus.verbose)]
 
 
-def _scale_study(result: ScaleStudy, width: int, focus: Focus) -> Lines:
-    return [scale_table(result, width)]
-
-
 def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
     """One head over a picture or a sound, which has a line of its own above the certificate."""
     proof = certificate_line(result.head.certificate, focus.verbose)
@@ -125,7 +119,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,
-    ScaleStudy: _scale_study,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,

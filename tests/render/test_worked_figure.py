@@ -31,7 +31,6 @@ def random(**shapes: tuple[int, int]) -> dict[str, Given]:
 PICTURES = {
     "fruit": lambda: example("fruit"),
     "dictionary": lambda: example("dictionary"),
-    "why-scale": lambda: example("why-scale"),
     "causal": lambda: work_out(random(q=(4, 3), k=(6, 3), v=(6, 2)), causal=True),
     "middle": lambda: work_out(random(x=(13, 9), wq=(9, 8), wk=(9, 8), wv=(9, 5), wo=(5, 9))),
     "large": lambda: work_out(random(q=(40, 8), k=(90, 8), v=(90, 70))),

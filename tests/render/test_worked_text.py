@@ -1,12 +1,15 @@
 """Worked examples as text: golden pages, the number of decimals, one cell spelled out, what does not fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from golden_text import assert_golden, printed
 
+from attnscope.render.screen import screen
+from attnscope.render.sheets.scale_study import scale_study
 from attnscope.render.worked.arithmetic import spelled_out, texts
 from attnscope.render.worked.grid import grid
-from attnscope.render.worked.scale import scale_table
 from attnscope.render.worked.terminal import worked
 from attnscope.results import Certificate, Fault, ScaleStudy, Verdict, Worked
 from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, Scoring, Step
@@ -160,6 +163,24 @@ def study() -> ScaleStudy:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_the_scale_study_is_a_table(width: int) -> None:
-    text = printed(scale_table(study(), width), width)
+    text = "".join(printed(part, width) for part in screen(study(), width))
     assert max(map(len, text.splitlines())) <= width
     assert_golden(f"why-scale-{width}", text)
+
+
+def test_the_scale_study_has_a_curve_for_each_measure_and_says_whether_its_check_failed() -> None:
+    result, additive = study(), np.array([[0.1, 0.4], [2.7, 2.6], [0.2, 0.3]])
+    curves = scale_study(result).every
+    assert [[line.at for line in each.lines[:2]] for each in curves] == [  # type: ignore[union-attr]
+        getattr(result, measure).tolist() for measure in ("spread", "entropy", "gradient")
+    ]
+    assert curves[1].key() == ("q·k", "q·k/√d", "ln 16: all keys alike")  # type: ignore[union-attr]
+    more = scale_study(replace(result, additive=additive))
+    assert [each.table["additive"].values for each in more.every] == additive.tolist()  # type: ignore[union-attr]
+    assert any("0.40 at d = 4" in note for note in more.notes)
+    told = "From d = 1 to d = 4 the spread of q·k grows from 1.00 to 2.00"
+    assert scale_study(result).answer.startswith(told)
+    ((verdict, told),) = scale_study(result).proof
+    assert (verdict, told[0]) == (Verdict.CERTIFIED, "✓")
+    failed = scale_study(replace(result, checks=(Check("a gradient", 1.0, 1e-15),)))
+    assert failed.proof[0][0] is Verdict.FAILED

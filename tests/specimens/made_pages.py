@@ -45,6 +45,7 @@ from attnscope.results import (
     Prediction,
     Projection,
     Report,
+    ScaleStudy,
     Senses,
     SoundAttention,
     SoundHeads,
@@ -52,8 +53,10 @@ from attnscope.results import (
     Thumbnails,
     Verification,
 )
+from attnscope.worked import example
 
 KINDS: dict[type, Callable[[], Any]] = {
+    ScaleStudy: lambda: example("why-scale"),
     Check: made_check.check,
     Outline: made_outlines.outline,
     Dependencies: made_relations.dependencies,

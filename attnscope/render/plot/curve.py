@@ -45,7 +45,10 @@ def draw(block: Curve, axes: Axes) -> None:
         axes.axvline(places[row], color=FAINT, linewidth=0.6, linestyle=":", zorder=1)
     room = 0.05 * (float(np.ptp(places)) or 1.0)
     axes.set(xlim=(places.min() - room, places.max() + room), ylim=(low, high))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    if block.named:
+        axes.set_xticks(block.places, block.names)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.set_xlabel(block.of, size=TICK, color=INK)
     axes.set_ylabel(block.measured, size=TICK, color=INK)
     axes.tick_params(labelsize=TICK, length=2, colors=INK)

@@ -25,7 +25,6 @@ from attnscope.results import (
     Provenance,
     Report,
     Result,
-    ScaleStudy,
     SoundAttention,
     SoundHeads,
     Worked,
@@ -102,10 +101,6 @@ def _worked(result: Worked) -> list[str]:
     return [fit(printable(result.title or result.name), _MOST_NAME), counted(len(result.steps), "step")]
 
 
-def _scale_study(result: ScaleStudy) -> list[str]:
-    return ["dimensions " + ", ".join(map(str, result.dims))]
-
-
 def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
     return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
 
@@ -123,7 +118,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,
-    ScaleStudy: _scale_study,
     PictureAttention: _over_medium,
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,

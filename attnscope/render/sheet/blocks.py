@@ -177,11 +177,13 @@ class Line:
 class Curve(Rows):
     """Rows that follow one another, layer by layer or step by step, and lines over them.
 
-    `places` are the numbers of the rows, `measured` is what all lines are in. Tables have the rows one below
-    the other; of the `chosen` rows a picture marks the place.
+    `places` are the numbers of the rows, `measured` is what all lines are in. Where `named` the axis has the
+    names of the rows. Tables have the rows one below the other; of the `chosen` rows a picture marks the
+    place.
     """
 
     places: tuple[float, ...] = ()
+    named: bool = False
     measured: str = ""
     lines: tuple[Line, ...] = ()
     axis: tuple[float, float] | None = None

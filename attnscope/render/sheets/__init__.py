@@ -21,6 +21,7 @@ from attnscope.render.sheets.flow import flow
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.projection import projection
+from attnscope.render.sheets.scale_study import scale_study
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.thumbnails import thumbnails
 from attnscope.render.sheets.verification import verification
@@ -39,6 +40,7 @@ from attnscope.results import (
     Prediction,
     Projection,
     Result,
+    ScaleStudy,
     Senses,
     Thumbnails,
     Verification,
@@ -64,6 +66,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Prediction: _whole(prediction),
     Projection: projection,
     Flow: _whole(flow),
+    ScaleStudy: _whole(scale_study),
     Senses: _whole(senses),
     Thumbnails: thumbnails,
     Verification: _whole(verification),

@@ -1,7 +1,6 @@
-"""Worked examples as CSV: a row per number of every step, or per size of a study."""
+"""Worked examples as CSV: a row per number of every step."""
 
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from attnscope.render.kit.csv import Row, comments, exact, rows
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.worked.terminal import check_words, mistake_words, source
 from attnscope.results.stored.document import document
-from attnscope.results.worked import MEASURES, ScaleStudy, Worked
+from attnscope.results.worked import Worked
 
 
 @comments.register
@@ -29,13 +28,6 @@ def _(result: Worked) -> Iterator[tuple[str, object]]:
         yield "source", source(result.provenance)
 
 
-@comments.register
-def _(result: ScaleStudy) -> Iterator[tuple[str, object]]:
-    told = document(result)
-    yield from ((key, told[key]) for key in ("schema", "keys", "queries", "seed"))
-    yield from (("check", check_words(check)) for check in result.checks)
-
-
 @rows.register
 def _(result: Worked) -> Iterator[Row]:
     yield "step", "row", "row_name", "column", "column_name", "value"
@@ -43,18 +35,3 @@ def _(result: Worked) -> Iterator[Row]:
         names, columns = step.matrix.rows.names, step.matrix.columns.names
         for (row, column), value in np.ndenumerate(step.matrix.values):
             yield step.key, row, names[row], column, columns[column], exact(value)
-
-
-@rows.register
-def _(result: ScaleStudy) -> Iterator[Row]:
-    measured = list(product(MEASURES, enumerate(("unscaled", "scaled"))))
-    own = MEASURES if result.additive is not None else ()
-    yield (
-        "d",
-        *(f"{measure}_{scale}" for measure, (_, scale) in measured),
-        *(f"{each}_additive" for each in own),
-    )
-    for column, dim in enumerate(result.dims):
-        additive = () if result.additive is None else result.additive[:, column].tolist()
-        dots = (exact(getattr(result, measure)[row, column]) for measure, (row, _) in measured)
-        yield dim, *dots, *map(exact, additive)

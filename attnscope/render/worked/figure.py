@@ -9,22 +9,20 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import proof_words
 from attnscope.render.look import look_now
-from attnscope.render.worked.plot_scale import PLACES, SIZE, draw_scale
 from attnscope.render.worked.plot_step import Block, axes_on, block, draw_step
-from attnscope.render.worked.scale import TITLE, reading, setting
 from attnscope.render.worked.terminal import check_words, mistake_words, pair_lines, sizes, source
 from attnscope.results import Verdict
-from attnscope.results.worked import ScaleStudy, Step, Worked
+from attnscope.results.worked import Step, Worked
 from attnscope.tokens import printable
 
 _WIDEST, _BETWEEN, _BELOW = 17.0, 0.35, 0.25
 _LAST = ("output", "y", "values", "match", "answer")
 
 
-def worked_figure(result: Worked | ScaleStudy) -> Figure:
-    """Every step as a small heat map, in lanes; or the curves of the scale study."""
+def worked_figure(result: Worked) -> Figure:
+    """Every step as a small heat map, in lanes."""
     with drawing():
-        return _study(result) if isinstance(result, ScaleStudy) else _steps(result)
+        return _steps(result)
 
 
 def _steps(result: Worked) -> Figure:
@@ -81,14 +79,3 @@ def _words(result: Worked) -> Words:
     foot += [printable(note) for note in result.notes]
     foot += [source(result.provenance)] if result.provenance and look_now().in_full else []
     return Words(printable(heading), f"{result.formula} · {sizes(result)}", tuple(foot))
-
-
-def _study(result: ScaleStudy) -> Figure:
-    words = Words(
-        f"{TITLE} · example why-scale",
-        setting(result),
-        (*reading(result), *(check_words(check) for check in result.checks)),
-    )
-    figure, (canvas,) = sheet([Frame(*SIZE, left=0.0, top=0.0)], words)
-    draw_scale(result, [axes_on(canvas, place) for place in PLACES])
-    return figure

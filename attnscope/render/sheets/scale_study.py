@@ -1,0 +1,112 @@
+"""Why scores are divided by √d: spread, entropy and gradient over the size of vectors, with and without."""
+
+import math
+from collections.abc import Iterator
+
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.sheet.blocks import Beside, Column, Curve, Line, Table, Tint
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.worked.terminal import check_words
+from attnscope.results import Verdict
+from attnscope.results.worked import MEASURES, ScaleStudy
+
+_MEASURED = {
+    "spread": ("spread of scores", "standard deviation"),
+    "entropy": ("entropy of the softmax", "nats"),
+    "gradient": ("size of the softmax's gradient", "Frobenius norm"),
+}
+_WAYS = ("unscaled", "scaled")
+_TINTS: tuple[Tint, ...] = ("loses", "own", "kin")  # without the scale, with it, additive
+
+
+def scale_study(result: ScaleStudy) -> Sheet:
+    return Sheet(
+        kind="scale_study",
+        title="why scores are divided by √d",
+        setting="example why-scale",
+        origins=(),
+        answer=_answer(result),
+        blocks=(Beside(tuple(_curve(result, measure) for measure in MEASURES)),),
+        table=lambda: _table(result),
+        notes=tuple(_notes(result)),
+        proof=tuple(
+            (verdict, f"{GLYPHS[verdict]} {check_words(check)}")
+            for check in result.checks
+            for verdict in (Verdict.CERTIFIED if check.passed else Verdict.FAILED,)
+        ),
+        summary=("dimensions " + ", ".join(map(str, result.dims)),),
+        record=(("keys", result.keys), ("queries", result.queries), ("seed", result.seed)),
+    )
+
+
+def _answer(result: ScaleStudy) -> str:
+    """What the scale does from the smallest vectors to the largest."""
+    first, last = result.dims[0], result.dims[-1]
+    (raw, scaled), (steep, kept) = result.spread, result.gradient
+    return (
+        f"From d = {first} to d = {last} the spread of q·k grows from {raw[0]:.2f} to {raw[-1]:.2f} "
+        f"(√{last} = {math.sqrt(last):.1f}), divided by √d it is {scaled[-1]:.2f}; the softmax keeps a "
+        f"gradient of {kept[-1]:.3f} in place of {steep[-1]:.3f}."
+    )
+
+
+def _curve(result: ScaleStudy, measure: str) -> Curve:
+    """A line for each way to make a score."""
+    raw, scaled = getattr(result, measure).tolist()
+    ways = {"q·k": raw, "q·k/√d": scaled}
+    if result.additive is not None:
+        ways["additive"] = result.additive[MEASURES.index(measure)].tolist()
+    title, unit = _MEASURED[measure]
+    lines = [
+        Line("line", tint, name, values) for tint, (name, values) in zip(_TINTS, ways.items(), strict=False)
+    ]
+    if measure == "entropy":
+        most = math.log(result.keys)
+        lines.append(Line("dashed", "faint", f"ln {result.keys}: all keys alike", [most] * len(raw)))
+    return Curve(
+        title=title,
+        of="d",
+        names=tuple(map(str, result.dims)),
+        table=Table(tuple(Column(name, values, name, "{:.3f}".format) for name, values in ways.items())),
+        places=tuple(range(len(raw))),
+        named=True,
+        measured=unit,
+        lines=tuple(lines),
+        axis=(0.0, 1.08 * max(end for line in lines for end in line.ends())),
+    )
+
+
+def _notes(result: ScaleStudy) -> Iterator[str]:
+    """What was drawn, and how the numbers are to be read."""
+    yield (
+        f"{result.queries} queries with {result.keys} keys each per d, every entry drawn from N(0, 1), "
+        f"seed {result.seed}"
+    )
+    most = f"ln {result.keys} = {math.log(result.keys):.2f}"
+    yield f"entropy: of at most {most} nats; near 0 the softmax sees one key only"
+    yield "gradient: Frobenius norm of the softmax's Jacobian diag(p) - p pᵀ, mean over queries"
+    if result.additive is not None:
+        yield (
+            "additive, a·tanh(q Aq + k Ak) (Bahdanau et al. 2015), entries of Aq, Ak and a from N(0, 1/d): "
+            f"tanh keeps every term within its own a, so that the spread is {result.additive[0][-1]:.2f} at "
+            f"d = {result.dims[-1]} without any scale; dot products need one (Vaswani et al. 2017, 3.2.1)"
+        )
+
+
+def _table(result: ScaleStudy) -> Table:
+    """A row for each size of the vectors."""
+    additive = [] if result.additive is None else result.additive.tolist()
+    return Table(
+        (
+            Column("d", result.dims),
+            *(
+                Column(f"{measure}_{way}", getattr(result, measure)[row].tolist())
+                for measure in MEASURES
+                for row, way in enumerate(_WAYS)
+            ),
+            *(
+                Column(f"{measure}_additive", values)
+                for measure, values in zip(MEASURES, additive, strict=False)
+            ),
+        )
+    )
