@@ -419,7 +419,7 @@ def test_a_measure_that_there_is_not_is_refused_with_those_that_there_are(text):
 def test_names_and_meanings_are_read_without_torch():
     code = (
         "import sys; from attnscope.measures import MEASURES, parse_measures; parse_measures('all');"
-        "from attnscope.render.measures.terminal import measures_table, measures_json;"
+        "from attnscope.render.terminal.measures import measures_table, measures_json;"
         "measures_json([each.description for each in MEASURES.values()]);"
         "sys.exit('torch' in sys.modules)"
     )

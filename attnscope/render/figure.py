@@ -23,7 +23,6 @@ from attnscope.render.long.figure import long_figure
 from attnscope.render.look import USUAL, Look, dressed
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
-from attnscope.render.overview.figure import overview_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure
@@ -38,7 +37,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Overview,
     PictureAttention,
     PictureHeads,
     Report,
@@ -106,7 +104,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
     HeadTerms: _terms,
-    Overview: _alone(overview_figure),
     Report: _alone(report_figure),
     Comparison: _alone(comparison_figure),
     Worked: _alone(worked_figure),
@@ -127,7 +124,6 @@ __all__ = [
     "figure_of",
     "heatmap",
     "missing_glyphs",
-    "overview_figure",
     "pages",
     "panels",
 ]

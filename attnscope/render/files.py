@@ -15,7 +15,6 @@ from attnscope.render.comparison import csv as comparison
 from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
 from attnscope.render.media import csv as media
-from attnscope.render.overview import csv as overview
 from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
@@ -30,7 +29,6 @@ ROWS = (
     head,
     long,
     media,
-    overview,
     report,
     terms,
     worked,

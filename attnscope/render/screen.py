@@ -22,7 +22,6 @@ from attnscope.render.long.terminal import long_head, long_header
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
-from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.report.terminal import report_lines
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.prediction import prediction
@@ -36,7 +35,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Overview,
     PictureAttention,
     PictureHeads,
     Report,
@@ -69,10 +67,6 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
 def _report(result: Report, width: int, focus: Focus) -> Lines:
     predicted = [] if result.prediction is None else [*laid(prediction(result.prediction).every, width), ""]
     return introduced(result.head, focus, *predicted, report_lines(result, width))
-
-
-def _overview(result: Overview, width: int, focus: Focus) -> Lines:
-    return [header(result), "", overview(result, width), next_step(result)]
 
 
 def _long(result: LongHead, width: int, focus: Focus) -> Lines:
@@ -115,7 +109,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: head_shown,
     HeadView: head_shown,
     HeadTerms: _terms,
-    Overview: _overview,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,
@@ -136,7 +129,6 @@ __all__ = [
     "comparison_header",
     "header",
     "matrix",
-    "overview",
     "query_bars",
     "query_terms",
     "report_lines",

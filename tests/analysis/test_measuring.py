@@ -142,9 +142,7 @@ def test_of_a_picture_what_counts_positions_in_a_line_means_nothing() -> None:
 
 
 def test_where_special_tokens_are_looked_for_no_head_is_passed_over() -> None:
-    from golden_text import printed
-
-    from attnscope.render.overview.terminal import overview
+    from golden_text import body, printed
 
     result = made.overview(12, 12)
     for head in (result.dense_weights[4][7],):
@@ -153,6 +151,6 @@ def test_where_special_tokens_are_looked_for_no_head_is_passed_over() -> None:
     tokens = {"special-tokens": MEASURES["special-tokens"]}
     values = np.array([[w[:, [0, -1]].sum(1).mean() for w in row] for row in result.dense_weights])
     scores = {name: made.scores(name, values, 13) for name in tokens}
-    text = printed(overview(replace(result, scores=scores, ordinary=True), 80), 80)
+    text = printed(body(replace(result, scores=scores, ordinary=True), 80), 80)
     assert any(line.startswith("L4 H7") for line in text.splitlines())
     assert "passed over" not in text

@@ -11,7 +11,7 @@ import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import assert_golden, body, printed
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -19,14 +19,14 @@ from torch import Tensor
 
 from attnscope.analysis.report import statistics
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
-from attnscope.render.figure import overview_figure
+from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.measures.terminal import measures_json, measures_table
-from attnscope.render.overview.plot import draw_overview
-from attnscope.render.overview.terminal import next_step, overview
-from attnscope.render.overview.words import darkness, number, range_words
 from attnscope.render.report.words import facts
+from attnscope.render.sheet import measured
+from attnscope.render.sheet.said import number
+from attnscope.render.sheets.overview import overview
+from attnscope.render.terminal.measures import measures_json, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
 
 FAILED = {(1, 2): Verdict.FAILED}
@@ -40,6 +40,12 @@ def several(*names: str, **changed: object) -> Overview:
 def crossing(*names: str) -> Overview:
     """Cross-attention of 2 layers by 3 heads."""
     return made.measured(replace(made.overview(2, 3), kind=Kind.CROSS), *names)
+
+
+def meshes(figure: Figure, heads: int = 144) -> list[QuadMesh]:
+    """The grids of a picture, one after the other."""
+    every = [each for axes in figure.axes for each in axes.collections if isinstance(each, QuadMesh)]
+    return [each for each in every if np.size(each.get_array()) == heads]
 
 
 def table(text: str) -> list[dict[str, str]]:
@@ -67,14 +73,14 @@ GOLDEN = {
 @pytest.mark.parametrize("width", [80, 140])
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_terminal_shows(name: str, width: int) -> None:
-    text = printed(overview(GOLDEN[name](), width), width)
+    text = printed(body(GOLDEN[name](), width), width)
     assert max(map(len, text.splitlines())) <= width
     assert_golden(f"{name}.{width}", text)
 
 
 def test_every_measure_has_its_own_grid_with_the_numbers_of_every_head() -> None:
     result = several("distance", "self")
-    lines = printed(overview(result, 80)).splitlines()
+    lines = printed(body(result, 80)).splitlines()
     for name, title in (("distance", "distance in tokens"), ("self", "self, weight on itself")):
         start = lines.index(title)
         rows = [line.replace("✗", " ").split() for line in lines[start + 2 : start + 14]]
@@ -88,10 +94,10 @@ def test_every_measure_has_its_own_grid_with_the_numbers_of_every_head() -> None
 def test_the_strong_end_is_dark(name: str, dark: str) -> None:
     scores = several(name).main
     low, high = scores.limits
-    assert darkness(scores, low if dark == "low" else high) == (high - low, high - low)
-    assert darkness(scores, high if dark == "low" else low)[0] == 0
-    figure = Figure()
-    mesh = draw_overview(several(name), figure.add_subplot(), scores)
+    scale = measured.scale(scores)
+    assert scale.strength(low if dark == "low" else high) == 1
+    assert scale.strength(high if dark == "low" else low) == 0
+    (mesh, *_) = meshes(figure_of(several(name)))
     shades = [sum(mesh.to_rgba(np.array([bound]))[0][:3]) for bound in (low, high)]
     assert (shades[0] < shades[1]) == (dark == "low")
 
@@ -106,54 +112,48 @@ def test_the_strong_end_is_dark(name: str, dark: str) -> None:
 )
 def test_the_strongest_heads_are_those_at_the_strong_end(name: str, title: str) -> None:
     result = several(name)
-    lines = printed(overview(result, 80)).splitlines()
+    lines = printed(body(result, 80)).splitlines()
     start = lines.index(title) + 2
     best = np.argmin if name == "entropy" else np.argmax
     expected = [f"L{i} H{best(row)}" for i, row in enumerate(result.main.values)]
     assert [" ".join(line.split()[:2]) for line in lines[start : start + 12]] == expected
     layer, head = np.unravel_index(best(result.main.values), (12, 12))
-    assert f"--layer {layer} --head {head}" in next_step(result).plain
+    assert f"--layer {layer} --head {head}" in overview(result).next
 
 
 def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:
     result = several("entropy", "self", layers=2, heads=3)
     for each in result.scores.values():
         each.values[0, 1] = math.nan
-    first = [line for line in printed(overview(result, 80)).splitlines() if line.startswith("L0 ")]
+    first = [line for line in printed(body(result, 80)).splitlines() if line.startswith("L0 ")]
     assert [line.split()[2] for line in first[:2]] == ["-", "-"]
-    assert words(overview_figure(result)).split("\n").count("-") == 2
+    assert words(figure_of(result)).split("\n").count("-") == 2
 
 
 @pytest.mark.parametrize(
-    ("value", "cells", "text"),
-    [
-        (2.347, 4, "2.35"),
-        (12.345, 4, "12.3"),
-        (123.45, 4, "123"),
-        (12345.6, 4, "12346"),
-        (12.347, 6, "12.35"),
-        (math.nan, 4, "-"),
-    ],
+    ("value", "text"),
+    [(0.347, ".35"), (2.347, "2.35"), (9.996, "10.0"), (12.345, "12.3"), (12345.6, "12346"), (math.nan, "-")],
 )
-def test_a_number_gives_up_decimals_for_its_cell(value: float, cells: int, text: str) -> None:
-    assert number(value, cells) == text
+def test_a_large_number_has_fewer_decimals(value: float, text: str) -> None:
+    assert measured.written(several("distance").main, value) == text
 
 
 def test_the_range_is_told_for_the_keys_that_there_are() -> None:
     keys = len(made.DOOR)
-    told = {name: range_words(scores, keys) for name, scores in several(*EVERY).scores.items()}
-    assert told["entropy"] == "0.00 looks at one key (strong), ln 13 = 2.56 at all alike (faint)"
-    assert told["distance"] == "0.00 on the query itself (faint), 12.00 from end to end (strong)"
-    assert told["first"] == "0.00 none (faint), 1.00 all of it (strong)"
+    every = several(*EVERY).scores.items()
+    told = {name: measured.scale(scores, keys).meaning(measured.form(scores)) for name, scores in every}
+    assert told["entropy"] == ".00 looks at one key (strong), 2.56 at all alike (ln 13) (faint)"
+    assert told["distance"] == ".00 on the query itself (faint), 12.0 from end to end (strong)"
+    assert told["first"] == ".00 none (faint), 1.00 all of it (strong)"
 
 
 def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
     result = crossing("self", "entropy", "next")
-    text = printed(overview(result, 80))
+    text = printed(body(result, 80))
     assert "self, next: - (queries and keys are not the same tokens)" in text
     assert "weight on itself" not in text
     assert result.main.measure == "entropy"
-    figure = overview_figure(result)
+    figure = figure_of(result)
     assert "self, next: - (queries and keys are not the same tokens)" in words(figure)
     assert "entropy by head" in words(figure)
     assert "# self: queries and keys are not the same tokens\n" in as_csv(result)
@@ -168,23 +168,18 @@ def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
 
 def test_a_picture_of_several_measures_has_a_panel_each_with_its_own_limits() -> None:
     result = several(*EVERY)
-    figure = overview_figure(result)
-    meshes = [
-        mesh
-        for axes in figure.axes
-        for mesh in axes.collections
-        if isinstance(mesh, QuadMesh) and mesh.get_array().size == 144  # type: ignore[union-attr]
-    ]
-    for mesh, (name, scores) in zip(meshes, result.scores.items(), strict=True):
-        np.testing.assert_array_equal(np.ravel(mesh.get_array()), scores.values.ravel())
-        assert mesh.get_clim() == pytest.approx(scores.limits), name
+    figure = figure_of(result)
+    drawn = {tuple(np.ravel(mesh.get_array())): mesh.get_clim() for mesh in meshes(figure)}
+    assert len(drawn) == len(EVERY)
+    for name, scores in result.scores.items():
+        assert drawn[tuple(scores.values.ravel())] == pytest.approx(scores.limits), name
     assert "7 measures by head" in words(figure)
-    assert "1 failed" in words(figure)
+    assert "failed: 1 of 144 heads" in words(figure)
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 3), (12, 12), (24, 20), (3, 64)])
 def test_panels_of_any_size_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
-    figure = overview_figure(several(*EVERY, layers=layers, heads=heads, verdicts={}))
+    figure = figure_of(several(*EVERY, layers=layers, heads=heads, verdicts={}))
     with drawing():
         figure.draw_without_rendering()
         page = figure.bbox
@@ -210,10 +205,10 @@ def with_classes() -> Overview:
 
 def test_classes_are_written_by_their_names() -> None:
     result = with_classes()
-    lines = printed(overview(result, 80)).splitlines()
+    lines = printed(body(result, 80)).splitlines()
     rows = [line.replace("✗", " ").split()[:4] for line in lines if line.startswith(("L0 ", "L1 "))]
     assert rows[:2] == [["L0", "mixed", "diag", "vert"], ["L1", "v+d", "block", "-"]]
-    assert {"mixed", "diag", "vert", "v+d", "block"} <= set(words(overview_figure(result)).split())
+    assert {"mixed", "diag", "vert", "v+d", "block"} <= set(words(figure_of(result)).split())
     assert [row["pattern"] for row in table(as_csv(result))] == ["mixed", "diag", "vert", "v+d", "block", ""]
     document = json.loads(as_json(result))
     assert [row["pattern"] for row in document["results"]] == ["mixed", "diag", "vert", "v+d", "block", None]
@@ -225,11 +220,11 @@ def test_what_has_a_sign_is_written_with_it_and_coloured_around_zero() -> None:
     result = with_classes()
     offset = result.scores["offset"]
     offset.values[:] = [[-1, 0, 12], [3, -12, 1]]
-    text = printed(overview(result, 80))
-    assert "-1     0   +12" in text
-    assert "-12.00 far before (red), 12.00 far behind (blue)" in text
-    figure = Figure()
-    mesh = draw_overview(result, figure.add_subplot(), offset)
+    text = printed(body(result, 80))
+    row = next(line for line in text.splitlines() if line.endswith("+12"))
+    assert row.split() == ["L0", "−1", "0", "+12"]
+    assert "−12 far before (red), +12 far behind (blue)" in text
+    mesh = meshes(figure_of(result), 6)[1]
     (low, zero, high) = (mesh.to_rgba(np.array([value]))[0] for value in (-12.0, 0.0, 12.0))
     assert low[0] > low[2]  # red
     assert high[2] > high[0]  # blue
@@ -278,11 +273,12 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
     result = made.measured(made.overview(12, 12), *parse_measures("own"))
     expected = [[np.diag(w, -2).sum() / len(w) for w in row] for row in result.dense_weights]
     np.testing.assert_allclose(result.main.values, expected)
-    grid = printed(overview(result, 80))
-    assert "own, weight two before: 0.00 none (faint), 1.00 all of it (strong)" in grid
+    grid = printed(body(result, 80))
+    assert "own, weight two before" in grid
+    assert ".00 none (faint), 1.00 all of it (strong)" in grid
     assert "head of each layer looking two back" in grid
-    assert f"{expected[3][4]:.2f}" in next(line for line in grid.splitlines() if line.startswith("L3 "))
-    assert "own by head" in words(overview_figure(result))
+    assert number(expected[3][4]) in next(line for line in grid.splitlines() if line.startswith("L3  "))
+    assert "own by head" in words(figure_of(result))
     assert float(table(as_csv(result))[7]["own"]) == result.main.values[0, 7]
     assert json.loads(as_json(result))["own"] == result.main.values.tolist()
     assert np.array_equal(archive(as_npz(result))["own"], result.main.values)

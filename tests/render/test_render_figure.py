@@ -22,7 +22,6 @@ from attnscope.render.figure import (
     figure_of,
     heatmap,
     missing_glyphs,
-    overview_figure,
 )
 from attnscope.render.head.layout import side
 from attnscope.render.head.plot import strongest
@@ -188,7 +187,7 @@ def test_a_long_sentence_is_wrapped_and_not_cut() -> None:
 def test_the_title_names_model_head_and_kind_and_says_demo() -> None:
     assert "bert-base-uncased · L3 H11 · encoder self-attention" in texts(heatmap(made.head(WORDS[:9])))
     assert "bundled demo model" in texts(heatmap(made.head(demo=True)))
-    assert "bundled demo model" in texts(overview_figure(made.overview(demo=True)))
+    assert "bundled demo model" in texts(figure_of(made.overview(demo=True)))
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.CERTIFIED])
@@ -232,7 +231,7 @@ def test_every_stage_can_be_drawn(show: str) -> None:
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (12, 12), (6, 20), (4, 64)])
 def test_overviews_of_any_size_stay_on_the_page(layers: int, heads: int) -> None:
-    figure = overview_figure(made.overview(layers, heads, made.DOOR[:5]))
+    figure = figure_of(made.overview(layers, heads, made.DOOR[:5]))
     for text, box in boxes(figure):
         assert box.x0 >= 0, text
         assert box.x1 <= figure.bbox.x1, text
@@ -240,15 +239,15 @@ def test_overviews_of_any_size_stay_on_the_page(layers: int, heads: int) -> None
 
 
 def test_heads_that_are_not_certified_are_outlined_and_counted() -> None:
-    figure = overview_figure(made.overview(3, 4, verdicts={(1, 2): Verdict.FAILED}))
+    figure = figure_of(made.overview(3, 4, verdicts={(1, 2): Verdict.FAILED}))
     assert len(figure.axes[0].patches) == 1
-    assert "✗ 1 failed" in texts(figure)
+    assert "✗ failed: 1 of 12 heads" in texts(figure)
     assert any(text.get_text().endswith("✗") for text in figure.axes[0].texts)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_same_result_gives_the_same_bytes(format: Format) -> None:
-    for make in (lambda: heatmap(made.head(causal=True)), lambda: overview_figure(made.overview(3, 4))):
+    for make in (lambda: heatmap(made.head(causal=True)), lambda: figure_of(made.overview(3, 4))):
         assert figure_bytes(make(), format) == figure_bytes(make(), format)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import assert_golden, body, printed
 from rich.cells import cell_len
 
 from attnscope.analysis.views.view import viewed
@@ -18,7 +18,6 @@ from attnscope.render.screen import (
     certificate_line,
     header,
     matrix,
-    overview,
     query_bars,
 )
 from attnscope.results import Special, Verdict
@@ -38,11 +37,11 @@ GOLDEN = {
     "queries": lambda width: matrix(made.head(dim=64), "q", width),
     "bars": lambda width: query_bars(made.head(), 3, width),
     "bars_of_many_keys": lambda width: query_bars(made.head(LONG, causal=True), 60, width),
-    "overview": lambda width: overview(
+    "overview": lambda width: body(
         made.overview(verdicts={(1, 2): Verdict.FAILED, (4, 5): Verdict.INCONCLUSIVE}), width
     ),
-    "overview_of_few_heads": lambda width: overview(made.overview(2, 3), width),
-    "overview_of_many_heads": lambda width: overview(made.overview(24, 40, made.DOOR[:5]), width),
+    "overview_of_few_heads": lambda width: body(made.overview(2, 3), width),
+    "overview_of_many_heads": lambda width: body(made.overview(24, 40, made.DOOR[:5]), width),
 }
 
 
@@ -77,8 +76,8 @@ def test_markup_and_escape_sequences_in_tokens_are_only_text() -> None:
         header(result),
         matrix(result, "weights", 80),
         query_bars(result, 2, 80),
-        overview(made.overview(2, 3, made.AWKWARD), 140),
-        overview(made.overview(2, 12, made.AWKWARD), 140),
+        body(made.overview(2, 3, made.AWKWARD), 140),
+        body(made.overview(2, 12, made.AWKWARD), 140),
     ):
         text = made.plain(printed(renderable, 140, "truecolor"))
         assert "\x1b" not in text
@@ -258,14 +257,14 @@ def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:
 
 
 def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:
-    text = printed(overview(made.overview(verdicts={(1, 2): Verdict.FAILED}), 80))
+    text = printed(body(made.overview(verdicts={(1, 2): Verdict.FAILED}), 80))
     assert text.count("✗") == 2
     assert "✗ failed: 1 of 144 heads" in text
 
 
 def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing() -> None:
-    text = printed(overview(made.overview(32, 64, ["a", "b"]), 80))
-    assert "The grid (32 layers x 64 heads) does not fit here" in text
+    text = printed(body(made.overview(32, 64, ["a", "b"]), 80))
+    assert "32 layers x 64 heads do not fit here" in text
     assert len(text.splitlines()) < 50
 
 

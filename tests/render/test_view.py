@@ -6,17 +6,17 @@ import made_reports
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import assert_golden, body, printed
 
 from attnscope.analysis.views.several import viewed_overview
 from attnscope.analysis.views.view import viewed
-from attnscope.render.figure import heatmap, overview_figure
+from attnscope.render.figure import figure_of, heatmap
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
 from attnscope.render.kit.words.weights import special_words, weights_words
-from attnscope.render.overview.terminal import next_step, overview
 from attnscope.render.report.page import report_figure
 from attnscope.render.report.words import shares, shares_remark
+from attnscope.render.sheets.overview import overview
 from attnscope.results import HeadAttention, Special, SpecialMass
 from attnscope.tokens import Token, Tokens
 
@@ -106,11 +106,11 @@ def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> No
 
 def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None:
     seen = viewed_overview(made.overview(2, 3), special=Special.RENORMALISE)
-    shown = printed(overview(seen, 80), 80)
+    shown = printed(body(seen, 80), 80)
     assert "special tokens left out, rows divided by what remains" in " ".join(shown.split())
-    assert "ln 11 = 2.40" in shown
-    assert "--special renormalise" in next_step(seen).plain
-    small = " ".join(text.get_text() for text in overview_figure(seen).texts).replace("\n", " ")
+    assert "2.40 at all alike (ln 11)" in shown
+    assert "--special renormalise" in overview(seen).next
+    small = " ".join(text.get_text() for text in figure_of(seen).texts).replace("\n", " ")
     assert "weight of all heads" in small
 
 

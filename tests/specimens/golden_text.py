@@ -9,7 +9,10 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ramps import Background, theme
+from attnscope.render.terminal.sheet import body as of_sheet
+from attnscope.results import Result
 
 GOLDEN = Path(__file__).parents[1] / "render" / "golden"
 
@@ -30,6 +33,13 @@ def printed(
         console.push_theme(theme(background, colour))
     console.print(renderable)
     return buffer.getvalue()
+
+
+def body(result: Result, width: int) -> RenderableType:
+    """What a terminal shows of a result below its header: its answer, its blocks, its notes, its proof."""
+    made = sheet_of(result)
+    assert made is not None, "a kind that has a sheet"
+    return of_sheet(made, width)
 
 
 def assert_golden(name: str, text: str) -> None:

@@ -7,7 +7,7 @@ from attnscope.cli.output import Output
 def measures(json: Json = False, *, output: Output) -> None:
     """List the measures of a head: name, unit, range, meaning and paper."""
     from attnscope.measures import MEASURES
-    from attnscope.render.measures.terminal import measures_json, measures_table
+    from attnscope.render.terminal.measures import measures_json, measures_table
 
     listed = [measure.description for measure in MEASURES.values()]
     if json:

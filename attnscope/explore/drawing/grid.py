@@ -13,7 +13,7 @@ from attnscope.explore.state import Head, State
 from attnscope.render.kit.cells import DIM, HEADING
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
-from attnscope.render.overview.words import darkness, range_words, style, told
+from attnscope.render.sheet import measured as measures
 from attnscope.render.terminal.raster import SHADES
 from attnscope.results import HeadScores, Overview, Verdict
 
@@ -129,9 +129,9 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
         return [(left("×" * min(cells, 2), cells), CURSOR if chosen else REMOVED)]
     if measured is None:
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
-    shade: StyleType = style(measured.scores, measured.value)
+    shade: StyleType = measures.scale(measured.scores).style(measured.value)
     if cells > 2:
-        text = right(told(measured.scores, measured.value), cells - 1) + " "
+        text = right(measures.written(measured.scores, measured.value), cells - 1) + " "
     else:
         text = " " * cells if not surface.shades else _shade(measured.scores, measured.value) * cells
         shade = shade if not surface.shades else ""
@@ -155,8 +155,8 @@ def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
 def _shade(scores: HeadScores, value: float) -> str:
     if isnan(value):
         return " "
-    share, most = darkness(scores, value)
-    return SHADES[min(int(abs(share) / (most or 1.0) * len(SHADES)), len(SHADES) - 1)]
+    strength = abs(measures.scale(scores).strength(value))
+    return SHADES[min(int(strength * len(SHADES)), len(SHADES) - 1)]
 
 
 def value_words(state: State, measured: Heads) -> str:
@@ -166,7 +166,7 @@ def value_words(state: State, measured: Heads) -> str:
         return state.measure
     if head.scores.absent:
         return f"{state.measure}: none here"
-    return f"{state.measure} {told(head.scores, head.value)}"
+    return f"{state.measure} {measures.written(head.scores, head.value)}"
 
 
 def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> Text:
@@ -174,8 +174,8 @@ def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> 
     if not measured or most < 3:
         return Text()
     some = next(iter(measured.values())).scores
-    described = some.description
-    lines = [Text(described.meaning, DIM), Text(range_words(some, keys), DIM)]
+    described, shades = some.description, measures.scale(some, keys)
+    lines = [Text(described.meaning, DIM), Text(shades.meaning(measures.form(some)), DIM)]
     ranked = [(one.value, head) for head, one in measured.items() if not isnan(one.value)]
     if not ranked:
         return Text("\n").join([*lines, Text(some.absent or "no value", DIM)])
@@ -188,7 +188,7 @@ def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> 
         lines.append(
             Text.assemble(
                 (left(f"L{head[0]} H{head[1]}", 9), CURSOR if head == state.place else HEADING),
-                (told(some, value).rjust(6), style(some, value)),
+                (measures.written(some, value).rjust(6), shades.style(value)),
             )
         )
     return Text("\n").join(lines)

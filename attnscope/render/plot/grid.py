@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,10 +79,11 @@ def _meant(block: HeadGrid, cells: _Cells) -> Iterator[str]:
         yield "outlined: not certified"
 
 
-def draw(block: HeadGrid, axes: Axes, cells: _Cells | None = None) -> None:
+def draw(block: HeadGrid, axes: Axes, cells: _Cells) -> None:
     """Coloured cells, with their numbers where these can be read, and the scale below them."""
     (layers, heads), scale = block.values.shape, block.scale
-    cells = cells or _cells(block, alone=True)
+    if inches(axes)[0] < 0.95 * cells.wide * heads:  # on axes of whoever asked for it
+        cells = replace(cells, below=False)
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(block.values), cmap=colours(scale), vmin=scale.low, vmax=scale.high,
         edgecolors="white", linewidth=0.6 if cells.number else 0.2,
@@ -106,6 +107,8 @@ def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -
     doubt = block.doubt(*place)
     if not (text := block.text(*place) or ("" if doubt is None else GLYPHS[doubt])):
         return
+    if cells.below and doubt is not None:
+        text = f"{block.text(*place)} {GLYPHS[doubt]}".strip()
     (i, j), ink = place, block.scale.paper(float(block.values[place]))[1]
     middle: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
     axes.text(j + 0.5, i + (0.34 if cells.below else 0.52), text, size=cells.number, **middle)

@@ -39,7 +39,8 @@ from attnscope.results.base.origin import worst
 
 _GUTTER, _BELOW, _GAP = 0.4, 0.25, 0.14  # inches: between panels across and down, between words and panels
 _HEADING, _ANSWER, _TEXT = 11.0, 9.0, 8.0  # points
-_LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 13.0  # of a page: inches, width over height at best, inches at most
+_LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 13.5  # of a page: inches, width over height at best, inches at most
+_FEW = 8  # panels of which every arrangement is tried
 _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
@@ -155,8 +156,13 @@ def _drawn(block: Block) -> bool:
 
 
 def _arranged(panels: list[Panel]) -> Columns:
-    """The panels in columns, in their order, on the page whose shape is best and that has least left over."""
-    inner = range(1, len(panels))
+    """The panels in columns on the page whose shape is best and that has least left over.
+
+    Those that are alike, or many, stand row by row; others in their order down each column.
+    """
+    inner, alike = range(1, len(panels)), len({(each.width, each.height) for each in panels}) == 1
+    if alike or len(panels) > _FEW:
+        return min(([panels[k::n] for k in range(n)] for n in range(1, len(panels) + 1)), key=_cost)
     cuts = [cut for pieces in range(len(panels)) for cut in combinations(inner, pieces)]
     every = [[panels[a:b] for a, b in pairwise((0, *cut, len(panels)))] for cut in cuts]
     return min(every, key=_cost)

@@ -19,7 +19,6 @@ from attnscope.render.long.figure import draw_long
 from attnscope.render.look import USUAL, Look
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
-from attnscope.render.overview.plot import cell_size, draw_overview
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.sheet.sheet import Sheet
@@ -29,7 +28,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Overview,
     PictureAttention,
     PictureHeads,
     Result,
@@ -106,13 +104,6 @@ def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
     draw_long(result, ax, focus.scale)
 
 
-def _overview(result: Overview, ax: Axes, focus: Focus) -> None:
-    """The main measure; links where a cell is as wide as on a page of its own."""
-    across = ax.get_window_extent().width / ax.figure.dpi
-    wide, _ = cell_size(result)
-    draw_overview(result, ax, links=across >= wide * len(result.heads))
-
-
 def _picture(result: PictureAttention, ax: Axes, focus: Focus) -> None:
     draw_picture(result, ax)
 
@@ -134,7 +125,6 @@ def _sound_heads(result: SoundHeads, ax: Axes, focus: Focus) -> None:
 _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     HeadWeights: _head,
     HeadView: _head,
-    Overview: _overview,
     Comparison: _comparison,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,

@@ -19,7 +19,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
-    Overview,
     PictureAttention,
     PictureHeads,
     Provenance,
@@ -80,11 +79,6 @@ def _report(result: Report) -> list[str]:
     return [f"{name}, query {fit(result.head.query_tokens.named(result.query), _MOST_NAME)}", *rest]
 
 
-def _overview(result: Overview) -> list[str]:
-    size = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
-    return [size, where_words(result), ", ".join(result.scores), _model(result.provenance)]
-
-
 def _comparison(result: Comparison) -> list[str]:
     return [
         fit(words.subject(result), _MOST_NAME),
@@ -114,7 +108,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
     HeadTerms: _terms,
-    Overview: _overview,
     Report: _report,
     Comparison: _comparison,
     Worked: _worked,

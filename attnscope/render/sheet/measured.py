@@ -38,7 +38,7 @@ def form(scores: HeadScores) -> Callable[[float], str]:
     return partial(written, scores)
 
 
-def scale(scores: HeadScores, keys: int, limits: tuple[float, float] | None = None) -> Scale:
+def scale(scores: HeadScores, keys: int | None = None, limits: tuple[float, float] | None = None) -> Scale:
     """The shades of its numbers from the least to the largest that there can be, or between `limits`.
 
     Where the largest possible number depends on how many `keys` there are it is said how.
@@ -48,7 +48,7 @@ def scale(scores: HeadScores, keys: int, limits: tuple[float, float] | None = No
     kind: Literal["rising", "falling"] = "falling" if described.strong == "low" else "rising"
     if described.signed:
         return Scale(low, high, "signed", (described.low, described.high))
-    formula = described.most.replace("keys", str(keys))
+    formula = "" if keys is None else described.most.replace("keys", str(keys))
     largest = f"{described.high} ({formula})" if formula.startswith("ln") else described.high
     ends = described.low if low == least else "", largest if high == most else ""
     return Scale(low, high if high > low else low + 1, kind, ("", "") if described.classes else ends)

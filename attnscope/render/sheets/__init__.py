@@ -19,6 +19,7 @@ from attnscope.render.sheets.dimensions import dimensions
 from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.flow import flow
 from attnscope.render.sheets.outline import outline
+from attnscope.render.sheets.overview import overview
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.projection import projection
 from attnscope.render.sheets.scale_study import scale_study
@@ -37,6 +38,7 @@ from attnscope.results import (
     Finding,
     Flow,
     Outline,
+    Overview,
     Prediction,
     Projection,
     Result,
@@ -63,6 +65,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Dimensions: dimensions,
     Finding: _whole(finding),
     Outline: _whole(outline),
+    Overview: _whole(overview),
     Prediction: _whole(prediction),
     Projection: projection,
     Flow: _whole(flow),

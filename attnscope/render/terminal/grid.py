@@ -9,8 +9,9 @@ from attnscope.render.kit.cells import DIM, HEADING, line, widest
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet.blocks import Companion, HeadGrid
+from attnscope.render.sheet.said import grid_size
 
-_LEAST_CELL = 6
+_LEAST_CELL, _MOST_LINES = 6, 110
 _LEAST_NAMES, _MOST_NAMES = 11, 16  # cells of a head whose names stand below its number
 _BEYOND = "*"
 
@@ -34,6 +35,10 @@ def grid(block: HeadGrid, width: int) -> list[Text]:
             told = "beside it, and below it" if found.names else "beside it"
             return [*lines, *(Text(each, style=DIM) for each in (f"{told}: {found.label}", *_meant(block)))]
     across = max((width - margin) // cell, 1)
+    if -(-len(looked) // across) * (len(rows) + 2) > _MOST_LINES:
+        size = grid_size(block.layers, block.heads)
+        told = f"{size} do not fit here: a wider screen or -o FILE.png shows them"
+        return [*lines, Text(told, style=DIM)]
     for start in range(0, len(looked), across):
         lines += _plain(block, looked[start : start + across], margin, cell)
     return [*lines, *(Text(each, style=DIM) for each in _meant(block))]
@@ -84,7 +89,7 @@ def _accompanied(
         yield line((left(f"L{layer}", margin), DIM), *parts)
         if found.names is not None:
             texts = (found.names(i, j, number + short - 1) for j in columns)
-            yield line(" " * margin, "".join(left(f" {each}", number + short) for each in texts))
+            yield line(" " * margin, "".join(right(each, number + short) for each in texts))
 
 
 def _meant(block: HeadGrid) -> Iterator[str]:

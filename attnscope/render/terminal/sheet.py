@@ -49,13 +49,14 @@ def body(sheet: Sheet, width: int) -> Group:
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block]:
-    """The blocks in their order; of grids and matrices behind another those that a screen has room for."""
+    """The blocks in their order; grids and matrices that are not the first as far as they have room."""
     shown, lines = list[Block](), 0
     for each in sheet.blocks:
         blocks = each.blocks if isinstance(each, Beside) else (each,)
         needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
         spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in blocks)
-        if shown and spared and lines + needed > _MOST_LINES:
+        behind = any(not isinstance(one, HeadGrid) for one in shown)
+        if behind and spared and lines + needed > _MOST_LINES:
             continue
         shown += blocks
         lines += needed

@@ -1,1 +1,0 @@
-"""Several heads at a glance."""
