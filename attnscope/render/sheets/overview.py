@@ -65,8 +65,9 @@ def _named(found: Overview, place: Place) -> str:
 def _grid(found: Overview, scores: HeadScores) -> HeadGrid:
     """A measure by layer and head, with the strongest link of each head where it is the only one."""
     alone = len(shown(found)) == 1 and not _of_a_pair(found)
+    described, asked = scores.description, found.aim is not None and scores is found.main
     return HeadGrid(
-        title=scores.description.title,
+        title=described.label if asked else described.title,
         layers=scores.layers,
         heads=scores.heads,
         values=scores.values,
