@@ -155,7 +155,7 @@ class Source:
 
     def _map(self, question: ask.OfMap) -> Any:
         from attnscope.results import HeadAttention, MapSettings
-        from attnscope.session.questions.maps import map_head
+        from attnscope.session.looking import map_head
 
         head = self._of(question).head(question.layer, question.head)
         if not isinstance(head, HeadAttention):

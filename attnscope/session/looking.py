@@ -15,9 +15,12 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    MapSettings,
     Overview,
+    Projection,
     Thumbnails,
 )
+from attnscope.session.listener import Listener
 from attnscope.session.request import Looking
 from attnscope.tokens import Tokens
 
@@ -96,3 +99,26 @@ def frame_at(wanted: str, names: Sequence[str]) -> str:
     step = ascending[1] - ascending[0] if len(ascending) > 1 else 0.0
     begun = [start for start in ascending if start <= time < start + step + 1e-9]
     return starts[begun[-1]] if begun else wanted
+
+
+def map_head(
+    head: HeadAttention,
+    settings: MapSettings,
+    listener: Listener,
+    looking: Looking = Looking(),  # noqa: B008 - frozen
+) -> Projection:
+    """The map of a head, or of its words; what was done other than asked is told."""
+    from attnscope.analysis.projection import project_head  # loads what reduces dimensions
+
+    view = look_at(head, looking)
+    with listener.working("drawing the map"):
+        result = project_head(head, settings, view)
+    if result.perplexity < result.wanted_perplexity:
+        points = len(result.queries) + len(result.keys)
+        lowered = f"perplexity lowered from {result.wanted_perplexity:g} to {result.perplexity:.3g}"
+        listener.notice(f"{lowered}, a third of the {points} points less one")
+    if not result.settled:
+        listener.notice(
+            f"the map had not settled after {result.iterations} iterations: --max-iter goes on for longer"
+        )
+    return result

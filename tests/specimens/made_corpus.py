@@ -11,12 +11,12 @@ from attnscope.analysis.corpus.links import LINKS
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.session.corpus import merging
-from attnscope.session.corpus.apart import corpora_apart
 from attnscope.session.corpus.chunk_file import Measured, Proved
 from attnscope.session.corpus.chunks import Census
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.identity import Linked
 from attnscope.session.corpus.source import Form, Source
+from attnscope.session.questions.claims.difference import corpora_apart
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")

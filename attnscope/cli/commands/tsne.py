@@ -52,9 +52,8 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
-    from attnscope.session.looking import look_at
+    from attnscope.session.looking import look_at, map_head
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.maps import map_head
 
     def mapped(heads: "ChosenHeads") -> Answer:
         head = heads.head()

@@ -9,8 +9,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.session.entering import read_target
-from attnscope.session.looking import look_at
-from attnscope.session.questions.maps import map_head
+from attnscope.session.looking import look_at, map_head
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.vocabulary import Kind

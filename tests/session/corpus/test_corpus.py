@@ -15,7 +15,7 @@ from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
 from attnscope.session.corpus import chunks as reading
 from attnscope.session.corpus import measurer
-from attnscope.session.corpus.apart import corpora_apart
+from attnscope.session.questions.claims.difference import corpora_apart
 
 
 @pytest.fixture(scope="module")

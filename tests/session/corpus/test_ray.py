@@ -18,9 +18,9 @@ from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine import machine
-from attnscope.session.corpus.engine.ray import alike
-from attnscope.session.corpus.engine.ray.alike import Alike
+from attnscope.session.corpus.engine.ray import pool
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
+from attnscope.session.corpus.engine.ray.pool import CheckedRecipe
 from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
 from attnscope.session.corpus.question import engine_of
 from attnscope.session.request import ModelRequest
@@ -78,11 +78,11 @@ def test_where_nobody_listens_is_told_in_one_line_and_soon() -> None:
 
 
 def test_a_machine_with_another_release_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = Alike.of(letters.Letters(tmp_path))
+    recipe = CheckedRecipe.of(letters.Letters(tmp_path))
     assert isinstance(recipe.open(), letters.Counting)
     real = metadata.version
     monkeypatch.setattr(machine.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
-    monkeypatch.setattr(alike.platform, "node", lambda: "node-7")
+    monkeypatch.setattr(pool.platform, "node", lambda: "node-7")
     told = f"torch: 2.0.0 on node-7, {real('torch')} here: every machine of the cluster needs the same"
     with pytest.raises(InputError) as caught:
         recipe.open()
@@ -97,7 +97,7 @@ def test_a_machine_with_another_model_of_the_same_name_is_refused(
     tiny_bert(here / "model")
     shutil.copytree(here, there)
     monkeypatch.chdir(here)
-    recipe = Alike.of(Named(tmp_path, request=ModelRequest("./model")))
+    recipe = CheckedRecipe.of(Named(tmp_path, request=ModelRequest("./model")))
     monkeypatch.chdir("/")
     recipe.open()
     assert Path.cwd() == here  # the folder is looked for from where it was named

@@ -8,20 +8,81 @@ keep what is finished from being kept.
 
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Measurer, Recipe
 from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 from attnscope.session.corpus.engine.machine import cores as own_cores
-from attnscope.session.corpus.engine.ray.alike import Alike
+from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Quiet
+from attnscope.session.opening import find_checkpoint
+from attnscope.session.request import ModelRequest
+from attnscope.version import __version__
 
 WINDOW = 128 * 2**20  # bytes of chunks
 _MOST = 8192  # chunks of a window
+_SHOWN = 19  # characters: of a hash twelve digits
+
+
+@dataclass(frozen=True)
+class CheckedRecipe:
+    """A recipe that is opened only where it would give the same numbers: the same versions, the same model.
+
+    Machines of a cluster are set up one by one. A model of the same name may be another one there, and
+    another release of torch rounds differently; both would pass for the same run. `here` is what there is
+    where the recipe was made.
+
+    A model that is named by a folder is looked for in the same folder: `beside` is where this process stands.
+    """
+
+    recipe: Recipe
+    here: Mapping[str, str]
+    beside: str
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "CheckedRecipe":
+        """The recipe with what there is on this machine."""
+        return cls(recipe, there_is(recipe), os.getcwd())
+
+    def on(self, device: str) -> "CheckedRecipe":
+        """The same for a worker that has this device."""
+        return replace(self, recipe=self.recipe.on(device))
+
+    def open(self) -> Measurer:
+        """As the recipe has it; `InputError` where this machine has something else."""
+        if os.path.isdir(self.beside):
+            os.chdir(self.beside)
+        there = there_is(self.recipe)
+        for name, value in self.here.items():
+            if there.get(name) != value:
+                differs = f"{_short(there.get(name))} on {platform.node()}, {_short(value)} here"
+                raise InputError(f"{name}: {differs}: every machine of the cluster needs the same")
+        return self.recipe.open()
+
+
+def there_is(recipe: Recipe) -> dict[str, str]:
+    """What numbers depend on, by name: the versions, and the hashes of the files that would be read."""
+    depends_on = {"attnscope": __version__, **versions()}
+    request = getattr(recipe, "request", None)
+    if isinstance(request, ModelRequest):
+        checkpoint = find_checkpoint(request, Quiet())
+        whole = len(checkpoint.there) == len(checkpoint.files)
+        weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
+        depends_on[f"weights of {checkpoint.source.name}"] = str(weights)
+        depends_on[f"settings of {checkpoint.source.name}"] = (
+            f"sha256:{settings_digest(checkpoint.source.folder)}"
+        )
+    return depends_on
+
+
+def _short(value: str | None) -> str:
+    return "missing" if value is None else value if len(value) <= _SHOWN else value[:_SHOWN]
 
 
 def packed(chunk: Chunk) -> Any:
@@ -99,7 +160,7 @@ def _run(
     chunks: Iterable[Chunk],
     listener: Listener,
 ) -> Iterator[Finished]:
-    alike, gpu = Alike.of(recipe.on(device)), device == "cuda"
+    alike, gpu = CheckedRecipe.of(recipe.on(device)), device == "cuda"
     cores = workers or own_cores()
     with cluster(address, cores, _gpus(workers) if gpu else 0, listener) as ray:
         places = workers or _places(ray, "GPU" if gpu else "CPU")
@@ -122,7 +183,9 @@ def windows(chunks: Iterable[Chunk], size: int = WINDOW, most: int = _MOST) -> I
         yield held
 
 
-def _measured(ray: Any, recipe: Alike, window: list[Any], places: int, gpu: bool) -> Iterator[Finished]:
+def _measured(
+    ray: Any, recipe: CheckedRecipe, window: list[Any], places: int, gpu: bool
+) -> Iterator[Finished]:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
