@@ -84,8 +84,7 @@ def record_written(
     origin = as_read(model, rung.tower, calls, tokens, labels.source)
     if not getattr(model.config, "is_encoder_decoder", False):
         origin = replace(origin, token_ids=written.read)
-    place = "" if rung.tower.alone else rung.tower.name
-    return Capture(tuple(calls), len(rung.tower.layers), origin, place), written
+    return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name), written
 
 
 def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> dict[str, Any]:

@@ -87,8 +87,7 @@ def ask_for_weights(
         path = next(site.path for site in chosen.sites if layer in site.layers)
         layers.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
     origin = as_read(model, chosen, [], tokens if labels.read is None else labels.read, labels.source)
-    place = "" if chosen.alone else chosen.name
-    return Returned(tuple(layers), chosen.kind, len(chosen.layers), reason, origin, place)
+    return Returned(tuple(layers), chosen.kind, len(chosen.layers), reason, origin, chosen.distinct_name)
 
 
 def _made(model: nn.Module, inputs: Mapping[str, Any], tower: Tower) -> dict[int, Tensor]:

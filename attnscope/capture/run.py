@@ -1,7 +1,6 @@
 """Running a model and recording the attention that was asked for, by the route that each module takes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from torch import Tensor, nn
@@ -28,10 +27,6 @@ from attnscope.reference import place
 from attnscope.stopwatch import timed
 
 Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
-
-
-class _Enough(Exception):
-    """Raised inside the forward pass once everything that was asked for has been recorded."""
 
 
 @timed("forward pass")
@@ -70,8 +65,7 @@ def record(
     calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
-    place = "" if rung.tower.alone else rung.tower.name
-    return Capture(tuple(calls), len(rung.tower.layers), origin, place)
+    return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
 
 
 def _recorded(
@@ -86,13 +80,6 @@ def _recorded(
 ) -> list[AttentionCall]:
     """The calls of the wanted layers in a run that ends after the last of them."""
     calls: list[AttentionCall] = []
-    finished: set[int] = set()
-
-    def after(layer: int) -> None:
-        finished.add(layer)
-        if finished >= wanted:
-            raise _Enough
-
     found = None
     if seek is not None:
         found = seek(model, rung.watched, wanted)
@@ -100,9 +87,32 @@ def _recorded(
         found = projections_of(model, rung.watched, wanted, selection.circuits)
     batch, heads = batch_size(inputs), selection.heads
     recorder = Recorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found)
-    with suppress(_Enough), evaluating(model), recorder.watching(after):
+    with evaluating(model), recorder.until(wanted):
         model(**inputs)
     return calls if found is None else [found.of(call) for call in calls]
+
+
+def record_rows(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
+) -> list[tuple[AttentionCall, ...]] | None:
+    """For every row of a batch of texts of one length the calls of its layers, in their order.
+
+    Nothing of it is proved by cause, as it is in `record`. None where a layer does not make exactly one
+    attention for a row: these have to be run one by one.
+    """
+    sides, rows = sides_of(model, inputs, labels.tokens, labels.target), batch_size(inputs)
+    for rung in rungs(model, selection):
+        wanted = wanted_layers(rung.tower, selection.layers)
+        calls: list[AttentionCall] = []
+        # of the model's own weights the least that can be kept: they are computed from queries and keys
+        recorder = Recorder(rung.watched, wanted, calls.append, sides, [0], None, rows)
+        with evaluating(model), recorder.until(wanted):
+            model(**inputs)
+        if not missing_layers(wanted, calls):
+            by_layer = [[call for call in calls if call.layer == layer] for layer in sorted(wanted)]
+            whole = all(len(of_rows) == rows for of_rows in by_layer)
+            return list(zip(*by_layer, strict=True)) if whole else None
+    return None
 
 
 def run_watched(

@@ -83,7 +83,7 @@ def test_controls_one_by_one_are_those_of_a_batch(
     else:
         reading, query, key = translated, "rouge", "door" if kind == "cross" else "porte"
     together = reading.find(query, key, kind=kind, layers=[1, 3], controls=4)
-    monkeypatch.setattr(asked, "record_each", lambda *_: None)
+    monkeypatch.setattr(asked, "record_rows", lambda *_: None)
     alone = reading.find(query, key, kind=kind, layers=[1, 3], controls=4)
     assert alone.controls.mean == pytest.approx(together.controls.mean, abs=1e-6)
     np.testing.assert_allclose(alone.followed, together.followed, atol=1e-6)
@@ -174,7 +174,7 @@ def test_any_family_is_ranked_in_batches_as_one_by_one(family: str, monkeypatch:
     reading = at.wrap(families.sharp(family)).read(ids=[1, 20, 31, 42, 53, 64, 75, 20, 31, 9, 2])
     together = reading.find(6, 4, controls=4)
     alone = list[object]()
-    monkeypatch.setattr(asked, "record_each", lambda *_: alone.append(1))  # and gives nothing
+    monkeypatch.setattr(asked, "record_rows", lambda *_: alone.append(1))  # and gives nothing
     one = reading.find(6, 4, controls=4)
     assert alone
     assert one.controls.mean == pytest.approx(together.controls.mean, abs=1e-5)

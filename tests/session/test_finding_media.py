@@ -108,7 +108,7 @@ def test_controls_in_batches_are_those_one_by_one(
     reading = read(name, text, "what is in" if kind == "cross" else None)
     together = reading.find(*pair, kind=kind, controls=4)
     ran = list[object]()
-    monkeypatch.setattr(exchanging, "record_each", lambda *_: ran.append(1))  # and gives nothing
+    monkeypatch.setattr(exchanging, "record_rows", lambda *_: ran.append(1))  # and gives nothing
     alone = reading.find(*pair, kind=kind, controls=4)
     assert bool(ran) is (name != "qwen2_vl")  # whose pixels come packed
     assert alone.controls.mean == pytest.approx(together.controls.mean, abs=1e-5)
@@ -122,13 +122,13 @@ def test_controls_in_batches_are_those_one_by_one(
 def test_a_batch_in_which_the_untouched_text_is_another_is_not_believed(monkeypatch: Any) -> None:
     reading = at.load("demo").read("I was watching the door when [MASK] opened.")
     right = reading.find("[MASK]", "door", controls=4, layers=3)
-    record = exchanging.record_each
+    record = exchanging.record_rows
 
     def shifted(model: Any, inputs: Any, *others: Any) -> Any:
         """As of a model that reads a text otherwise where it stands among others."""
         return record(model, {**inputs, "input_ids": inputs["input_ids"].roll(1, dims=1)}, *others)
 
-    monkeypatch.setattr(exchanging, "record_each", shifted)
+    monkeypatch.setattr(exchanging, "record_rows", shifted)
     assert reading.find("[MASK]", "door", controls=4, layers=3).controls.mean == pytest.approx(
         right.controls.mean, abs=1e-6
     )

@@ -35,33 +35,35 @@ class KernelCall:
 
 def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **place: Any) -> AttentionCall:
     """The call's batch entry `entry`, with the model's own weights for `heads`; `place` says where it is."""
+    terms, allowed = terms_and_allowed(seen.given, entry)
+    fields = kernel_fields(seen, entry)
+    # a sink that a kernel applies after its softmax is missing in the weights that it returns
+    returned = seen.weights if fields["sinks"] is None and _are_weights(seen) else None
+    weights = kernel_weights(seen.given, entry) if returned is None else returned[entry]
+    own = of_heads(weights, heads)
+    return AttentionCall(terms=terms, allowed=allowed, weights=own, **fields, **place)
+
+
+def kernel_fields(seen: KernelCall, entry: int) -> dict[str, Any]:
+    """What the record of a call holds whatever the length of its text: nothing of queries by keys."""
     given = seen.given
     epsilon, precision = precision_of(given.query, seen.output)
     scale = given.options.get("scaling")
-    terms, allowed = terms_and_allowed(given, entry)
-    sinks = _sinks(given, entry)
-    # a sink that a kernel applies after its softmax is missing in the weights that it returns
-    returned = seen.weights if sinks is None and _are_weights(seen) else None
-    weights = kernel_weights(given, entry) if returned is None else returned[entry]
-    return AttentionCall(
-        q=kept(given.query[entry]),
-        k=kept(given.key[entry]),
-        v=kept(given.value[entry]),
-        scale=given.query.shape[-1] ** -0.5 if scale is None else float(scale),
-        softcap=given.options.get("softcap"),
-        terms=terms,
-        allowed=allowed,
-        sinks=sinks,
-        window=given.options.get("sliding_window"),
-        output=kept(seen.output[entry].transpose(0, 1)),
-        weights=of_heads(weights, heads),
-        epsilon=epsilon,
-        precision=precision,
-        sums=sums_of(given.query, seen.output),
-        unrotated_k=_unrotated(seen, entry),
-        reach={},
-        **place,
-    )
+    return {
+        "q": kept(given.query[entry]),
+        "k": kept(given.key[entry]),
+        "v": kept(given.value[entry]),
+        "scale": given.query.shape[-1] ** -0.5 if scale is None else float(scale),
+        "softcap": given.options.get("softcap"),
+        "sinks": _sinks(given, entry),
+        "window": given.options.get("sliding_window"),
+        "output": kept(seen.output[entry].transpose(0, 1)),
+        "epsilon": epsilon,
+        "precision": precision,
+        "sums": sums_of(given.query, seen.output),
+        "unrotated_k": _unrotated(seen, entry),
+        "reach": {},
+    }
 
 
 def of_trace(

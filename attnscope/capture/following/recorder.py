@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,6 +37,10 @@ class _Seen:
     calls: list[AttentionCall]
 
 
+class _Enough(Exception):
+    """Raised inside the forward pass once everything that was asked for has been recorded."""
+
+
 class Recorder:
     """Makes `AttentionCall`s of what passes by in one forward pass: counts calls, names layers and blocks.
 
@@ -51,7 +55,7 @@ class Recorder:
         keep: Keep,
         sides: Sides,
         heads: Sequence[int] | None,
-        row: int,
+        row: int | None,
         batch: int,
         projections: OutputProjections | None = None,
         where: Where = processor,
@@ -84,6 +88,19 @@ class Recorder:
             stack.enter_context(self._counting(after))
             yield
             self.flush()
+
+    @contextmanager
+    def until(self, layers: Iterable[int]) -> Iterator[None]:
+        """Watches one forward pass, which ends once all of these layers are through."""
+        left = set(layers)
+
+        def after(layer: int) -> None:
+            left.discard(layer)
+            if not left:
+                raise _Enough
+
+        with suppress(_Enough), self.watching(after):
+            yield
 
     @contextmanager
     def _counting(self, after: Callable[[int], None]) -> Iterator[None]:
@@ -185,12 +202,14 @@ class Recorder:
         return seen
 
     def _mine(self, entries: int) -> range:
-        """The batch entries that belong to the row: several where a layer cuts its input into windows.
+        """The batch entries of the row, or of all (None): several where a layer cuts its input into windows.
 
         A call with fewer entries than the input has rows holds all of them in one, end to end.
         """
         each, rest = divmod(entries, self.batch)
-        return range(entries) if rest or each == 0 else range(self.row * each, (self.row + 1) * each)
+        if self.row is None or rest or each == 0:
+            return range(entries)
+        return range(self.row * each, (self.row + 1) * each)
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.attention import Term
-from attnscope.capture.arithmetic import precision_of, sums_of
-from attnscope.capture.following.call import KernelCall, as_keys
+from attnscope.capture.following.call import KernelCall, kept, kernel_fields
 from attnscope.capture.following.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
@@ -26,31 +25,17 @@ def long_call(
 ) -> LongCall:
     """The call's batch entry `entry`; of the chosen `heads` the kernel's own weights of some rows."""
     given = seen.given
-    epsilon, precision = precision_of(given.query, seen.output)
-    scale = given.options.get("scaling")
     terms, rule = _terms_and_rule(given, entry)
     rows = sample_rows(given.query.shape[2], given.key.shape[2])
-    one = _entry(given, entry)
     chosen = range(given.query.shape[1]) if heads is None else heads
+    own = _own_weights(_entry(given, entry), rows.to(given.query.device), chosen, by_fused)
     return LongCall(
-        q=_kept(given.query[entry]),
-        k=_kept(given.key[entry]),
-        v=_kept(given.value[entry]),
-        scale=given.query.shape[-1] ** -0.5 if scale is None else float(scale),
-        softcap=given.options.get("softcap"),
         terms=terms,
         allowed=None,
-        sinks=_sinks(given, entry),
-        window=given.options.get("sliding_window"),
-        output=_kept(seen.output[entry].transpose(0, 1)),
         weights={},
-        epsilon=epsilon,
-        precision=precision,
-        sums=sums_of(given.query, seen.output),
-        unrotated_k=_unrotated(seen, entry),
         rule=rule,
-        reach={},
-        sample=Sample(rows, _own_weights(one, rows.to(given.query.device), chosen, by_fused)),
+        sample=Sample(rows, own),
+        **kernel_fields(seen, entry),
         **place,
     )
 
@@ -62,11 +47,6 @@ def sample_rows(queries: int, keys: int) -> Int[Tensor, " row"]:
     drawn = torch.randperm(queries, generator=torch.Generator().manual_seed(0)).tolist()
     others = [row for row in drawn if row not in ends][: count - len(ends)]
     return torch.tensor(sorted({*ends, *others}))
-
-
-def _kept(tensor: Tensor) -> Tensor:
-    """A copy where the model has it."""
-    return tensor.detach().clone()
 
 
 def _entry(given: KernelInputs, entry: int) -> KernelInputs:
@@ -101,14 +81,14 @@ def _own_weights(
     if by_fused:
         few = _of_heads(some, heads)
         weights = weights_by_identity(lambda v: fused_rows(few, v), torch.zeros_like(few.value))
-        return {head: weights[0, i].detach().clone() for i, head in enumerate(heads)}
+        return {head: kept(weights[0, i]) for i, head in enumerate(heads)}
     some = replace(some, kernel=own(given))
     returned = some.answer()[1]
     without_sinks = all(given.options.get(name) is None for name in ("s_aux", "sinks"))
     if returned is None or not without_sinks:
         answer = _answer_to(some)
         returned = weights_by_identity(answer, torch.zeros_like(some.value))
-    return {head: returned[0, head].detach().clone() for head in heads}
+    return {head: kept(returned[0, head]) for head in heads}
 
 
 def _of_heads(some: KernelInputs, heads: Sequence[int]) -> KernelInputs:
@@ -168,18 +148,3 @@ def _unmasked(given: KernelInputs) -> Rule:
     if given.mask is not None or not _is_causal(given):
         return EVERYWHERE
     return Symbolic(lambda _head, queries, keys: keys[None, :] <= queries[:, None])
-
-
-def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
-    """The extra logit of each head, or of each head and query."""
-    if (by_head := given.options.get("s_aux")) is not None:
-        return _kept(by_head.flatten())
-    by_query = given.options.get("sinks")
-    return None if by_query is None else _kept(by_query[entry if len(by_query) > 1 else 0, :, :, 0])
-
-
-def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
-    """The key before its rotary position, where a projection showed it in this shape."""
-    if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
-        return None
-    return as_keys(seen.unrotated[entry].detach(), seen.given.key[entry].detach())

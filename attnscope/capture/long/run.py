@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,10 +36,6 @@ from attnscope.stopwatch import timed
 
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
 _RUNS = 14  # that tell as many apart
-
-
-class _Enough(Exception):
-    """Raised inside the forward pass once everything that was asked for has been recorded."""
 
 
 class _LongRecorder(Recorder):
@@ -79,12 +74,6 @@ def record_long(
     called = {**inputs, **_without_cache(model, inputs)}
     modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
     calls: list[AttentionCall] = []
-    finished: set[int] = set()
-
-    def after(layer: int) -> None:
-        finished.add(layer)
-        if finished >= wanted:
-            raise _Enough
 
     with without_squares(model, modules) as chunks:
         chunks.silent = True
@@ -100,15 +89,15 @@ def record_long(
         where = lambda device: device  # noqa: E731 - tiles are computed where the model is
         recorder = _LongRecorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found, where)
         recorder.chunks = chunks
-        with suppress(_Enough), evaluating(model), recorder.watching(after):
+        with evaluating(model), recorder.until(wanted):
             model(**called)
     if missing := missing_layers(wanted, calls):
         raise nothing_seen(model, rung.tower, missing)
     calls = [reaches.settled(standing.settled(call if found is None else found.of(call))) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
-    place = "" if rung.tower.alone else rung.tower.name
-    return Capture(tuple(calls), len(rung.tower.layers), replace(origin, kernel=chunks.told), place)
+    origin = replace(origin, kernel=chunks.told)
+    return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
 
 
 def _standings(

@@ -40,6 +40,11 @@ class Tower:
         return str(self.kind) if self.alone else f"{self.name} ({self.kind})"
 
     @property
+    def distinct_name(self) -> str:
+        """Its name as results give it: none where it is the only one of its kind."""
+        return "" if self.alone else self.name
+
+    @property
     def layers(self) -> tuple[int, ...]:
         return layers_of(self.sites, self.kind)
 

@@ -259,7 +259,7 @@ class _Done:
             layers=by.chosen.layers,
             heads=by.chosen.heads,
             kind=by.chosen.kind.value,
-            tower="" if by.chosen.tower.alone else by.chosen.tower.name,
+            tower=by.chosen.tower.distinct_name,
             texts=len(self.found),
             tokens=int(lengths.sum()),
             longest=int(lengths.max(initial=0)),

@@ -86,7 +86,7 @@ def _ablated(
         floor=removals.floor,
         intervention=intervention(experiments),
         provenance=provenance,
-        tower="" if chosen.tower.alone else chosen.tower.name,
+        tower=chosen.tower.distinct_name,
         edge=edge,
         other=None if other is None else other.encoded.tokens,
         total=total,

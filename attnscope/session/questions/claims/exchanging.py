@@ -21,7 +21,6 @@ from attnscope.analysis.controls import (
     control_texts,
     inputs_of,
 )
-from attnscope.analysis.finding.each import record_each
 from attnscope.analysis.finding.rows import Layer
 from attnscope.analysis.media.pieces import Pieces, pieces_of
 from attnscope.analysis.padding import without_padding
@@ -29,6 +28,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Labels, Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
+from attnscope.capture.run import record_rows
 from attnscope.errors import InputError
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
@@ -246,7 +246,7 @@ def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]
     target = None if reading.target is None else reading.target.tokens
     try:
         with if_it_runs(model.module, inputs, model.name):
-            made = record_each(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
+            made = record_rows(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
     except InputError:
         return None  # what is refused one by one as well is told there
     return None if made is None else [[without_padding(call) for call in calls] for calls in made]
