@@ -12,7 +12,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.comparison.figure import comparison_figure
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.figure import heatmap
 from attnscope.render.head.row_figure import row_figure
@@ -32,7 +31,6 @@ from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
-    Comparison,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -105,7 +103,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadView: _head,
     HeadTerms: _terms,
     Report: _alone(report_figure),
-    Comparison: _alone(comparison_figure),
     Worked: _alone(worked_figure),
     PictureAttention: _alone(picture_figure),
     PictureHeads: _alone(picture_heads_figure),
@@ -119,7 +116,6 @@ for _kind, _of_kind in _FIGURES.items():
 __all__ = [
     "FORMATS",
     "Format",
-    "comparison_figure",
     "figure_bytes",
     "figure_of",
     "heatmap",

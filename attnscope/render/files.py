@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.render.comparison import csv as comparison
 from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
 from attnscope.render.media import csv as media
@@ -25,7 +24,6 @@ from attnscope.results.stored.document import as_json, as_npz
 
 # modules whose import registers the rows of their results
 ROWS = (
-    comparison,
     head,
     long,
     media,

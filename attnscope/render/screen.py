@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from attnscope.render.comparison.terminal import comparison, comparison_header
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
@@ -30,7 +29,6 @@ from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.render.worked.terminal import worked
 from attnscope.results import (
-    Comparison,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -74,10 +72,6 @@ def _long(result: LongHead, width: int, focus: Focus) -> Lines:
     return [long_header(result), proof, "", long_head(result, width, focus.scale, focus.rows)]
 
 
-def _comparison(result: Comparison, width: int, focus: Focus) -> Lines:
-    return [comparison_header(result), "", comparison(result, width, focus.verbose)]
-
-
 def _worked(result: Worked, width: int, focus: Focus) -> Lines:
     return [worked(result, width, focus.decimals, focus.verbose)]
 
@@ -110,7 +104,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadView: head_shown,
     HeadTerms: _terms,
     Report: _report,
-    Comparison: _comparison,
     Worked: _worked,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
@@ -125,8 +118,6 @@ __all__ = [
     "SHOWS",
     "Show",
     "certificate_line",
-    "comparison",
-    "comparison_header",
     "header",
     "matrix",
     "query_bars",

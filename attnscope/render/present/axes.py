@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
-from attnscope.render.comparison.plot_layers import draw_layers, has_layers
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.plot import draw_head
@@ -24,7 +23,6 @@ from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
-    Comparison,
     HeadView,
     HeadWeights,
     LongHead,
@@ -93,13 +91,6 @@ def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
         draw_row(row_of(shown, focus.query, focus.key), ax)
 
 
-def _comparison(result: Comparison, ax: Axes, focus: Focus) -> None:
-    """The curves by layer, which are the half of it that stands alone."""
-    if not has_layers(result):
-        raise InputError("only one layer is compared, there is no curve to draw: leave ax out")
-    draw_layers(result, ax)
-
-
 def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
     draw_long(result, ax, focus.scale)
 
@@ -125,7 +116,6 @@ def _sound_heads(result: SoundHeads, ax: Axes, focus: Focus) -> None:
 _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     HeadWeights: _head,
     HeadView: _head,
-    Comparison: _comparison,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-from attnscope.render.comparison import words
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
@@ -14,7 +13,6 @@ from attnscope.render.media.words import medium_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
-    Comparison,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -79,14 +77,6 @@ def _report(result: Report) -> list[str]:
     return [f"{name}, query {fit(result.head.query_tokens.named(result.query), _MOST_NAME)}", *rest]
 
 
-def _comparison(result: Comparison) -> list[str]:
-    return [
-        fit(words.subject(result), _MOST_NAME),
-        words.heads(result),
-        fit(words.models(result), _MOST_NAME),
-    ]
-
-
 def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
 
@@ -109,7 +99,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadView: _view,
     HeadTerms: _terms,
     Report: _report,
-    Comparison: _comparison,
     Worked: _worked,
     PictureAttention: _over_medium,
     PictureHeads: _heads_over_medium,

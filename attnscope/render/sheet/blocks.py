@@ -364,6 +364,11 @@ class Beside:
     blocks: tuple[Block, ...]
 
 
+def flat(block: Block | Beside) -> tuple[Block, ...]:
+    """One block, or all that stand beside one another."""
+    return block.blocks if isinstance(block, Beside) else (block,)
+
+
 def only(values: Values, kept: Iterable[bool]) -> list[Any]:
     """The values of the rows that are `kept`, none for the others."""
     return [value if keep else None for value, keep in zip(values, kept, strict=True)]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnscope.render.sheet.blocks import Beside, Block, Table
+from attnscope.render.sheet.blocks import Beside, Block, Table, flat
 from attnscope.results import Provenance, Verdict
 
 
@@ -40,6 +40,4 @@ class Sheet:
     @property
     def every(self) -> tuple[Block, ...]:
         """All blocks, one after the other."""
-        return tuple(
-            one for each in self.blocks for one in (each.blocks if isinstance(each, Beside) else (each,))
-        )
+        return tuple(one for each in self.blocks for one in flat(each))

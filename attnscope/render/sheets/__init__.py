@@ -10,6 +10,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.ablation import ablation
 from attnscope.render.sheets.check import check
+from attnscope.render.sheets.comparison import comparison
 from attnscope.render.sheets.composition import composition
 from attnscope.render.sheets.corpora import corpora
 from attnscope.render.sheets.corpus import corpus
@@ -29,6 +30,7 @@ from attnscope.render.sheets.verification import verification
 from attnscope.results import (
     Ablation,
     Check,
+    Comparison,
     Composition,
     Corpus,
     CorpusDifference,
@@ -57,6 +59,7 @@ def _whole(make: Callable[[Any], Sheet]) -> Callable[[Any, Focus], Sheet]:
 SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Ablation: _whole(ablation),
     Check: check,
+    Comparison: comparison,
     Composition: _whole(composition),
     Corpus: _whole(corpus),
     CorpusDifference: _whole(corpora),

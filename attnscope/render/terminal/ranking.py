@@ -20,14 +20,14 @@ _LEAST_BAR, _LONGEST_BAR = 8, 40
 Columns = list[tuple[Column, int]]  # with the cells that each has
 
 
-def lines_of_ranking(block: Rows, width: int) -> list[Text]:
-    """Title, headings, rows, and how many more there are."""
+def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> list[Text]:
+    """Title, headings, rows with bars of at most so many cells, and how many more there are."""
     name, columns = _name(block), _laid_out(block, width)
     heading = left(block.of, name) + "".join(_fitted(each, each.heading, cells) for each, cells in columns)
     lines = [Text(each, style="bold") for each in (block.title,) if each]
     lines += [Text(each, style=DIM) for each in (block.says,) if each]
     lines.append(line((heading, HEADING)))
-    room = min(width - name - sum(cells for _, cells in columns) - _GAP, _LONGEST_BAR)
+    room = min(_spare(block, columns, width), longest)
     bars = _bars(block) if room >= _LEAST_BAR else ()
     for row in range(len(block.names)):
         lines += _row(block, row, columns, _bar(block, bars, row, room))
@@ -39,6 +39,19 @@ def lines_of_ranking(block: Rows, width: int) -> list[Text]:
 def kept_columns(block: Rows, width: int) -> list[Column]:
     """The columns that have room in `width` cells."""
     return [column for column, _ in _laid_out(block, width)]
+
+
+def room_of_bars(block: Rows, width: int) -> int:
+    """The cells of the longest bar beside all columns in `width` cells; 0 where there is no room for any."""
+    columns = _laid_out(block, width)
+    room = _spare(block, columns, width)
+    drawn = len(columns) == len(block.table.headed) and room >= _LEAST_BAR and _bars(block)
+    return min(room, _LONGEST_BAR) if drawn else 0
+
+
+def _spare(block: Rows, columns: Columns, width: int) -> int:
+    """The cells that names and columns leave."""
+    return width - _name(block) - sum(cells for _, cells in columns) - _GAP
 
 
 def folded(text: Text, width: int) -> list[Text]:

@@ -10,11 +10,11 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command
 from attnscope.render.kit.words.header import reading
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Rows, legend
+from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Ranking, Rows, flat, legend
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
-from attnscope.render.terminal.ranking import kept_columns
+from attnscope.render.terminal.ranking import kept_columns, lines_of_ranking, room_of_bars
 from attnscope.render.terminal.thumbnails import Mosaic
 
 _GAP = 3  # cells between blocks that stand side by side
@@ -39,8 +39,9 @@ def header(sheet: Sheet) -> list[Text]:
 def body(sheet: Sheet, width: int) -> Group:
     """The answer, the blocks that have room, what their columns are, and what is proved."""
     shown = _shown(sheet, width)
-    columns = [each for one in shown if isinstance(one, Rows) for each in kept_columns(one, width)]
-    told = dict.fromkeys(each.says for each in shown if isinstance(each, HeadGrid))
+    every = [one for each in shown for one in flat(each)]
+    columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
+    told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid))
     answer = [Text(sheet.answer)] if sheet.answer else []
     said = [Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each]
     said += [Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof]
@@ -48,32 +49,35 @@ def body(sheet: Sheet, width: int) -> Group:
     return Group(*(line for part in parts for line in ("", *part)[part is parts[0] :]))
 
 
-def _shown(sheet: Sheet, width: int) -> list[Block]:
+def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
     """The blocks in their order; grids and matrices that are not the first as far as they have room."""
-    shown, lines = list[Block](), 0
+    shown, lines = list[Block | Beside](), 0
     for each in sheet.blocks:
-        blocks = each.blocks if isinstance(each, Beside) else (each,)
+        blocks = flat(each)
         needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
         spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in blocks)
-        behind = any(not isinstance(one, HeadGrid) for one in shown)
+        behind = any(not isinstance(one, HeadGrid) for earlier in shown for one in flat(earlier))
         if behind and spared and lines + needed > _MOST_LINES:
             continue
-        shown += blocks
+        shown.append(each)
         lines += needed
     return shown
 
 
-def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
+def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
     """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
     rows: list[list[list[Text]] | Picture | Mosaic] = []
-    for block in blocks:
-        if not (lines := lines_of(block, width)):
+    before = 0
+    for block, lines, room in (each for one in blocks for each in _parts(one, width)):
+        if not lines:
             continue
         last = rows[-1] if rows else None
-        if isinstance(last, list) and sum(map(_wide, [*last, lines])) + _GAP * len(last) <= width:
+        fits = isinstance(last, list) and sum(map(_wide, [*last, lines])) + _GAP * len(last) <= width
+        if isinstance(last, list) and fits and room == before:
             last.append(lines)
         else:
             rows.append([lines])
+        before = room
         if (picture := picture_of(block, width)) is not None:
             rows.append(picture)
     drawn: list[RenderableType] = []
@@ -81,6 +85,24 @@ def laid(blocks: Sequence[Block], width: int) -> list[RenderableType]:
         above = [""] if drawn and isinstance(row, list) else []
         drawn += [*above, *(_joined(row) if isinstance(row, list) else [row])]
     return drawn
+
+
+def _parts(block: Block | Beside, width: int) -> list[tuple[Block, list[Text], int]]:
+    """Each block, its lines, and the cells that it has: rankings share them where all have room for bars.
+
+    Bars that are read beside one another are on one scale.
+    """
+    alike = [each for each in flat(block) if isinstance(each, Ranking) and each.marks]
+    share = (width - _GAP * (len(alike) - 1)) // max(len(alike), 1)
+    share = share if all(room_of_bars(each, share) for each in alike) else width
+    if len(alike) < 2 or not (longest := min(room_of_bars(each, share) for each in alike)):
+        return [(each, lines_of(each, width), width) for each in flat(block)]
+    return [
+        (each, lines_of_ranking(each, share, longest), share)
+        if isinstance(each, Ranking) and each.marks
+        else (each, lines_of(each, width), width)
+        for each in flat(block)
+    ]
 
 
 def _wide(lines: list[Text]) -> int:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from attnscope.render.comparison import words as comparison
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import compared, sheet_of
 from attnscope.render.sheets.difference import difference
 from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
@@ -43,9 +42,9 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
         "pairs": runs.pairs_of(found, beside.heads),
         "aligned": found.divergence is not None,
     }
-    made.heading = told(comparison.subject(found), comparison.heads(found), comparison.models(found))
+    made.heading = told(compared.subject(found), compared.heads(found), compared.models(found))
     made.grids = numbers.of_comparison(found)
-    made.says += [comparison.subject(found), *comparison.view_remarks(found)]
+    made.says += [compared.subject(found), *compared.view_notes(found)]
     looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
     opens(made, a.head.layer, a.head.head, "both", grid=1, query=a.position, **looked)
 

@@ -11,18 +11,17 @@ import made_results
 import numpy as np
 import pytest
 from golden_text import assert_golden, printed
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from attnscope.render import screen as terminal
-from attnscope.render.comparison.plot_rows import MASKED, MOST_KEYS, MOST_LINES
-from attnscope.render.comparison.words import curves
-from attnscope.render.figure import FORMATS, comparison_figure, figure_bytes
+from attnscope.render.figure import FORMATS, figure_bytes, figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.focus import WHOLE
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.sheet.blocks import Block, Curve, Ranking
+from attnscope.render.sheets.comparison import MOST_KEYS, comparison
 from attnscope.results import Comparison, Special, Verdict
 
 ROTARY = ("query", "key", "unrotated key", "value", "output")
@@ -44,9 +43,9 @@ CASES: dict[str, Callable[[], Comparison]] = {
 }
 
 
-def shown(result: Comparison, width: int = 80) -> str:
-    header, body = terminal.comparison_header(result), terminal.comparison(result, width)
-    return printed(header, width) + "\n" + printed(body, width)
+def shown(result: Comparison, width: int = 80, colour: str | None = None) -> str:
+    parts = terminal.screen(result, width)
+    return "\n".join(printed(each, width, colour) if colour else printed(each, width) for each in parts)
 
 
 # terminal
@@ -68,10 +67,9 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_raw_reaches_it(name: str
 
 @pytest.mark.parametrize("name", CASES)
 def test_colour_changes_no_character(name: str) -> None:
-    result = CASES[name]()
-    coloured = printed(terminal.comparison(result, 100), 100, "truecolor")
+    coloured = shown(CASES[name](), 100, "truecolor")
     assert coloured != made_results.plain(coloured)
-    assert made_results.plain(coloured) == printed(terminal.comparison(result, 100), 100)
+    assert made_results.plain(coloured) == shown(CASES[name](), 100)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +79,7 @@ def test_cosines_of_some_heads_are_not_said_to_be_of_all(there: int, said: str) 
     result = made.texts(heads=6)
     a, b = (replace(side, head=replace(side.head, heads=there)) for side in result.sides)
     result = replace(result, a=a, b=b)
-    assert f"in A and B, {said}" in " ".join(shown(result).split())
-    assert curves(result).startswith(f"lines: {said}; ")
+    assert f"vectors of A and B, {said}" in " ".join(shown(result).split())
 
 
 def test_the_cosines_stand_in_the_table_layer_by_layer() -> None:
@@ -91,29 +88,24 @@ def test_the_cosines_stand_in_the_table_layer_by_layer() -> None:
     for i in range(4):
         row = next(line for line in lines if line.startswith(f"L{i} ")).split()
         expected = [similarity.together[i] for similarity in result.similarities]
-        assert [float(cell) for cell in row[1:5]] == pytest.approx(expected, abs=0.0005)
+        assert [float(cell.replace("−", "-")) for cell in row[1:5]] == pytest.approx(expected, abs=0.0005)
         output = result.similarity("output").heads[i]
-        assert (row[5], float(row[6])) == (f"H{output.argmin()}", pytest.approx(output.min(), abs=0.0005))
+        assert (row[5], float(row[6].replace("−", "-"))) == (
+            f"H{output.argmin()}",
+            pytest.approx(output.min(), abs=0.0005),
+        )
 
 
-def test_the_keys_of_each_side_are_ranked_beside_each_other() -> None:
+def test_the_keys_of_both_sides_stand_beside_each_other_with_bars_on_one_scale() -> None:
     result = made.texts()
     lines = shown(result).splitlines()
-    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 1
-    first = lines[start].split()
-    best = int(result.a.weights.argmax())
-    assert first[:2] == [str(best), made.RIVER[best]]
-    assert float(first[2]) == pytest.approx(result.a.weights.max(), abs=0.0005)
-    keys = [int(line.split()[0]) for line in lines[start : start + len(made.RIVER)]]
-    assert keys == list(np.argsort(-result.a.weights, kind="stable"))
-    assert f"{result.b.weights.argmax()} {made.MONEY[result.b.weights.argmax()]}" in lines[start]
-
-
-def test_bars_of_both_sides_have_one_scale() -> None:
-    result = made.texts()
-    lines = shown(result).splitlines()
-    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 1
-    longest = [half.count("█") for half in (lines[start][:41], lines[start][41:])]
+    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 2
+    longest, place = [], lines[start - 2].index("B:")
+    for side, half in ((result.a, slice(0, place)), (result.b, slice(place, 80))):
+        rows = [line[half].split() for line in lines[start : start + len(side.weights)]]
+        assert [row[1] for row in rows] == list(side.key_tokens.names)
+        assert [float(row[2]) for row in rows] == pytest.approx(side.weights, abs=0.0005)
+        longest.append(max(row[3].count("█") for row in rows if len(row) > 3))
     strongest = [side.weights.max() for side in result.sides]
     assert longest[1] / longest[0] == pytest.approx(strongest[1] / strongest[0], abs=0.15)
 
@@ -157,88 +149,91 @@ def test_one_failed_certificate_is_seen() -> None:
     assert "failed" not in shown(made.texts())
 
 
-# picture
+# blocks and picture
 
 
-def panels(result: Comparison) -> tuple[Figure, list[Axes]]:
-    figure = comparison_figure(result)
-    return figure, figure.axes
+def blocks(result: Comparison) -> tuple[Block, ...]:
+    return comparison(result, WHOLE).every
+
+
+def sides(result: Comparison) -> tuple[Ranking, Ranking]:
+    a, b = (each for each in blocks(result)[-2:] if isinstance(each, Ranking))
+    return a, b
 
 
 def test_bars_are_the_weights_in_the_order_of_the_text_on_one_scale() -> None:
     result = made.texts()
-    _, (first, second, _) = panels(result)
-    for axes, side in ((first, result.a), (second, result.b)):
-        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], side.weights)
-        labels = [label.get_text() for label in axes.get_yticklabels()]
-        assert labels == list(side.head.key_tokens.names)
-        assert axes.get_ylim() == (len(labels) - 0.5, -0.5)
-        assert axes.get_xlabel() == "attention weight"
-    assert first.get_xlim() == second.get_xlim()
-    assert first.get_xlim()[1] > max(side.weights.max() for side in result.sides)
+    first, second = sides(result)
+    for ranking, side in ((first, result.a), (second, result.b)):
+        (bar,) = ranking.marks
+        assert bar.at == pytest.approx(side.weights)
+        assert [each.split()[1] for each in ranking.names] == list(side.head.key_tokens.names)
+    assert first.axis == second.axis == (0.0, max(side.weights.max() for side in result.sides))
 
 
-def test_the_word_itself_is_bold_and_darker_and_masked_keys_are_grey() -> None:
-    _, (first, second, _) = panels(made.texts(causal=True))
-    for axes, place in ((first, 5), (second, 2)):
-        labels = axes.get_yticklabels()
-        assert [i for i, label in enumerate(labels) if label.get_fontweight() == "bold"] == [place]
-        colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
-        assert colours.count(colours[place]) == 1
-        grey = [i for i, label in enumerate(labels) if label.get_color() == MASKED]
-        assert grey == list(range(place + 1, len(labels)))
+def test_the_word_itself_is_chosen_and_masked_keys_stand_back() -> None:
+    for ranking, place in zip(sides(made.texts(causal=True)), (5, 2), strict=True):
+        assert ranking.chosen == {place}
+        assert ranking.faint == set(range(place + 1, len(ranking.names)))
+        assert [np.isnan(each) for each in ranking.table["weight"].values] == [
+            row > place for row in range(len(ranking.names))
+        ]
 
 
 def test_in_cross_attention_no_key_is_the_word() -> None:
-    _, (first, _, _) = panels(made.cross())
-    assert [label.get_text() for label in first.get_yticklabels()] == ["la", "rive", "."]
-    assert {label.get_fontweight() for label in first.get_yticklabels()} == {"normal"}
+    first, _ = sides(made.cross())
+    assert [each.split()[1] for each in first.names] == ["la", "rive", "."]
+    assert not first.chosen
 
 
-def test_curves_are_the_cosines_of_all_heads_and_dots_those_of_each_output() -> None:
+def test_curves_are_the_cosines_of_all_heads_and_points_those_of_each_output() -> None:
     result = made.texts(vectors=ROTARY)
-    _, (_, _, axes) = panels(result)
-    curves = {str(line.get_label()): line.get_ydata() for line in axes.lines}
+    curve = blocks(result)[0]
+    assert isinstance(curve, Curve)
+    lines = {line.label: line for line in curve.lines}
     for similarity in result.similarities:
-        np.testing.assert_array_equal(curves[similarity.vector], similarity.together)
+        assert lines[similarity.vector].at == pytest.approx(similarity.together)
     heads = result.similarity("output").heads
-    dots, circle = (each.get_offsets() for each in axes.collections)
-    np.testing.assert_allclose(dots[:, 1], heads.ravel())
-    np.testing.assert_allclose(circle, [[3, heads[3, 1]]])
-    low, high = axes.get_ylim()
+    assert lines["the output of each head"].at == heads.tolist()
+    assert lines["the head whose rows are shown"].at == [None, None, None, heads[3, 1]]
+    low, high = curve.extent()
     assert low < heads.min()
     assert high > 1
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("layer", "cosine between A and B")
+    assert (curve.of, curve.measured) == ("layer", "cosine between A and B")
 
 
-def test_without_cosines_the_third_panel_shows_how_far_rows_are_apart() -> None:
+def test_without_cosines_the_curve_shows_how_far_rows_are_apart() -> None:
     result = made.models(one_space=False)
-    _, (_, _, axes) = panels(result)
-    np.testing.assert_allclose(
-        axes.collections[0].get_offsets()[:, 1], result.divergence.jensen_shannon.ravel()
-    )
-    assert axes.get_ylabel() == "Jensen-Shannon in nats"
-    assert axes.get_legend() is None
+    curve = blocks(result)[0]
+    assert isinstance(curve, Curve)
+    points, ring = curve.lines
+    assert points.at == result.divergence.jensen_shannon.tolist()
+    assert ring.shape == "ring"
+    assert curve.measured == "Jensen-Shannon in nats"
 
 
-def test_two_layers_have_two_panels_only() -> None:
-    assert len(panels(made.layers())[1]) == 2
+def test_two_layers_have_their_heads_one_by_one_and_no_curve() -> None:
+    result = made.layers()
+    by_head, *rows = blocks(result)
+    assert isinstance(by_head, Ranking)
+    assert by_head.table["apart"].values == result.divergence.jensen_shannon[0].tolist()
+    assert by_head.chosen == {result.shown[1]}
+    assert len(rows) == 2
+    assert len(blocks(made.layers(1))) == 2, "of one head there is no table of heads"
 
 
 def test_of_a_long_text_the_strongest_keys_and_the_word_are_drawn_with_their_positions() -> None:
     result = made.texts(LONG, places=(71, 2))
-    figure, (first, _, _) = panels(result)
+    first, _ = sides(result)
     weights = result.a.weights
-    labels = [label.get_text() for label in first.get_yticklabels()]
-    assert "bank" in labels
-    drawn = sorted((bar.get_width() for bar in first.patches), reverse=True)
+    assert "71 bank" in first.names
+    bars = sorted((each for each in first.marks[0].at if each is not None), reverse=True)
     matter = np.sort(weights[weights >= 0.05 * weights.max()])[::-1]
-    assert len(drawn) <= min(len(matter), MOST_KEYS) + 1
-    assert drawn[: len(matter)] == pytest.approx(matter[:MOST_KEYS])
-    assert labels[-1] == f"{len(weights) - len(drawn)} others"
-    together = next(text.get_text() for text in first.texts if "together" in text.get_text())
-    assert together.strip() == f"{1 - sum(drawn):.3f}"[1:] + " together"
-    assert f"at most {MOST_KEYS}" in "\n".join(text.get_text() for text in figure.texts)
+    assert len(bars) <= min(len(matter), MOST_KEYS) + 1
+    assert bars[: len(matter)] == pytest.approx(matter[:MOST_KEYS])
+    assert first.names[-1].strip() == f"{len(weights) - len(bars)} others"
+    assert first.table["weight"].values[-1] == pytest.approx(1 - sum(bars))
+    assert first.marks[0].at[-1] is None, "what is added up has no bar: it would have another scale"
 
 
 def test_of_keys_that_hardly_count_none_has_an_empty_bar_of_its_own() -> None:
@@ -249,45 +244,28 @@ def test_of_keys_that_hardly_count_none_has_an_empty_bar_of_its_own() -> None:
     side = replace(
         result.a, head=replace(result.a.head, weights=rows, allowed=np.ones_like(rows, dtype=bool))
     )
-    _, (first, second, _) = panels(replace(result, a=side))
-    labels = [label.get_text() for label in first.get_yticklabels()]
-    assert len(labels) == 4  # two that matter, the word itself, and the others
-    assert labels[-1] == f"{len(LONG) - 3} others"
-    assert len(second.patches) == len(made.texts().b.weights)  # a short text has a bar for every key
+    first, second = sides(replace(result, a=side))
+    assert [each.split()[1] for each in first.names] == ["w2", "w39", "bank", "others"]
+    assert len(second.names) == len(made.texts().b.weights), "a short text has a bar for every key"
 
 
-def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Every text that is drawn with its box in pixels: matplotlib leaves out ticks beyond an axis."""
-    with drawing():
-        figure.draw_without_rendering()
-        beyond = set()
-        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-            low, high = sorted(axis.get_view_interval())
-            ticks = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
-            beyond |= {label for tick in ticks for label in (tick.label1, tick.label2)}
-        found = [text for text in figure.findobj(Text) if text.get_visible() and text not in beyond]
-        return [(text.get_text(), text.get_window_extent()) for text in found if text.get_text().strip()]
-
-
-def test_of_a_very_long_text_the_lines_around_the_word_are_written() -> None:
+def test_of_a_very_long_text_what_stands_around_the_word_is_written() -> None:
     words = [*("far" for _ in range(200)), "bank", *("off" for _ in range(200))]
-    for names, place, dots in ((words, 200, "……"), (words[200:], 0, "…"), (words[:201], 200, "…")):
-        _, (first, _, _) = panels(made.texts(names, places=(place, 2)))
-        lines = [
-            text.get_text() for text in first.texts if "far" in text.get_text() or "off" in text.get_text()
-        ]
-        assert len(lines) == MOST_LINES
-        assert any("«bank»" in line for line in lines)
-        assert "".join(lines).count("…") == len(dots)
-    _, (first, _, _) = panels(made.texts())
-    assert not any("…" in text.get_text() for text in first.texts)
+    for names, place, dots in ((words, 200, 2), (words[200:], 0, 1), (words[:201], 200, 1)):
+        told = comparison(made.texts(names, places=(place, 2)), WHOLE).texts[0]
+        assert "«bank»" in told
+        assert told.count("…") == dots
+        assert len(told) < 360
+    assert "…" not in comparison(made.texts(), WHOLE).texts[0]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_text_overlaps_another_or_leaves_the_page(name: str) -> None:
-    figure = comparison_figure(CASES[name]())
+    with drawing():
+        figure = figure_of(CASES[name]())
+        figure.draw_without_rendering()
+        placed = boxes(figure)
     width, height = figure.canvas.get_width_height()
-    placed = boxes(figure)
     assert "attention weight" in dict(placed)
     for i, (text, box) in enumerate(placed):
         assert box.x0 >= -1, text
@@ -300,17 +278,28 @@ def test_no_text_overlaps_another_or_leaves_the_page(name: str) -> None:
             assert across < 3 or along < 3, (text, other)
 
 
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every text that is drawn with its box in pixels: matplotlib leaves out ticks beyond an axis."""
+    beyond = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        ticks = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+        beyond |= {label for tick in ticks for label in (tick.label1, tick.label2)}
+    found = [text for text in figure.findobj(Text) if text.get_visible() and text not in beyond]
+    return [(text.get_text(), text.get_window_extent()) for text in found if text.get_text().strip()]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_same_comparison_gives_the_same_picture(format: str) -> None:
-    first, second = (figure_bytes(comparison_figure(made.texts()), format) for _ in range(2))
+    first, second = (figure_bytes(figure_of(made.texts()), format) for _ in range(2))
     assert first == second
-    assert first != figure_bytes(comparison_figure(made.layers()), format)
+    assert first != figure_bytes(figure_of(made.layers()), format)
 
 
-def test_the_heading_names_a_demo_model_and_a_verdict_that_is_not_the_best() -> None:
-    heading = comparison_figure(made.models()).texts[0].get_text()
-    assert "bundled demo model" in heading
-    failed = comparison_figure(made.texts(verdict=Verdict.FAILED))
+def test_the_page_names_a_demo_model_and_a_verdict_that_is_not_the_best() -> None:
+    told = [each.get_text() for each in figure_of(made.models()).texts]
+    assert any("bundled demo model" in each for each in told)
+    failed = figure_of(made.texts(verdict=Verdict.FAILED))
     assert "✗ FAILED" in "\n".join(text.get_text() for text in failed.texts)
 
 

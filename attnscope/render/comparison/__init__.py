@@ -1,1 +1,0 @@
-"""One word held against itself."""

@@ -1,0 +1,133 @@
+"""The words of a comparison: what its sides are, and what must be known to read its numbers."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnscope.render.kit.words.header import CROSS_ROWS, model_words
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.render.sheet.said import marked_word
+from attnscope.results import Between, Comparison, Kind, Side, Special
+from attnscope.tokens import printable
+
+_AROUND = 160  # characters of a long text on each side of the word
+
+
+def subject(found: Comparison) -> str:
+    """The word and what differs: `“bank” in two texts`."""
+    a, b = (printable(side.word) for side in found.sides)
+    word = f"“{a}”" if a == b else f"“{a}” and “{b}”"
+    if found.between is Between.LAYERS:
+        return f"{word} in layers {found.a.head.layer} and {found.b.head.layer}"
+    return f"{word} {'in two texts' if found.between is Between.TEXTS else 'under two models'}"
+
+
+def heads(found: Comparison) -> str:
+    """The heads that are shown in full: `L3 H11`, or `L1 H11 and L3 H11`."""
+    return " and ".join(dict.fromkeys(side.head.name for side in found.sides))
+
+
+def models(found: Comparison) -> str:
+    """The name of the model, or of both."""
+    return " and ".join(dict.fromkeys(model_words(side.head.provenance) for side in found.sides))
+
+
+def side_words(found: Comparison, side: Side) -> str:
+    """What makes this side differ from the other, where the text does not say it: layer or model."""
+    if found.between is Between.LAYERS:
+        return side.head.name
+    return model_words(side.head.provenance) if found.between is Between.MODELS else ""
+
+
+def sentence(side: Side) -> str:
+    """The text around the word, which is marked in it; where there is none, what else was read."""
+    tokens, token = side.query_tokens, side.query_tokens.items[side.row]
+    if not tokens.texts:
+        return ", ".join(printable(note) for note in side.head.notes)
+    if token.span is None or token.part >= len(tokens.texts) or not token.text.strip():
+        return f"“{printable(tokens.sentence)}”"
+    start, end = token.span
+    text = tokens.texts[token.part]
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    word = text[start:end].rstrip()
+    before, after = text[:start], text[start + len(word) :]
+    before = before if len(before) <= _AROUND else f"… {before[-_AROUND:]}"
+    after = after if len(after) <= _AROUND else f"{after[:_AROUND]} …"
+    first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
+    parts = (*map(printable, first), marked_word(before, word, after), *map(printable, last))
+    return " | ".join(f"“{part}”" for part in parts)
+
+
+def view_notes(found: Comparison) -> Iterator[str]:
+    """How the weights and vectors are looked at, where that is not as they are."""
+    if found.a.view is None:
+        return
+    if found.words:
+        yield JOINED
+        if found.similarities:
+            yield "vectors of a word: the means over its pieces"
+    if found.special is Special.RENORMALISE:
+        yield WITHOUT_SPECIAL + (", vectors are as they are" if found.similarities else "")
+    elif found.special is Special.HIDE:
+        held = ", but count where rows are held against each other" if found.divergence is not None else ""
+        yield f"special tokens are left out of the keys that are shown{held}"
+    yield "certificates are those of the weights by tokens"
+
+
+def notes(found: Comparison) -> Iterator[str]:
+    """What must be known to read the numbers, one sentence each."""
+    yield from view_notes(found)
+    yield from _of_vectors(found)
+    yield from _of_positions(found)
+    yield from _of_rows(found)
+
+
+def _of_vectors(found: Comparison) -> Iterator[str]:
+    if found.similarities:
+        yield "output: of the head, before the output projection"
+        if found.similarity("value") is None:
+            yield "key and value: none, in cross-attention the word is a query only"
+        if found.between is Between.MODELS:
+            yield "cosines mean something only where one model was trained from the other"
+    elif found.between is Between.LAYERS:
+        yield (
+            "no cosines: the vectors of two layers do not live in one space, and heads of one number have "
+            "only that in common"
+        )
+    else:
+        yield "no cosines: the vectors of these two models do not live in one space"
+
+
+def _of_positions(found: Comparison) -> Iterator[str]:
+    """What the place of the word has to do with its vectors."""
+    a, b = found.a.position, found.b.position
+    if found.similarity("unrotated key") is not None:
+        apart, alike = f"here {a} and {b}: that alone changes these two", f"here {a} in both"
+        effect = apart if a != b else f"{alike}, which changes nothing"
+        yield f"query and key carry their rotary position, {effect}; the unrotated key does not"
+    elif found.similarities and a != b:
+        yield (
+            f"the word stands at {a} and at {b}: where a model adds positions, they are in its vectors too"
+        )
+    from_embedding = found.between is Between.TEXTS and found.a.head.kind is not Kind.CROSS
+    if from_embedding and (0, 0) in found.layers:
+        yield "query, key and value of L0 come from the word and its position alone, no context yet"
+
+
+def _of_rows(found: Comparison) -> Iterator[str]:
+    if any(side.head.kind is Kind.CROSS for side in found.sides):
+        yield CROSS_ROWS
+    if found.between is Between.MODELS and found.divergence is None:
+        units = "words" if found.words else "tokens"
+        yield f"the models read the text as different {units}: their rows are not held against each other"
+    sinking = any(side.head.sink is not None for side in found.sides)
+    if found.divergence is not None and sinking and found.special is not Special.RENORMALISE:
+        yield "the share of the sink counts as one more key"
+
+
+def nothing_words(side: Side) -> str:
+    """Why there is nothing to show of a row; empty where there is."""
+    if not side.allowed.any() and side.special_weight is None:
+        return "no valid key"
+    left = np.nan_to_num(side.weights[side.allowed]).any()
+    return "" if side.view is None or left else "nothing left without special tokens"
