@@ -20,7 +20,7 @@ BY_VALUE = {  # numbers, names and tokens
         "Rounded",
         "_Shape",
         "Shape",
-        "Found",
+        "CallStanding",
     ),
 }
 KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: noted as it happens

@@ -66,12 +66,12 @@ def repeated_scores(
         for call in calls
     )
     verdict = worst(proof.verdict for call in calls for proof in certify_heads(call, heads))
-    said = f"{told(twice, after)} ({verdict})"
+    said = f"{described(twice, after)} ({verdict})"
     found = scores_of(names, tiles, layers, tuple(heads), len(twice.read))
     return {name: _said(each, said) for name, each in found.items()}
 
 
-def told(twice: Twice, after: str) -> str:
+def described(twice: Twice, after: str) -> str:
     """What was read."""
     start = f" after {after}" if after else ""
     return f"2 x {twice.period} random tokens{start}, seed {twice.seed}"

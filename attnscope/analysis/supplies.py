@@ -47,10 +47,9 @@ _EVEN = "it is held against even weights of single tokens"
 _ALL_TOKENS = "it is of all tokens, special ones too"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 Fields = dict[str, Any]
-Seen = Callable[[int, int], Tensor]  # by layer and head, where which queries may look
+AllowedPairs = Callable[[int, int], Tensor]  # of a layer and a head, `query key`
 
 _AT_ONCE = 4096  # keys whose values are projected at once
-_NO_NORMS: Mapping[Need, str] = {Need.NORMS: "nothing reads the heads' outputs by a matrix alone"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ def unmeasured(
     return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
 
 
-def of_groups(queries: Tokens, keys: Tokens, allowed: Seen | None, words: bool) -> Supplies:
+def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, words: bool) -> Supplies:
     """What is known of weights between `words`, or between the tokens that are left.
 
     `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
@@ -164,7 +163,7 @@ def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens)
     }
     missing, absent = unmeasured(there, queries, keys)
     if all(call.projection is None for call in calls):
-        missing = {**missing, **_NO_NORMS}
+        missing = {**missing, Need.NORMS: _NEITHER}
     return Supplies(missing, lambda *_: {}, {**absent, **WITHOUT_FORM})
 
 

@@ -87,7 +87,7 @@ def _allows_tf32(device: torch.device) -> bool:
     cuda = torch.cuda.is_available() and not torch.version.hip
     if cuda and torch.cuda.get_device_capability(device)[0] < 8:
         return False  # a card without it
-    new = _told(torch.backends.cuda)
+    new = _float32_precision(torch.backends.cuda)
     return torch.get_float32_matmul_precision() != "highest" if new is None else new == "tf32"
 
 
@@ -98,12 +98,12 @@ def _adds_in_half() -> bool:
 
 def _switches() -> tuple[str, ...]:
     """All that decides about products and may change while a process runs."""
-    new = [_told(torch.backends.cuda), _told(torch.backends.mkldnn)]
+    new = [_float32_precision(torch.backends.cuda), _float32_precision(torch.backends.mkldnn)]
     told = new if all(new) else [torch.get_float32_matmul_precision()]
     return *map(str, told), str(torch.backends.mkldnn.enabled)
 
 
-def _told(backend: Any) -> str | None:
+def _float32_precision(backend: Any) -> str | None:
     """How this backend may make products of float32, by the new switches; None where torch has only the old.
 
     These set the new ones as well, while asking the old ones is an error once a new one was set.

@@ -18,7 +18,7 @@ from attnscope.analysis.attribution.heads import attributed
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
-from attnscope.capture.intervening.observed import Seen
+from attnscope.capture.intervening.observed import Observed
 from attnscope.errors import InputError
 from attnscope.results import HeadScores
 from attnscope.vocabulary import Kind
@@ -173,8 +173,8 @@ def test_where_values_of_other_groups_are_taken_weights_do_not_make_the_output()
     seen = next(iter(measured.slopes(*_given("llama"), weights=True).seen.values()))
     assert measured._makes_output(seen)
     assert HEADS != KEY_HEADS
-    assert not measured._makes_output(Seen(seen.output, seen.value.roll(1, 1), seen.weights))
-    assert not measured._makes_output(Seen(seen.output, seen.value, None))
+    assert not measured._makes_output(Observed(seen.output, seen.value.roll(1, 1), seen.weights))
+    assert not measured._makes_output(Observed(seen.output, seen.value, None))
 
 
 def test_a_layer_whose_outputs_are_not_weights_times_values_has_no_number(

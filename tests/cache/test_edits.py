@@ -19,7 +19,7 @@ import transformers
 from checkpoints import bert_config, tiny_bert
 
 import attnscope as program
-from attnscope.model.source import known
+from attnscope.model.source import digests
 from attnscope.session.cache import entry
 
 MEMORY = Path("/dev/shm")
@@ -47,9 +47,9 @@ def test_weights_that_are_edited_through_a_memory_map_are_read_anew(
     large, room: Path, attnscope, monkeypatch
 ) -> None:
     """Their page was stored to before, so that the times do not move; taken for large, and for small."""
-    monkeypatch.setattr(known, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "SETTLED", 0.0)
     weights = tiny_bert(room / "bert") / "model.safetensors"
-    monkeypatch.setattr(known, "LARGE", weights.stat().st_size if large else 2**25)
+    monkeypatch.setattr(digests, "LARGE", weights.stat().st_size if large else 2**25)
     with weights.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
         last = len(content) - 8
         content[last] ^= 1
@@ -70,7 +70,7 @@ def test_weights_that_are_written_to_while_they_are_read_are_not_kept(
     attnscope, place, tmp_path, monkeypatch
 ) -> None:
     """Through a map, on a file system that tells of nothing: the content before and after is compared."""
-    monkeypatch.setattr(known, "_kind", lambda handle: "tmpfs")
+    monkeypatch.setattr(digests, "_kind", lambda handle: "tmpfs")
     from attnscope.session import entering
 
     weights, opened = tiny_bert(tmp_path / "bert") / "model.safetensors", entering.open_model

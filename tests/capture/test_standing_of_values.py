@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
-from attnscope.capture.cause.standing import APART, DISORDERED, Found, Standings
+from attnscope.capture.cause.standing import APART, DISORDERED, CallStanding, Standings
 from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.results import Kind, Verdict
 from attnscope.verify import certify
@@ -147,7 +147,7 @@ def test_values_of_other_tokens_are_seen_where_operations_are_followed(
 
 def test_what_was_said_against_a_call_already_is_what_goes_on_being_said() -> None:
     call = recorded(bert()).calls[1]
-    found = Standings({(call.module, call.call): Found(OWN, OWN, OTHER, apart=True)})
+    found = Standings({(call.module, call.call): CallStanding(OWN, OWN, OTHER, apart=True)})
     assert found.settled(call).reservation == APART
     assert found.settled(replace(call, reservation="said before")).reservation == "said before"
     assert found.settled(replace(call, call=7)).reservation == ""

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from attnscope.errors import ModelUnavailableError
-from attnscope.model.source import checkpoint, known
+from attnscope.model.source import checkpoint, digests
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import Source
 
@@ -202,9 +202,9 @@ def test_the_files_are_hashed_before_they_are_read_where_a_change_meanwhile_is_n
     told: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else beside it: what is printed of the weights is of those that were read."""
-    monkeypatch.setattr(known, "LARGE", 0)
-    monkeypatch.setattr(known, "SETTLED", 0.0)
-    monkeypatch.setattr(known, "_kind", lambda handle: "ext4" if told else "tmpfs")
+    monkeypatch.setattr(digests, "LARGE", 0)
+    monkeypatch.setattr(digests, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "_kind", lambda handle: "ext4" if told else "tmpfs")
     going_on, hashed = threading.Event(), checkpoint.digest
 
     def later(files: tuple[Path, ...]) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from attnscope.model.source import known
+from attnscope.model.source import digests
 
 MEMORY = Path("/dev/shm")
 SIZE = 3 * mmap.PAGESIZE
@@ -21,7 +21,7 @@ SIZE = 3 * mmap.PAGESIZE
 @pytest.fixture(autouse=True)
 def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been there for long."""
-    monkeypatch.setattr(known, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "SETTLED", 0.0)
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
 
 
@@ -45,7 +45,7 @@ def kind_of(folder: Path) -> str:
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is it known which file systems tell")
 def test_the_kind_of_a_file_system_is_that_which_the_system_says(folder: Path) -> None:
     with (folder / "file").open("wb") as file:
-        found = known._kind(file.fileno())
+        found = digests._kind(file.fileno())
     told = kind_of(folder)
     assert found == told or (told == "ext2/ext3" and found in ("ext2", "ext3", "ext4")) or found in told
 
@@ -60,12 +60,12 @@ def test_where_a_stamp_is_said_to_last_a_store_through_a_map_into_a_dirty_page_c
         page[5] = 1
         time.sleep(0.02)  # more than a tick of the clock
         with file.open("rb") as other:
-            found = known.lasting_stamp(other.fileno())
+            found = digests.lasting_stamp(other.fileno())
             assert (found is None) == (kind_of(folder) == "tmpfs") or sys.platform != "linux"
-            again = known.stamp(other.fileno())
+            again = digests.stamp(other.fileno())
             assert found is None or again == found
             page[5] = 2
-            moved = known.stamp(other.fileno()) != again
+            moved = digests.stamp(other.fileno()) != again
     assert moved or found is None
 
 
@@ -95,36 +95,36 @@ def test_what_lies_over_others_tells_where_what_is_under_it_does(under: str, tmp
 
 ASK = """
 import sys
-from attnscope.model.source import known
-known.SETTLED = 0.0
+from attnscope.model.source import digests
+digests.SETTLED = 0.0
 with open(sys.argv[1], "w+b") as file:
-    print(known._kind(file.fileno()), known.lasting_stamp(file.fileno()) is not None)
+    print(digests._kind(file.fileno()), digests.lasting_stamp(file.fileno()) is not None)
 """
 
 
 def test_a_file_that_was_just_written_has_no_stamp_that_lasts(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "file").write_bytes(b"1")
-    monkeypatch.setattr(known, "_kind", lambda handle: "ext4")
+    monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     with (tmp_path / "file").open("rb") as file:
-        assert known.lasting_stamp(file.fileno()) == known.stamp(file.fileno())
-        monkeypatch.setattr(known, "SETTLED", 2.0)
-        assert known.lasting_stamp(file.fileno()) is None
+        assert digests.lasting_stamp(file.fileno()) == digests.stamp(file.fileno())
+        monkeypatch.setattr(digests, "SETTLED", 2.0)
+        assert digests.lasting_stamp(file.fileno()) is None
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "9p", "fuse.sshfs", "zfs", "tmpfs", None])
 def test_where_it_is_not_known_that_all_is_told_no_stamp_lasts(
     kind: str | None, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(known, "_kind", lambda handle: kind)
+    monkeypatch.setattr(digests, "_kind", lambda handle: kind)
     with (tmp_path / "file").open("wb") as file:
-        assert known.lasting_stamp(file.fileno()) is None
+        assert digests.lasting_stamp(file.fileno()) is None
 
 
 def test_what_cannot_be_written_out_has_no_stamp_that_lasts(tmp_path: Path, monkeypatch) -> None:
     def refused(handle: int) -> None:
         raise OSError("it cannot be")
 
-    monkeypatch.setattr(known, "_kind", lambda handle: "ext4")
+    monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     monkeypatch.setattr(os, "fsync", refused)
     with (tmp_path / "file").open("wb") as file:
-        assert known.lasting_stamp(file.fileno()) is None
+        assert digests.lasting_stamp(file.fileno()) is None

@@ -74,8 +74,8 @@ def groups_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What became of the answer without each head, without all of them at once, and without any."""
+class Outcomes:
+    """The answer without each head, without all of them at once, and beside these the noise floor."""
 
     heads: tuple[HeadEffect, ...]
     group: Group | None
@@ -90,7 +90,7 @@ def taken_away(
     *,
     together: bool,
     seed: int,
-) -> Found:
+) -> Outcomes:
     """The effect of every head alone, and `together` of all of them at once where they are several.
 
     `ids` are the answer. Every head is held against other heads of its layer that were drawn by lot, or,
@@ -118,7 +118,7 @@ def taken_away(
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
     whole = _group(group, effects[-1], others, bool(whole_layers)) if group else None
-    return Found(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
+    return Outcomes(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
 
 
 def head_counts(experiments: Experiments) -> dict[int, int]:

@@ -16,7 +16,7 @@ from attnscope.analysis.scores import scores_of
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.gradients import Direct, direct_gradients
-from attnscope.capture.intervening.observed import Seen, Slopes, slopes
+from attnscope.capture.intervening.observed import Observed, Slopes, slopes
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
@@ -27,7 +27,7 @@ OF_ANSWERS = frozenset({Need.SLOPE, Need.GRADIENT, Need.DIRECT})
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class HeadGradients:
     """What gradients say of heads: `slopes` of ln p, `direct` of the logit or why there are none.
 
     `mixed` are layers whose outputs are not their weights times their values.
@@ -71,7 +71,7 @@ def attributed(
     return scores
 
 
-def _found(experiments: Experiments, every: Sequence[Ids], needs: Collection[Need]) -> Found:
+def _found(experiments: Experiments, every: Sequence[Ids], needs: Collection[Need]) -> HeadGradients:
     model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
     asked = experiments.asked
     weighed = Need.GRADIENT in needs
@@ -84,10 +84,10 @@ def _found(experiments: Experiments, every: Sequence[Ids], needs: Collection[Nee
         scores = logits_over_mean(every)
         direct = direct_gradients(model, inputs, sites, asked, experiments.untouched, scores)
     mixed = [place[0] for place, seen in of_chances.seen.items() if weighed and not _makes_output(seen)]
-    return Found(of_chances, direct, tuple(dict.fromkeys(mixed)))
+    return HeadGradients(of_chances, direct, tuple(dict.fromkeys(mixed)))
 
 
-def _absent(found: Found, names: Sequence[str], layers: Sequence[int]) -> dict[str, str]:
+def _absent(found: HeadGradients, names: Sequence[str], layers: Sequence[int]) -> dict[str, str]:
     """Why measures have no meaning here; empty for those that have one."""
     reasons = {}
     for name in names:
@@ -100,7 +100,12 @@ def _absent(found: Found, names: Sequence[str], layers: Sequence[int]) -> dict[s
 
 
 def _tile(
-    experiments: Experiments, found: Found, layer: int, head: int, answer: int, needs: Collection[Need]
+    experiments: Experiments,
+    found: HeadGradients,
+    layer: int,
+    head: int,
+    answer: int,
+    needs: Collection[Need],
 ) -> Tile:
     """One head in all attentions that its layer makes, one below the other."""
     places = sorted(place for place in experiments.answers if place[0] == layer)
@@ -126,7 +131,7 @@ def _rows(of_heads: Float[Tensor, "batch head query value_dim"], head: int) -> F
 
 
 def _pairs(
-    seen: Seen, slope: Float[Tensor, "batch head query value_dim"], head: int
+    seen: Observed, slope: Float[Tensor, "batch head query value_dim"], head: int
 ) -> tuple[Float[Tensor, "row key"], Float[Tensor, "row key"]]:
     """The weights of a head, and how the answer changes with each: the slope along the value of its key."""
     values = exact(seen.value[:, head // (slope.shape[1] // seen.value.shape[1])].cpu())
@@ -141,7 +146,7 @@ def _below(parts: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "row key"]:
     return torch.cat([torch.nn.functional.pad(each, (0, widest - each.shape[1])) for each in parts])
 
 
-def _makes_output(seen: Seen) -> bool:
+def _makes_output(seen: Observed) -> bool:
     """Whether weights times values are what the heads answer, up to rounding."""
     if seen.weights is None:
         return False
@@ -156,7 +161,7 @@ def _told(
     scores: HeadScores,
     beside: Float[np.ndarray, "layer head"],
     others: Float[np.ndarray, "answer layer head"],
-    found: Found,
+    found: HeadGradients,
 ) -> str:
     """The largest head beside the same for the runner-up and for others, and what was held on the way."""
     sizes = np.abs(scores.values)

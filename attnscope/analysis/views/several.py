@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnscope.analysis.links import links
 from attnscope.analysis.scores import apply_measures, unplaced
-from attnscope.analysis.supplies import Seen, of_groups
+from attnscope.analysis.supplies import AllowedPairs, of_groups
 from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special
@@ -19,7 +19,7 @@ def viewed_overview(
     *,
     words: bool = False,
     special: Special = Special.SHOW,
-    allowed: Seen | None = None,
+    allowed: AllowedPairs | None = None,
 ) -> Overview:
     """The overview by words, or without special tokens; measures and links are those of the new rows.
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
-from attnscope.analysis.supplies import Seen
+from attnscope.analysis.supplies import AllowedPairs
 from attnscope.analysis.views.view import groups_of, members, regrouped
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
@@ -133,7 +133,7 @@ def thumbnails(
     )
 
 
-def made_small(found: Overview, allowed: Seen, view: View = PLAIN) -> Thumbnails:
+def made_small(found: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
     """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
     sides = found.query_tokens, found.key_tokens
     asked, given = view.tokens(*sides)

@@ -33,8 +33,11 @@ _IDS = "input_ids", "decoder_input_ids"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was found of one attention; `apart`: some key and its value are not of one and the same token."""
+class CallStanding:
+    """Whether the queries, keys and values of one attention stand for the tokens of their positions.
+
+    `apart` says that some key and its value are not of one and the same token.
+    """
 
     query: Standing = Standing.UNKNOWN
     key: Standing = Standing.UNKNOWN
@@ -48,17 +51,17 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """What was found of every attention, by the module's path and its call.
+    """The standing of every attention, by the module's path and its call.
 
-    `tried` says of what it was found where not every token was told from every other.
+    `tried` says on which tokens it was tried where not every one was told from every other.
     """
 
-    found: Mapping[tuple[str, int], Found]
+    found: Mapping[tuple[str, int], CallStanding]
     tried: str = ""
 
-    def of(self, module: str, call: int) -> Found:
-        """What was found of one attention: that nothing is known, where it was not seen."""
-        return self.found.get((module, call), Found())
+    def of(self, module: str, call: int) -> CallStanding:
+        """The standing of one attention, all unknown where it was not seen."""
+        return self.found.get((module, call), CallStanding())
 
     @property
     def disordered(self) -> set[tuple[str, int]]:
@@ -122,11 +125,13 @@ def standings_of(
     return Standings(found, f"on {halves} random {plural} of the text" if halves else "")
 
 
-def _judged(handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]) -> Found:
+def _judged(
+    handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]
+) -> CallStanding:
     """What it tells that these queries, keys and values changed, which should be those of `tokens`."""
     queries, keys = (_expected(side, changed) for side in tokens)
     words = None if any(each.halves for each in changed) else torch.cat([each.sets for each in changed], 1)
-    return Found(
+    return CallStanding(
         handed.query.stands(queries),
         handed.key.stands(keys),
         handed.value.together.stands(keys),  # heads of one key may bring values of several tokens

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.following.projected import Did, OutputProjections, another_column, matrix_seen
+from attnscope.capture.following.projected import ModuleRun, OutputProjections, another_column, matrix_seen
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
 
@@ -61,7 +61,7 @@ class Factors:
 class _Match:
     """Columns of what a module made that are what an attention was given; `plain` at every token."""
 
-    did: Did
+    run: ModuleRun
     columns: tuple[int, ...]
     made: Float[Tensor, "head token dim"]
     matrix: Float[Tensor, "head read dim"]
@@ -69,8 +69,8 @@ class _Match:
 
     @property
     def factor(self) -> Factor:
-        offset = getattr(self.did.part, "bias", None) is not None
-        return Factor(self.did.part, self.did.turn, self.matrix, not self.plain, offset)
+        offset = getattr(self.run.part, "bias", None) is not None
+        return Factor(self.run.part, self.run.turn, self.matrix, not self.plain, offset)
 
 
 class FactorSeeker(OutputProjections):
@@ -88,7 +88,7 @@ class FactorSeeker(OutputProjections):
         self.values = True
         with torch._C.DisableTorchFunction():
             for call in calls:
-                self.made[id(call.output)] = _made(self.did[self.around[module]], call)
+                self.made[id(call.output)] = _made(self.runs[self.around[module]], call)
 
     def of(self, call: AttentionCall, first: AttentionCall | None = None) -> AttentionCall:
         told = super().of(call, first)
@@ -117,12 +117,12 @@ def _none(call: AttentionCall, why: str) -> Factors:
     return Factors(call.layer, call.heads, call.key_heads, None, None, None, None, reasons)
 
 
-def _made(did: Sequence[Did], call: AttentionCall) -> dict[str, _Match | str]:
+def _made(runs: Sequence[ModuleRun], call: AttentionCall) -> dict[str, _Match | str]:
     """What makes queries, keys and values; of what is not proved, why."""
     given = {"query": call.q, "key": call.k, "value": call.v}
     found: dict[str, _Match | str] = {}
     for name, wanted in given.items():
-        matches = [match for each in did for match in _matches(each, wanted, call.epsilon)]
+        matches = [match for each in runs for match in _matches(each, wanted, call.epsilon)]
         plain = [match for match in matches if match.plain]
         best = (plain or ([] if name == "value" else matches))[:1]
         found[name] = best[0] if best else f"no matrix alone makes its {_WORDS[name]}"
@@ -134,10 +134,10 @@ def _made(did: Sequence[Did], call: AttentionCall) -> dict[str, _Match | str]:
     return found
 
 
-def _matches(did: Did, wanted: Float[Tensor, "head token dim"], epsilon: float) -> list[_Match]:
-    """Where `did` made these, row by row of what it read, up to a factor for each head."""
+def _matches(run: ModuleRun, wanted: Float[Tensor, "head token dim"], epsilon: float) -> list[_Match]:
+    """Where `run` made these, row by row of what it read, up to a factor for each head."""
     _, tokens, dim = wanted.shape
-    made, given = did.made.detach(), did.given.detach()
+    made, given = run.made.detach(), run.given.detach()
     if made.ndim < 2 or given.shape[:-1] != made.shape[:-1] or made.shape[-1] % dim or dim == 1:
         return []
     there, read = made.flatten(0, -2).cpu(), given.flatten(0, -2).cpu()
@@ -150,13 +150,13 @@ def _matches(did: Did, wanted: Float[Tensor, "head token dim"], epsilon: float) 
         match = _columns(blocks, exact(wanted), epsilon)
         if match is None:
             continue
-        matrix = matrix_seen(did.part, read[mine], there[mine], epsilon, another_column)
+        matrix = matrix_seen(run.part, read[mine], there[mine], epsilon, another_column)
         if matrix is None:
             continue
         places, scaled, plain = match
         columns = tuple(place * dim for place in places)
         by_head = torch.stack([matrix[:, first : first + dim] for first in columns])
-        found.append(_Match(did, columns, scaled, by_head, plain))
+        found.append(_Match(run, columns, scaled, by_head, plain))
     return found
 
 

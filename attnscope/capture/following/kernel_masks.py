@@ -1,4 +1,4 @@
-"""What a kernel was told to add and to forbid: every kernel of transformers is told in its own way."""
+"""From a kernel's arguments to terms added to its scores and allowed pairs, by each kernel's convention."""
 
 from typing import Any
 
@@ -71,20 +71,20 @@ def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
     prints itself keep to. Whether it then computes what we do is the certificate's business.
     """
     seen = (kernel_weights(given, row) != 0).any(0)
-    return _together([rule for rule in _told(given, row) if not (seen & ~rule).any()])
+    return _together([rule for rule in _flagged(given, row) if not (seen & ~rule).any()])
 
 
 def _of_flash(given: KernelInputs, row: int) -> Tensor | None:
     """What flash attention was told, all of which it heeds."""
-    return _together(_told(given, row))
+    return _together(_flagged(given, row))
 
 
 def _together(rules: list[Tensor]) -> Tensor | None:
     return torch.stack(rules).all(0)[None] if rules else None
 
 
-def _told(given: KernelInputs, row: int) -> list[Tensor]:
-    """What a kernel is told beside a mask for every pair: by flags causality and a window, and the padding.
+def _flagged(given: KernelInputs, row: int) -> list[Tensor]:
+    """The rules that a kernel gets beside a mask for every pair: causality, a window, and the padding.
 
     Each is `query key`. They are aligned to the last query and key; a window of w reaches w - 1 tokens back,
     and as far ahead where the kernel is not causal. Padding is a row of 0 and 1.

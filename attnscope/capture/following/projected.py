@@ -34,8 +34,8 @@ _ROWS = 16  # that are read back at most
 
 
 @dataclass(frozen=True, eq=False)
-class Did:
-    """A module, what it was given, what it made of it, and how often it had run before."""
+class ModuleRun:
+    """One forward of a module with a weight: its input, its output, and how many forwards it had before."""
 
     part: nn.Module
     given: Tensor
@@ -59,9 +59,9 @@ class _Answer:
     def rows(self) -> Float[Tensor, "query feature"]:
         return self.call.output.transpose(0, 1).flatten(1)
 
-    def read_by(self, did: Did) -> None:
+    def read_by(self, run: ModuleRun) -> None:
         """Remembers the part where what it was given has these rows, one after the other."""
-        part, given, made, rows = did.part, did.given, did.made, self.rows
+        part, given, made, rows = run.part, run.given, run.made, self.rows
         if given.ndim < 2 or given.shape[-1] != rows.shape[-1] or given.shape[:-1] != made.shape[:-1]:
             return
         there, rows = given.detach().flatten(0, -2), rows.to(given)
@@ -69,7 +69,7 @@ class _Answer:
             mine = slice(start, start + len(rows))
             if torch.equal(there[mine], rows):  # the same numbers, moved
                 self.readers.append(_multiplied(self.call, part, rows, made.detach().flatten(0, -2)[mine]))
-                self.by.append((part, did.turn))
+                self.by.append((part, run.turn))
                 return
 
 
@@ -82,7 +82,7 @@ class OutputProjections:
         self.waiting: dict[nn.Module, list[_Answer]] = {around: [] for around in self.around.values()}
         self.after: dict[nn.Module, list[Callable[[], None]]] = {around: [] for around in self.waiting}
         self.ran: Counter[nn.Module] = Counter()
-        self.did: dict[nn.Module, list[Did]] = {around: [] for around in self.waiting}
+        self.runs: dict[nn.Module, list[ModuleRun]] = {around: [] for around in self.waiting}
         self.found: dict[int, _Answer] = {}  # by what was answered, which the answer itself keeps alive
 
     @contextmanager
@@ -105,7 +105,7 @@ class OutputProjections:
         """The attention `module` has just answered `calls`."""
         for call in calls:
             with torch._C.DisableTorchFunction():
-                values = _made_by(self.did[self.around[module]], call) if self.values else None
+                values = _made_by(self.runs[self.around[module]], call) if self.values else None
             answer = _Answer(call, values=values)
             self.found[id(call.output)] = answer
             self.waiting[self.around[module]].append(answer)
@@ -129,19 +129,19 @@ class OutputProjections:
         def hook(part: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> None:
             given = next(iter((*args, *kwargs.values())), None)
             if isinstance(given, Tensor) and isinstance(made, Tensor):
-                did = Did(part, given, made, self.ran[part])
+                run = ModuleRun(part, given, made, self.ran[part])
                 if self.values:
-                    self.did[around].append(did)
+                    self.runs[around].append(run)
                 with torch._C.DisableTorchFunction():
                     for answer in self.waiting[around]:
-                        answer.read_by(did)
+                        answer.read_by(run)
             self.ran[part] += 1
 
         return hook
 
     def _leave(self, around: nn.Module, _inputs: Any, _output: Any) -> None:
         self.waiting[around].clear()
-        self.did[around].clear()
+        self.runs[around].clear()
         waited, self.after[around] = self.after[around], []
         for then in waited:
             then()
@@ -163,11 +163,13 @@ def _multiplied(
     return None if matrix is None else matrix.to(call.q.device).reshape(call.heads, -1, matrix.shape[1])
 
 
-def _made_by(did: Iterable[Did], call: AttentionCall) -> Float[Tensor, "kv_head read value_dim"] | None:
+def _made_by(
+    runs: Iterable[ModuleRun], call: AttentionCall
+) -> Float[Tensor, "kv_head read value_dim"] | None:
     """What the values of `call` are made by, up to an offset; None where no module's columns are these."""
     key_heads, keys, dim = call.v.shape
     wanted = call.v.transpose(0, 1)  # key kv_head value_dim
-    for each in did:
+    for each in runs:
         part, made = each.part, each.made
         there, read = made.detach().flatten(0, -2), each.given.detach().flatten(0, -2)
         if made.ndim < 2 or len(there) != len(read) or there.shape[1] < key_heads * dim:

@@ -176,7 +176,7 @@ class Experiments:
         return scores, back
 
     def _count(self, back: ReadBack) -> None:
-        good, lost, unseen = back.told(self.passes)
+        good, lost, unseen = back.counts(self.passes)
         self.tally.back += good
         self.tally.lost += lost
         self.tally.unseen += unseen

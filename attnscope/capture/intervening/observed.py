@@ -31,7 +31,7 @@ def answers_to(
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Observed:
     """One attention as it passed by: what its heads answer, and what that is made of.
 
     `weights` are None where the model mixes them, or the values, after the softmax, or nobody asked.
@@ -47,7 +47,7 @@ class Slopes:
     """How each of several scores changes with every head's output, and what these outputs are, by place."""
 
     each: tuple[Mapping[Place, Float[Tensor, "batch head query value_dim"]], ...]
-    seen: Mapping[Place, Seen]
+    seen: Mapping[Place, Observed]
 
 
 def gradients(
@@ -71,14 +71,14 @@ def slopes(
 ) -> Slopes:
     """The same for several scores: one forward pass, and one backward for each; with the `weights` seen."""
     probes: dict[Place, Tensor] = {}
-    found: dict[Place, Seen] = {}
+    found: dict[Place, Observed] = {}
 
     def probe(seen: Attended) -> Tensor:
         nothing = torch.zeros_like(seen.output, requires_grad=True)
         probes[seen.place] = nothing
         with torch.no_grad():
             made = _weights_of(seen) if weights else None
-            found[seen.place] = Seen(seen.output.detach().clone(), seen.value.detach(), made)
+            found[seen.place] = Observed(seen.output.detach().clone(), seen.value.detach(), made)
         return seen.output + nothing
 
     with (

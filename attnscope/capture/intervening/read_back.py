@@ -99,7 +99,7 @@ class ReadBack:
         """The places at which what was expected was found."""
         return {one.place for one in self.seen if one.found}
 
-    def told(self, passes: Collection[Place]) -> tuple[int, int, int]:
+    def counts(self, passes: Collection[Place]) -> tuple[int, int, int]:
         """How many attentions were read back as asked for, were not, and cannot be.
 
         `passes` are the places at which an answer that nothing was done to was found again.

@@ -214,7 +214,7 @@ class ValueZeroing:
         raise NoLayersError(f"layer {layer} is no module that returns the vectors of the next")
 
     def _count(self, back: ReadBack) -> None:
-        found, lost, unseen = back.told(self.passes)
+        found, lost, unseen = back.counts(self.passes)
         self.back, self.lost = self.back + found, self.lost + lost
         self.unseen += unseen + (not back.seen)
 

@@ -46,8 +46,8 @@ class Chunks:
         return eager(given), None
 
     @property
-    def told(self) -> str:
-        """Which kernel it was."""
+    def kernels(self) -> str:
+        """By name the kernels that answered."""
         names = ["sdpa"] * bool(self.fused) + ["eager"] * bool(self.others)
         return f"{', '.join(names)}, {IN_PARTS}"
 

@@ -96,7 +96,7 @@ def record_long(
     calls = [reaches.settled(standing.settled(call if found is None else found.of(call))) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
-    origin = replace(origin, kernel=chunks.told)
+    origin = replace(origin, kernel=chunks.kernels)
     return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
 
 

@@ -1,7 +1,8 @@
-"""What is remembered of the tensors that pass by, and what becomes of it as they are moved about.
+"""What the tracer remembers of each tensor: where it comes from, and its role in an attention.
 
-Where a tensor comes from is kept as long as the tensor lives. What is known of scores and weights holds
-other tensors, large ones; it is kept until the watched module in which they were made is done.
+Where a tensor comes from (`Origin`) is kept as long as the tensor lives. Its role (scores, weights, the
+answer, or a mixture of values) holds other tensors, large ones; it is kept until the watched module in which
+it was made is done.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,16 +24,16 @@ from attnscope.capture.trace.operations import COPIES, tensors_in
 from attnscope.capture.trace.result import Weights
 from attnscope.capture.trace.scores import Origin, Part, Scores, first_origin, moved, version
 
-Known = Scores | Weights | Answer | Blend | None
+Role = Scores | Weights | Answer | Blend | None
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What is known of a tensor as long as it has this `version`."""
+    """Origin and role of a tensor, which hold as long as it has this `version`."""
 
     version: int
     origin: Origin
-    known: Known = None
+    role: Role = None
 
 
 class Memory:
@@ -59,14 +60,14 @@ class Memory:
         record: Record | None = self._origins.get(tensor)  # type: ignore[no-untyped-call]
         return record if record and record.version == now else Record(now, first_origin(tensor))
 
-    def keep(self, tensor: Tensor, origin: Origin, known: Known = None) -> None:
+    def keep(self, tensor: Tensor, origin: Origin, role: Role = None) -> None:
         """Remember `tensor` as it is now."""
         now = version(tensor)
         self._origins[tensor] = Record(now, origin)
         if self._scopes:
             self._scopes[-1].pop(id(tensor), None)
-            if known is not None:
-                self._scopes[-1][id(tensor)] = tensor, Record(now, origin, known)
+            if role is not None:
+                self._scopes[-1][id(tensor)] = tensor, Record(now, origin, role)
 
 
 def is_matrix(operand: Tensor, origin: Origin) -> bool:
@@ -81,30 +82,30 @@ def term_of(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | Non
         if not isinstance(value, Tensor):
             return None
         record = before[id(value)]
-        if isinstance(record.known, Scores):
-            return record.known
+        if isinstance(record.role, Scores):
+            return record.role
         return Part(value, record.version, record.origin)
 
     return term
 
 
-def known_moved(known: Known, move: Callable[[Tensor], Tensor]) -> Known:
-    """The same of a tensor after a view, a transposition, a slice."""
-    if isinstance(known, Scores):
-        return moved(known, move)
-    if isinstance(known, Weights):
-        return replace(known, places=known.places.moved(move))
-    return known and moved_along(known, move)
+def role_moved(role: Role, move: Callable[[Tensor], Tensor]) -> Role:
+    """The role of a tensor after a view, a transposition, a slice of it."""
+    if isinstance(role, Scores):
+        return moved(role, move)
+    if isinstance(role, Weights):
+        return replace(role, places=role.places.moved(move))
+    return role and moved_along(role, move)
 
 
-def of_einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Known:
+def of_einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Role:
     """What an einsum makes that is no product of two stacks of matrices: weights or values, mixed."""
     sides = [before[id(operand)] for operand in tensors_in(args)]
-    for side, known in enumerate(record.known for record in sides):
-        if isinstance(known, Weights):
-            return mixed_by_einsum(known, args, side, result)
-        if isinstance(known, Answer) and known.mixed:
-            return mixed_again(known, mixed_by_einsum(known.mixed, args, side, result))
+    for side, role in enumerate(record.role for record in sides):
+        if isinstance(role, Weights):
+            return mixed_by_einsum(role, args, side, result)
+        if isinstance(role, Answer) and role.mixed:
+            return mixed_again(role, mixed_by_einsum(role.mixed, args, side, result))
     return blend_by_einsum(args, result, [record.origin for record in sides])
 
 

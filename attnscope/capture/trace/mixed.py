@@ -91,12 +91,12 @@ def after(answer: Answer, name: str, result: Tensor) -> Answer | None:
     return replace(answer, mixed=replace(answer.mixed, changed=True))
 
 
-def moved_along(known: Answer | Blend, move: Move) -> Answer | Blend:
+def moved_along(role: Answer | Blend, move: Move) -> Answer | Blend:
     """An answer or a blend after a view, a transposition, a slice."""
-    if isinstance(known, Blend):
-        return Blend(moved(move, known.rows))
-    mixed = known.mixed and replace(known.mixed, places=known.mixed.places.moved(move))
-    return replace(known, columns=moved(move, known.columns), mixed=mixed)
+    if isinstance(role, Blend):
+        return Blend(moved(move, role.rows))
+    mixed = role.mixed and replace(role.mixed, places=role.mixed.places.moved(move))
+    return replace(role, columns=moved(move, role.columns), mixed=mixed)
 
 
 def mixed_by_einsum(weights: Weights, args: Sequence[Any], side: int, result: Tensor) -> Weights | None:

@@ -35,7 +35,7 @@ from attnscope.capture.trace.scores import (
     version,
 )
 
-Known = Scores | Part | None
+Term = Scores | Part | None
 
 
 def forbids(value: Any) -> bool:
@@ -50,18 +50,18 @@ def followed(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     result: Tensor,
-    term_of: Callable[[Any], Known],
+    term_of: Callable[[Any], Term],
 ) -> Scores | None:
     """The scores that operation `name` makes of `args`; only their products where it is not understood.
 
     `term_of` gives what is known of an argument: scores, any other tensor as a part, None of what is no
     tensor. Moves are not made here.
     """
-    known = [term_of(each) for each in args]
-    mine = next((each for each in known if isinstance(each, Scores)), None)
+    terms = [term_of(each) for each in args]
+    mine = next((each for each in terms if isinstance(each, Scores)), None)
     if mine is None or not result.is_floating_point():
         return None
-    understood = _understood(name, args, kwargs, result.shape, known, mine)
+    understood = _understood(name, args, kwargs, result.shape, terms, mine)
     if understood is not None or mine.shape != result.shape:
         return understood
     # heads mixed by a matrix, cells bent: the products are still in it, what else was added is not to be told
@@ -74,16 +74,16 @@ def _understood(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     shape: torch.Size,
-    known: Sequence[Known],
+    terms: Sequence[Term],
     mine: Scores,
 ) -> Scores | None:
     """The scores that an operation makes of scores, where its meaning is known."""
     if name in KEEPS:
         return mine if mine.shape == shape else None
     if name in ("add", "sub", "rsub") and len(args) > 1:
-        return _sum(name, args, known, kwargs, shape)
-    if name in ("mul", "div") and len(args) > 1 and (name == "mul" or known[0] is mine):
-        return scaled(mine, args[1] if known[0] is mine else args[0], divide=name == "div")
+        return _sum(name, args, terms, kwargs, shape)
+    if name in ("mul", "div") and len(args) > 1 and (name == "mul" or terms[0] is mine):
+        return scaled(mine, args[1] if terms[0] is mine else args[0], divide=name == "div")
     if name == "neg":
         return scaled(mine, -1.0)
     if name == "tanh":
@@ -93,14 +93,14 @@ def _understood(
         mask, value = (kwargs[each] if each in kwargs else rest.pop(0) for each in ("mask", "value"))
         return forbidding(mine, mask) if forbids(value) else None
     if name == "where" and len(args) == 3:
-        return _selected(args, known)
+        return _selected(args, terms)
     return None
 
 
 def _sum(
     name: str,
     args: Sequence[Any],
-    known: Sequence[Known],
+    terms: Sequence[Term],
     kwargs: Mapping[str, Any],
     shape: torch.Size,
 ) -> Scores | None:
@@ -108,7 +108,7 @@ def _sum(
     alpha = float(kwargs.get("alpha", 1)) * (1 if name == "add" else -1)
     signs = (-1.0, 1.0) if name == "rsub" else (1.0, alpha)
     total: Scores | None = None
-    for value, term, sign in zip(args, known, signs, strict=False):
+    for value, term, sign in zip(args, terms, signs, strict=False):
         if term is None and isinstance(value, Real):
             if value == 0:
                 continue
@@ -124,11 +124,11 @@ def _sum(
     return total
 
 
-def _selected(args: Sequence[Any], known: Sequence[Known]) -> Scores | None:
+def _selected(args: Sequence[Any], terms: Sequence[Term]) -> Scores | None:
     """torch.where on scores: understood where the other choice is so low that it forbids."""
     order = (0, 1, 2) if getattr(args[0], "dtype", None) == torch.bool else (1, 0, 2)  # x.where(mask, y)
     condition, chosen, other = order
-    first, second = known[chosen], known[other]
+    first, second = terms[chosen], terms[other]
     if isinstance(first, Scores) and forbids(args[other]):
         return forbidding(first, ~args[condition])
     if isinstance(second, Scores) and forbids(args[chosen]):

@@ -18,12 +18,12 @@ from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.trace.fused import fused_attention, native_answers, stepwise, unscripted
 from attnscope.capture.trace.memory import (
-    Known,
     Memory,
     Record,
+    Role,
     is_matrix,
-    known_moved,
     of_einsum,
+    role_moved,
     term_of,
     weights_after,
 )
@@ -152,39 +152,37 @@ class _Tracer(TorchFunctionMode):
         if isinstance(result, Tensor):
             kept = before.get(id(result))  # a call that changed nothing may return what it was given
             if kept is None or version(result) != kept.version:
-                known = self._known(function, name, args, kwargs, result, before) if self.inside else None
-                self._remember(name, args, result, before, known)
+                role = self._role(function, name, args, kwargs, result, before) if self.inside else None
+                self._remember(name, args, result, before, role)
         elif isinstance(result, tuple | list) and name in MOVES:
             for number, piece in enumerate(result):
                 self._remember(name, args, piece, before, self._piece(function, args, kwargs, number, before))
-        elif name == "setitem" and isinstance(scores := before[id(args[0])].known, Scores):
+        elif name == "setitem" and isinstance(scores := before[id(args[0])].role, Scores):
             self._remember(name, args, args[0], before, written(scores, *args[1:]))
         return result
 
-    def _remember(
-        self, name: str, args: Any, result: Tensor, before: dict[int, Record], known: Known
-    ) -> None:
+    def _remember(self, name: str, args: Any, result: Tensor, before: dict[int, Record], role: Role) -> None:
         origin = origin_of(name, args, result, [record.origin for record in before.values()])
-        if known is None and self.inside and name in LOOKUPS and origin.products:
-            known = Scores(result.shape, (Part(result, version(result), origin),))
-        self.memory.keep(result, origin, known)
+        if role is None and self.inside and name in LOOKUPS and origin.products:
+            role = Scores(result.shape, (Part(result, version(result), origin),))
+        self.memory.keep(result, origin, role)
 
     def _keep_weights(self, target: Any, before: dict[int, Record]) -> None:
         """Copies the result of a softmax that is about to be written over."""
         record = before.get(id(target))
-        if record and isinstance(record.known, Weights):
-            kept = replace(record.known, weights=record.known.weights.clone())
-            before[id(target)] = replace(record, known=kept)
+        if record and isinstance(record.role, Weights):
+            kept = replace(record.role, weights=record.role.weights.clone())
+            before[id(target)] = replace(record, role=kept)
 
-    def _piece(self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, Record]) -> Known:
+    def _piece(self, function: Any, args: Any, kwargs: Any, number: int, before: dict[int, Record]) -> Role:
         record = before.get(id(args[0])) if args else None
-        known = record.known if record else None
-        return known_moved(known, lambda each: function(each, *args[1:], **kwargs)[number])
+        role = record.role if record else None
+        return role_moved(role, lambda each: function(each, *args[1:], **kwargs)[number])
 
-    def _known(
+    def _role(
         self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
-    ) -> Known:
-        """What the result of a call is known to be."""
+    ) -> Role:
+        """The role of the result of a torch function, None where it has none in an attention."""
         if name.startswith(FRESH):
             return None
         if name in PRODUCTS:
@@ -199,7 +197,7 @@ class _Tracer(TorchFunctionMode):
 
             self._tell(fused(result), result, fused)
             return None
-        first = before[id(args[0])].known if args and isinstance(args[0], Tensor) else None
+        first = before[id(args[0])].role if args and isinstance(args[0], Tensor) else None
         if name == "softmax":
             if first is None and before[id(args[0])].origin.products:
                 self.waiting[-1].append(result)  # over products that could not be followed
@@ -207,13 +205,13 @@ class _Tracer(TorchFunctionMode):
         if name in ("cat", "concat"):
             return self._joined(args, kwargs, result, before)
         if name in MOVES:
-            return known_moved(first, lambda each: function(each, *args[1:], **kwargs))
+            return role_moved(first, lambda each: function(each, *args[1:], **kwargs))
         for record in before.values():
-            if isinstance(record.known, Weights):
-                return weights_after(record.known, name, result)
-            if isinstance(record.known, Answer):
-                return after(record.known, name, result)
-        if any(isinstance(record.known, Scores) for record in before.values()):
+            if isinstance(record.role, Weights):
+                return weights_after(record.role, name, result)
+            if isinstance(record.role, Answer):
+                return after(record.role, name, result)
+        if any(isinstance(record.role, Scores) for record in before.values()):
             return followed(name, args, kwargs, result, term_of(before))
         return None
 
@@ -227,22 +225,22 @@ class _Tracer(TorchFunctionMode):
         return weights_of(logits, result) if logits else None
 
     def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Scores | None:
-        blocks = [before[id(each)].known for each in tensors_in((args, kwargs))]
+        blocks = [before[id(each)].role for each in tensors_in((args, kwargs))]
         axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
         scores = [each for each in blocks if isinstance(each, Scores)]
         return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
-    def _product(self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Known:
+    def _product(self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Role:
         """Hands the attention over that this product completes, or begins scores with it."""
         made = multiplication(name, args, kwargs)
         if made is None:
             return of_einsum(args, result, before) if name == "einsum" else None
         sides = [before[id(operand)] for operand in made.operands]
         for side, record in enumerate(sides):
-            if isinstance(record.known, Weights):
-                return self._met(record.known, made, side, result, sides[1 - side].known)
+            if isinstance(record.role, Weights):
+                return self._met(record.role, made, side, result, sides[1 - side].role)
         for side, record in enumerate(sides):
-            if isinstance(answer := record.known, Answer):
+            if isinstance(answer := record.role, Answer):
                 if not sides[1 - side].origin.given:
                     mixed = answer.mixed and mixed_weights(answer.mixed, made, side, result)
                     return mixed_again(answer, mixed)
@@ -260,7 +258,7 @@ class _Tracer(TorchFunctionMode):
         term = scaled(Scores(tensor.shape, (part,)), factor)
         return term and added(scores, term, result.shape)
 
-    def _met(self, weights: Weights, made: Multiplication, side: int, result: Tensor, values: Known) -> Known:
+    def _met(self, weights: Weights, made: Multiplication, side: int, result: Tensor, values: Role) -> Role:
         """Weights that met something: values, to all appearances, or a matrix that mixes them."""
         module = self.inside[-1]
         attention = attention_of(module, weights, made, side, result)

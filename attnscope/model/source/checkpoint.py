@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError, one_line
-from attnscope.model.source import hub, known
+from attnscope.model.source import digests, hub
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
@@ -99,7 +99,7 @@ class Checkpoint:
             hub.fetch(self.source.repository, self.source.revision, names, lacking)
             self._check(missing)
         hashed = self.digest
-        if any(known.unread(file, lasting=True) is None for file in self.files):
+        if any(digests.unread(file, lasting=True) is None for file in self.files):
             hashed.result()
 
     @contextmanager
@@ -191,6 +191,6 @@ def digest(files: tuple[Path, ...]) -> str | None:
     """SHA-256 of files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
     if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
         return None
-    each = [known.sha256(file) for file in files]
+    each = [digests.sha256(file) for file in files]
     whole = each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
     return f"sha256:{whole}"

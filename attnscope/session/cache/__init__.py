@@ -10,7 +10,7 @@ kept answer wrong, and what is done about it:
 
 - The model's files change: all but the weights are read and hashed at every question, and all are named. Of
   the weights those that were read are witnesses, by content. A file of 32 MiB or more is known unread where
-  its size, times and inode tell of every change (`model.source.known`): it was flushed before the model
+  its size, times and inode tell of every change (`model.source.digests`): it was flushed before the model
   read it, so that a store through a memory map moves them too, its file system is one that does that, and it
   had not just been written. Elsewhere (in memory, on other machines) it is read at every question, and before
   and after an answer that is to be kept.

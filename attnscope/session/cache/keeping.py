@@ -20,7 +20,7 @@ from attnscope.analysis.head import head_terms
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError
-from attnscope.model.source import known
+from attnscope.model.source import digests
 from attnscope.model.source.checkpoint import Checkpoint, digest
 from attnscope.results import Overview, Provenance, Thumbnails, Verdict
 from attnscope.session.cache.entry import DamagedEntryError, Part
@@ -143,7 +143,7 @@ class Keeper:
 def _weights(read: Checkpoint, memory: Memory) -> list[str] | None:
     """The witnesses of the weight files that were read; None where it is not certain that they were these."""
     lasting = [file for file in read.files if memory.before.get(file.name) is not None]
-    if any(known.unread(file) != memory.before[file.name] for file in lasting):
+    if any(digests.unread(file) != memory.before[file.name] for file in lasting):
         return None
     others = [file for file in read.files if file not in lasting]
     if others and (read.digest.result() is None or digest(read.files) != read.digest.result()):

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from attnscope.model.source import known
+from attnscope.model.source import digests
 from attnscope.model.source.here import folder_here
 from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
 from attnscope.session.cache.store import Store, place
@@ -49,7 +49,7 @@ def look_into(folder: Path) -> Folder | None:
             elif path.suffix in _WEIGHTS:
                 weights.append(name)
             else:
-                read.append((name, known.sha256(path)))
+                read.append((name, digests.sha256(path)))
     except OSError:
         return None
     return Folder(tuple(read), tuple(weights), tuple(others)) if weights else None
@@ -104,7 +104,7 @@ class Memory:
         """Nothing is kept, and the model is read next: note what its weights can be known by."""
         for name in self.folder.weights:
             with suppress(OSError):
-                self.before[name] = known.unread(self.home / name, lasting=True)
+                self.before[name] = digests.unread(self.home / name, lasting=True)
 
     def spoilt(self, key: str, error: DamagedEntryError) -> None:
         """Say what is wrong with an entry, and forget it."""

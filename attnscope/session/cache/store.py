@@ -26,7 +26,7 @@ SUFFIX, _UNFINISHED = ".capture", ".unfinished"
 _ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's any more
 _LARGEST_SHARE = 4  # no entry takes more than the room over this
 _AFTER_EVICTION = 0.9  # of the room, so that not every run evicts
-_DIGESTS = "digests/*.json"  # kept beside it by `attnscope.model.source.known`
+_DIGESTS = "digests/*.json"  # kept beside it by `attnscope.model.source.digests`
 
 
 @dataclass(frozen=True)

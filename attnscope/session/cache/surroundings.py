@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from attnscope.model.source import known
+from attnscope.model.source import digests
 from attnscope.version import __version__
 
 LIBRARIES = {"torch", "transformers", "tokenizers", "safetensors", "numpy"}
@@ -60,7 +60,7 @@ def library(name: str) -> list[str] | None:
         installed = sorted(folder for folder in os.listdir(home.parent) if folder.startswith(f"{name}-"))
         marks = [home / name for name in _MARKS if (home / name).is_file()]
         compiled = sorted((home / "lib").glob("libtorch*"))
-        versions = [f"{mark} {known.sha256(mark)}" for mark in marks]
+        versions = [f"{mark} {digests.sha256(mark)}" for mark in marks]
         return [*installed, _hashed(*versions, *(_told(str(file), file.stat()) for file in compiled))]
     except OSError:
         return None

@@ -16,7 +16,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from types import ModuleType
 
-from attnscope.model.source import known
+from attnscope.model.source import digests
 from attnscope.session.cache.surroundings import LIBRARIES, library
 
 _OWN = "attnscope"
@@ -54,15 +54,15 @@ class Witnesses:
             case "package":
                 return str(library(what))
             case "weights":
-                return known.sha256(self._home / what)
+                return digests.sha256(self._home / what)
             case "unread":
-                return str(known.unread(self._home / what))
+                return str(digests.unread(self._home / what))
         raise ValueError(f"no witness of the kind {kind}")
 
 
 def _code(path: str) -> str:
     if not path.endswith(".py"):
-        return known.sha256(Path(path))
+        return digests.sha256(Path(path))
     text, written = _read(path)
     try:
         compiled, _ = _read(cache_from_source(path))

@@ -9,7 +9,7 @@ from attnscope.analysis.head import head_terms
 from attnscope.analysis.links import among_all
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_head, returned_overview
-from attnscope.analysis.supplies import Seen
+from attnscope.analysis.supplies import AllowedPairs
 from attnscope.analysis.views.several import viewed_overview
 from attnscope.analysis.views.thumbnails import View, thumbnails
 from attnscope.attention import Capture
@@ -146,7 +146,7 @@ def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
         raise InputError("--words joins the pieces of words: a picture or a sound has none")
 
 
-def _allowed(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> Seen:
+def _allowed(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> AllowedPairs:
     """Where queries may look, by the place of a layer and of a head."""
     calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in layers]
     return lambda layer, head: calls[layer].allowed_matrix(chosen.heads[head])

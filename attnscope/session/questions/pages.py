@@ -12,7 +12,7 @@ import torch
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.returned import returned_overview
-from attnscope.analysis.supplies import Seen
+from attnscope.analysis.supplies import AllowedPairs
 from attnscope.analysis.views.thumbnails import View, made_small
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
@@ -172,7 +172,7 @@ def _overview(attention: Capture | Returned, chosen: Chosen) -> Overview:
     return measure_heads(attention, chosen.heads, chosen.block, ENTROPY)
 
 
-def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> Seen:
+def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> AllowedPairs:
     """Where queries may look; what a model returns does not tell, and a weight of 0 is one like any other."""
     if isinstance(attention, Returned):
         everywhere = torch.ones(overview.dense_weights[0][0].shape, dtype=torch.bool)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attnscope.model.source import known
+from attnscope.model.source import digests
 
 CONTENT = bytes(range(7)) * 1000
 
@@ -18,9 +18,9 @@ CONTENT = bytes(range(7)) * 1000
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are remembered: of every file, as if it had been there for long, where that is told."""
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(known, "LARGE", 0)
-    monkeypatch.setattr(known, "SETTLED", 0.0)
-    monkeypatch.setattr(known, "_kind", lambda handle: "ext4")
+    monkeypatch.setattr(digests, "LARGE", 0)
+    monkeypatch.setattr(digests, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     return tmp_path / "kept" / "digests"
 
 
@@ -52,10 +52,10 @@ def of(content: bytes) -> str:
 def test_a_file_is_read_once_and_its_hash_is_that_of_its_bytes(
     notes: Path, file: Path, read: list[str]
 ) -> None:
-    assert [known.sha256(file), known.sha256(file)] == [of(CONTENT)] * 2
+    assert [digests.sha256(file), digests.sha256(file)] == [of(CONTENT)] * 2
     assert read == [file.name]
     file.rename(file.with_name("moved"))  # its inode goes with it, and the time of its change does not
-    assert known.sha256(file.with_name("moved")) == of(CONTENT)
+    assert digests.sha256(file.with_name("moved")) == of(CONTENT)
 
 
 def _written_in_place(file: Path, other: bytes) -> None:
@@ -73,30 +73,30 @@ def _replaced(file: Path, other: bytes) -> None:
 def test_a_file_that_was_written_to_is_read_again_also_where_its_time_was_put_back(
     change: Callable[[Path, bytes], None], notes: Path, file: Path
 ) -> None:
-    assert known.sha256(file) == of(CONTENT)
+    assert digests.sha256(file) == of(CONTENT)
     before, other = file.stat(), CONTENT[:-1] + b"!"
     time.sleep(0.02)  # more than a tick of the clock, as for any file that is remembered
     change(file, other)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = file.stat()
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-    assert known.sha256(file) == of(other)
+    assert digests.sha256(file) == of(other)
 
 
 def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_are_not_told_or_that_is_off(
     notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, value in (
-        (known, "SETTLED", 60.0),
-        (known, "_kind", lambda handle: "tmpfs"),
-        (known, "LARGE", len(CONTENT) + 1),
+        (digests, "SETTLED", 60.0),
+        (digests, "_kind", lambda handle: "tmpfs"),
+        (digests, "LARGE", len(CONTENT) + 1),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, value)
-            assert known.sha256(file) == of(CONTENT)
+            assert digests.sha256(file) == of(CONTENT)
         assert not notes.exists(), name
     monkeypatch.setenv("ATTNSCOPE_CACHE", "off")
-    assert known.sha256(file) == of(CONTENT)
+    assert digests.sha256(file) == of(CONTENT)
     assert not notes.exists()
     assert len(read) == 3  # one that is small is read as well, at one go
 
@@ -104,16 +104,16 @@ def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_
 def test_what_stands_for_a_file_that_is_not_read_is_another_one_after_a_change(
     notes: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = known.unread(file, lasting=True)
+    before = digests.unread(file, lasting=True)
     assert before is not None
-    assert known.unread(file) == before
+    assert digests.unread(file) == before
     time.sleep(0.02)
     _written_in_place(file, CONTENT[:-1] + b"!")
-    assert known.unread(file) != before
-    monkeypatch.setattr(known, "_kind", lambda handle: "tmpfs")
-    assert known.unread(file, lasting=True) is None
-    monkeypatch.setattr(known, "LARGE", len(CONTENT) + 1)
-    assert known.unread(file) is None
+    assert digests.unread(file) != before
+    monkeypatch.setattr(digests, "_kind", lambda handle: "tmpfs")
+    assert digests.unread(file, lasting=True) is None
+    monkeypatch.setattr(digests, "LARGE", len(CONTENT) + 1)
+    assert digests.unread(file) is None
 
 
 def test_nothing_is_remembered_of_a_file_that_changes_while_it_is_read(
@@ -127,7 +127,7 @@ def test_nothing_is_remembered_of_a_file_that_changes_while_it_is_read(
         return found
 
     monkeypatch.setattr(hashlib, "file_digest", meanwhile)
-    assert known.sha256(file) == of(CONTENT)
+    assert digests.sha256(file) == of(CONTENT)
     assert not notes.exists()
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_remembered_of_a_file_that_changes_while_it_is_read(
 def test_a_note_that_is_not_whole_or_of_another_file_counts_for_nothing(
     spoil: str, notes: Path, file: Path, read: list[str]
 ) -> None:
-    known.sha256(file)
+    digests.sha256(file)
     (note,) = notes.iterdir()
     told = json.loads(note.read_bytes())
     if spoil == "cut":
@@ -147,26 +147,26 @@ def test_a_note_that_is_not_whole_or_of_another_file_counts_for_nothing(
     else:
         other = file.with_name("other")
         other.write_bytes(b"other")
-        known.sha256(other)
+        digests.sha256(other)
         (its,) = set(notes.iterdir()) - {note}
         os.replace(its, note)
-    assert known.sha256(file) == of(CONTENT)
+    assert digests.sha256(file) == of(CONTENT)
     assert read.count(file.name) == 2
 
 
 def test_where_nothing_can_be_written_the_hash_is_the_same(tmp_path: Path, notes: Path, file: Path) -> None:
     notes.parent.write_text("no folder")
-    assert [known.sha256(file), known.sha256(file)] == [of(CONTENT)] * 2
+    assert [digests.sha256(file), digests.sha256(file)] == [of(CONTENT)] * 2
 
 
 def test_only_so_many_are_remembered_the_newest(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[str]
 ) -> None:
-    monkeypatch.setattr(known, "_MOST", 2)
+    monkeypatch.setattr(digests, "_MOST", 2)
     files = [tmp_path / str(i) for i in range(3)]
     for i, each in enumerate(files):
         each.write_bytes(b"%d" % i)
-        known.sha256(each)
+        digests.sha256(each)
     assert len(list(notes.iterdir())) == 2
-    assert known.sha256(files[2]) == of(b"2")
+    assert digests.sha256(files[2]) == of(b"2")
     assert len(read) == 3
