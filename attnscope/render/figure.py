@@ -29,7 +29,6 @@ from attnscope.render.report.slides import report_pages, report_panels
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
-from attnscope.render.worked.figure import worked_figure
 from attnscope.results import (
     HeadTerms,
     HeadView,
@@ -42,7 +41,6 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
     Verdict,
-    Worked,
 )
 
 
@@ -103,7 +101,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadView: _head,
     HeadTerms: _terms,
     Report: _alone(report_figure),
-    Worked: _alone(worked_figure),
     PictureAttention: _alone(picture_figure),
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),

@@ -18,7 +18,6 @@ from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
 from attnscope.render.web.page import PAGED, as_page
-from attnscope.render.worked import csv as worked
 from attnscope.results import Result
 from attnscope.results.stored.document import as_json, as_npz
 
@@ -29,7 +28,6 @@ ROWS = (
     media,
     report,
     terms,
-    worked,
 )
 
 

@@ -27,7 +27,6 @@ from attnscope.render.sheets.prediction import prediction
 from attnscope.render.terminal.sheet import laid
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
-from attnscope.render.worked.terminal import worked
 from attnscope.results import (
     HeadTerms,
     HeadView,
@@ -39,7 +38,6 @@ from attnscope.results import (
     Result,
     SoundAttention,
     SoundHeads,
-    Worked,
 )
 
 Lines = list[RenderableType]
@@ -72,10 +70,6 @@ def _long(result: LongHead, width: int, focus: Focus) -> Lines:
     return [long_header(result), proof, "", long_head(result, width, focus.scale, focus.rows)]
 
 
-def _worked(result: Worked, width: int, focus: Focus) -> Lines:
-    return [worked(result, width, focus.decimals, focus.verbose)]
-
-
 def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
     """One head over a picture or a sound, which has a line of its own above the certificate."""
     proof = certificate_line(result.head.certificate, focus.verbose)
@@ -104,7 +98,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadView: head_shown,
     HeadTerms: _terms,
     Report: _report,
-    Worked: _worked,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,

@@ -7,9 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from attnscope.render.figure import figure_bytes
+from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.worked.figure import worked_figure
 from attnscope.results.worked import Given
 from attnscope.worked import example, work_out
 
@@ -46,7 +45,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
-    figure = worked_figure(PICTURES[name]())
+    figure = figure_of(PICTURES[name]())
     page, boxes = figure.bbox, drawn_texts(figure)
     for text, box in boxes.items():
         assert page.x0 <= box.x0 <= box.x1 <= page.x1, text.get_text()
@@ -58,15 +57,15 @@ def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
 
 
 def test_small_arrays_have_their_numbers_in_the_cells_and_large_ones_their_range() -> None:
-    written = [text.get_text() for text in drawn_texts(worked_figure(example("fruit")))]
+    written = [text.get_text() for text in drawn_texts(figure_of(example("fruit")))]
     assert {"0.76", "0.3716", "scores = Q Kᵀ", "1 x 3 (queries x keys)", "apple", "sweetness"} <= set(written)
-    large = [text.get_text() for text in drawn_texts(worked_figure(PICTURES["large"]()))]
+    large = [text.get_text() for text in drawn_texts(figure_of(PICTURES["large"]()))]
     assert any(text.startswith("40 x d_k=8, ") for text in large)
     assert len(large) < 60
 
 
 def test_masked_cells_hold_no_number() -> None:
-    figure = worked_figure(PICTURES["causal"]())
+    figure = figure_of(PICTURES["causal"]())
     weights = next(
         axes for axes in figure.axes if any(t.get_text().startswith("weights") for t in axes.texts)
     )
@@ -75,6 +74,6 @@ def test_masked_cells_hold_no_number() -> None:
 
 @pytest.mark.parametrize("format", ["png", "svg", "pdf"])
 def test_the_same_example_is_the_same_file(format) -> None:
-    first, second = (figure_bytes(worked_figure(example("tensors")), format) for _ in range(2))
+    first, second = (figure_bytes(figure_of(example("tensors")), format) for _ in range(2))
     assert first == second
-    assert first != figure_bytes(worked_figure(example("tensors-identity")), format)
+    assert first != figure_bytes(figure_of(example("tensors-identity")), format)

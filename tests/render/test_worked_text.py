@@ -7,10 +7,9 @@ import pytest
 from golden_text import assert_golden, printed
 
 from attnscope.render.screen import screen
+from attnscope.render.sheets.arithmetic import spelled_out, texts
 from attnscope.render.sheets.scale_study import scale_study
-from attnscope.render.worked.arithmetic import spelled_out, texts
-from attnscope.render.worked.grid import grid
-from attnscope.render.worked.terminal import worked
+from attnscope.render.terminal.steps import grid
 from attnscope.results import Certificate, Fault, ScaleStudy, Verdict, Worked
 from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, Scoring, Step
 
@@ -63,21 +62,25 @@ def made() -> Worked:
     )
 
 
+def shown(result: Worked | ScaleStudy, width: int, colour: str | None = None) -> str:
+    return "".join(printed(part, width, colour) for part in screen(result, width))
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_worked_example_from_top_to_bottom(width: int) -> None:
-    text = printed(worked(made(), width), width)
+    text = shown(made(), width)
     assert max(map(len, text.splitlines())) <= width
     assert_golden(f"worked-{width}", text)
 
 
 def test_a_failed_check_is_seen() -> None:
-    text = printed(worked(made(), 80))
+    text = shown(made(), 80)
     assert "✗ a third: off 1.0e-5 (tolerated 1.0e-6)" in text
     assert "✓ one way" in text
 
 
 def test_weights_and_signed_numbers_are_coloured_and_masked_cells_are_blank() -> None:
-    plain, coloured = printed(worked(made(), 80)), printed(worked(made(), 80), colour="truecolor")
+    plain, coloured = shown(made(), 80), shown(made(), 80, "truecolor")
     assert "\x1b[" not in plain
     assert coloured.count("\x1b[") > 20
     row = plain.partition("weights = ")[2].splitlines()[2]
@@ -163,7 +166,7 @@ def study() -> ScaleStudy:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_the_scale_study_is_a_table(width: int) -> None:
-    text = "".join(printed(part, width) for part in screen(study(), width))
+    text = shown(study(), width)
     assert max(map(len, text.splitlines())) <= width
     assert_golden(f"why-scale-{width}", text)
 

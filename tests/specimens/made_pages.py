@@ -52,11 +52,13 @@ from attnscope.results import (
     Special,
     Thumbnails,
     Verification,
+    Worked,
 )
 from attnscope.worked import example
 
 KINDS: dict[type, Callable[[], Any]] = {
     ScaleStudy: lambda: example("why-scale"),
+    Worked: lambda: example("fruit"),
     Check: made_check.check,
     Outline: made_outlines.outline,
     Dependencies: made_relations.dependencies,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnscope.render.worked.figure import _words
+from attnscope.render.figure import figure_of
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given, Scoring
 from attnscope.worked import work_out
@@ -85,6 +85,6 @@ def test_agreement_without_proof_stands_in_the_foot_of_a_picture_and_not_in_its_
     q = np.array(X)
     k = q.copy()
     k[2, 1] = np.nextafter(k[2, 1], 1)
-    words = _words(worked(q=q, k=k, v=V))
-    assert "inconclusive" not in words.heading
-    assert any("inconclusive" in line for line in words.foot)
+    heading, *lines = [text.get_text() for text in figure_of(worked(q=q, k=k, v=V)).texts]
+    assert "inconclusive" not in heading
+    assert any("inconclusive" in line for line in lines)

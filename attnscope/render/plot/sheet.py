@@ -18,7 +18,7 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, ranking, thumbnails
+from attnscope.render.plot import curve, grid, matrix, ranking, steps, thumbnails
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import (
@@ -34,6 +34,7 @@ from attnscope.render.sheet.blocks import (
 )
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import Map
+from attnscope.render.sheets.worked import Steps
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
 
@@ -44,7 +45,7 @@ _FEW = 8  # panels of which every arrangement is tried
 _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
-DRAWINGS: dict[type, Callable[[Any], Panel]] = {Map: map_.panel}
+DRAWINGS: dict[type, Callable[[Any], Panel]] = {Map: map_.panel, Steps: steps.panel}
 
 Columns = list[list[Panel]]  # panels one below the other, and these side by side
 

@@ -24,9 +24,7 @@ from attnscope.results import (
     Result,
     SoundAttention,
     SoundHeads,
-    Worked,
 )
-from attnscope.tokens import printable
 
 _MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in it
 
@@ -81,10 +79,6 @@ def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
 
 
-def _worked(result: Worked) -> list[str]:
-    return [fit(printable(result.title or result.name), _MOST_NAME), counted(len(result.steps), "step")]
-
-
 def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
     return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
 
@@ -99,7 +93,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadView: _view,
     HeadTerms: _terms,
     Report: _report,
-    Worked: _worked,
     PictureAttention: _over_medium,
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,

@@ -11,6 +11,7 @@ from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, quote
 from attnscope.render.kit.words.weights import special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Verdict
+from attnscope.results.worked import Check
 from attnscope.tokens import Tokens, printable
 
 
@@ -140,3 +141,10 @@ def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
         "certificate": certificate_words(head.certificate),
     }
     return tuple((name, value) for name, value in told.items() if value != "")
+
+
+def checked(check: Check) -> tuple[Verdict, str]:
+    """Two ways to the same numbers, and whether they met."""
+    verdict = Verdict.CERTIFIED if check.passed else Verdict.FAILED
+    differ = f"off {short(check.difference)} (tolerated {short(check.tolerance)})"
+    return verdict, f"{GLYPHS[verdict]} {check.what}: {differ}"

@@ -27,6 +27,7 @@ from attnscope.render.sheets.scale_study import scale_study
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.thumbnails import thumbnails
 from attnscope.render.sheets.verification import verification
+from attnscope.render.sheets.worked import worked
 from attnscope.results import (
     Ablation,
     Check,
@@ -48,6 +49,7 @@ from attnscope.results import (
     Senses,
     Thumbnails,
     Verification,
+    Worked,
 )
 
 
@@ -76,6 +78,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Senses: _whole(senses),
     Thumbnails: thumbnails,
     Verification: _whole(verification),
+    Worked: worked,
 }
 
 

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.sheet.blocks import Beside, Column, Curve, Line, Table, Tint
+from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.worked.terminal import check_words
-from attnscope.results import Verdict
 from attnscope.results.worked import MEASURES, ScaleStudy
 
 _MEASURED = {
@@ -29,11 +27,7 @@ def scale_study(result: ScaleStudy) -> Sheet:
         blocks=(Beside(tuple(_curve(result, measure) for measure in MEASURES)),),
         table=lambda: _table(result),
         notes=tuple(_notes(result)),
-        proof=tuple(
-            (verdict, f"{GLYPHS[verdict]} {check_words(check)}")
-            for check in result.checks
-            for verdict in (Verdict.CERTIFIED if check.passed else Verdict.FAILED,)
-        ),
+        proof=tuple(map(checked, result.checks)),
         summary=("dimensions " + ", ".join(map(str, result.dims)),),
         record=(("keys", result.keys), ("queries", result.queries), ("seed", result.seed)),
     )

@@ -6,9 +6,11 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
 from attnscope.render.sheet.blocks import Drawing, HeadGrid, HeadMatrices, Matrix, Rows
+from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.grid import grid
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
+from attnscope.render.terminal.steps import steps
 from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 
 
@@ -22,6 +24,11 @@ def lines_of(block: object, width: int) -> list[Text]:
 def _(block: Drawing, width: int) -> list[Text]:
     """Nothing of what only a picture shows."""
     return []
+
+
+@lines_of.register
+def _(block: Steps, width: int) -> list[Text]:
+    return [each for long in steps(block, width) for each in folded(long, width)]
 
 
 @lines_of.register

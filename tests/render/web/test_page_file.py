@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import made_every
+import made_long_heads
 import made_pages
 import made_results as made
 import numpy as np
@@ -20,10 +21,9 @@ from attnscope.errors import InputError
 from attnscope.render.saving import content, suffixes
 from attnscope.render.web import page as pages
 from attnscope.render.web.document import PAGED
-from attnscope.results import Verdict, Worked
+from attnscope.results import LongHead, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.version import __version__
-from attnscope.worked import example
 
 
 class Elements(HTMLParser):
@@ -106,9 +106,9 @@ def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
 
 
 def test_results_without_a_page_say_which_files_there_are() -> None:
-    assert ".html" not in suffixes(Worked)
+    assert ".html" not in suffixes(LongHead)
     with pytest.raises(InputError, match=r"no '.html' of this result: .npz, .csv, .json"):
-        content(example("fruit"), ".html")
+        content(made_long_heads.long_head(), ".html")
     assert all(".html" in suffixes(kind) for kind in PAGED)
 
 

@@ -1,4 +1,4 @@
-"""One matrix of a worked example in the terminal: coloured numbers with the names of rows and columns."""
+"""The steps of a worked example in a terminal: coloured numbers with the names of rows and columns."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -8,10 +8,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnscope.render.kit import palette
-from attnscope.render.kit.cells import DIM, line, widest
+from attnscope.render.kit.cells import DIM, HEADING, line, widest
 from attnscope.render.kit.labels import column_widths, left, right, settled, stacked
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.worked.arithmetic import texts
+from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.sheets.arithmetic import shape_words, spelled_out, texts
+from attnscope.render.sheets.worked import Steps
+from attnscope.results import Verdict
 from attnscope.results.worked import Step
 from attnscope.tokens import printable
 
@@ -28,6 +31,24 @@ class _Laid:
     cells: list[list[str]]
     head: int
     widths: list[int]
+
+
+def steps(block: Steps, width: int) -> list[Text]:
+    """Each with its shape, its numbers, and one cell spelled out."""
+    lines = [Text(printable(block.title), style=STYLES[Verdict.FAILED])] if block.title else []
+    for step in block.steps:
+        lines += [*([Text()] if lines else []), _heading(step), *grid(step, width, block.decimals)]
+        if spelled := spelled_out(step, block.decimals):
+            lines.append(Text(INDENT + printable(spelled), style=DIM))
+    return lines
+
+
+def _heading(step: Step) -> Text:
+    """`scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
+    made = f" = {step.formula}" if step.formula else ""
+    meaning = f" · {step.meaning}" if step.meaning else ""
+    shape = (shape_words(step), HEADING)
+    return Text.assemble((step.matrix.symbol, HEADING), made, "   ", shape, (meaning, DIM))
 
 
 def grid(step: Step, width: int, decimals: int) -> list[Text]:

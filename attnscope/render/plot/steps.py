@@ -1,6 +1,6 @@
-"""One step of a worked example drawn on an Axes: its title, its shape, and its numbers as a heat map."""
+"""The steps of a worked example as small heat maps in lanes: title, shape and numbers of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +11,9 @@ from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.worked.arithmetic import shape_words, texts
+from attnscope.render.plot.panel import Panel
+from attnscope.render.sheets.arithmetic import shape_words, texts
+from attnscope.render.sheets.worked import Steps
 from attnscope.results.worked import Axis, Step
 from attnscope.tokens import printable
 
@@ -20,6 +22,8 @@ _MOST_CELLS, _ROOMY = 16, 6  # cells of an axis that still have numbers and labe
 _WIDEST_LABEL = 24
 _LONGEST_SIDE = 2.6
 _PAD = 0.06
+_WIDEST, _BETWEEN, _BELOW = 17.0, 0.35, 0.25  # inches: of a lane, between steps, between lanes
+_LAST = ("output", "y", "values", "match", "answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,51 @@ def block(step: Step) -> Block:
     above = widest if rotated else line_height(SMALL)
     top = line_height(TITLE) + line_height(SMALL) + (above if widest else 0.0) + 2 * _PAD
     return Block(step, detailed, cell, left, top, rotated)
+
+
+def panel(steps: Steps) -> Panel:
+    """As large as its steps, which stand in lanes."""
+    lanes = _lanes([block(step) for step in steps.steps])
+    width = max((sum(each.width + _BETWEEN for each in lane) - _BETWEEN for lane in lanes), default=0.1)
+    height = sum(_height(lane) + _BELOW for lane in lanes) - _BELOW if lanes else 0.1
+
+    def draw(axes: Axes) -> None:
+        axes.set_axis_off()
+        below = 0.0
+        for lane in lanes:
+            left, top = 0.0, max(each.top for each in lane)
+            for each in lane:
+                aligned = replace(each, top=top)
+                draw_step(aligned, axes_on(axes, (left + each.left, below + top, *each.size)))
+                left += each.width + _BETWEEN
+            below += _height(lane) + _BELOW
+
+    return Panel(steps.title, steps.says, width, height, left=0.0, above=0.0, below=0.0, draw=draw)
+
+
+def _lanes(blocks: list[Block]) -> list[list[Block]]:
+    """Blocks side by side: what is given, what is projected from it, what follows; wrapped where too wide."""
+    lanes: list[list[Block]] = []
+    for each in blocks:
+        kind = _kind(each.step)
+        fits = lanes and sum(one.width + _BETWEEN for one in lanes[-1]) + each.width <= _WIDEST
+        if fits and _kind(lanes[-1][-1].step) == kind:
+            lanes[-1].append(each)
+        else:
+            lanes.append([each])
+    return lanes
+
+
+def _kind(step: Step) -> int:
+    """0 for what is given, 1 for its projections, 2 for all between a query and a key, 3 for a mistake."""
+    if step.wrong:
+        return 3
+    between = step.key in _LAST or step.matrix.columns.word == "key"
+    return 2 if between else 1 if step.formula else 0
+
+
+def _height(lane: list[Block]) -> float:
+    return max(each.top for each in lane) + max(each.size[1] for each in lane)
 
 
 def _side(cells: int) -> float:
