@@ -44,6 +44,9 @@ def draw(block: Curve, axes: Axes) -> None:
     for row in block.chosen:
         axes.axvline(places[row], color=FAINT, linewidth=0.6, linestyle=":", zorder=1)
     room = 0.05 * (float(np.ptp(places)) or 1.0)
+    if block.log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
     axes.set(xlim=(places.min() - room, places.max() + room), ylim=(low, high))
     if block.named:
         axes.set_xticks(block.places, block.names)

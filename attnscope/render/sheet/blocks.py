@@ -5,6 +5,7 @@ mean.
 `terminal`, `plot` and `web` draw each of them once for all results.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,8 +179,8 @@ class Curve(Rows):
     """Rows that follow one another, layer by layer or step by step, and lines over them.
 
     `places` are the numbers of the rows, `measured` is what all lines are in. Where `named` the axis has the
-    names of the rows. Tables have the rows one below the other; of the `chosen` rows a picture marks the
-    place.
+    names of the rows; where `log` equal steps up are equal ratios. Tables have the rows one below the other;
+    of the `chosen` rows a picture marks the place.
     """
 
     places: tuple[float, ...] = ()
@@ -187,15 +188,25 @@ class Curve(Rows):
     measured: str = ""
     lines: tuple[Line, ...] = ()
     axis: tuple[float, float] | None = None
+    log: bool = False
 
     def extent(self) -> tuple[float, float]:
         """The ends of what is measured: those asked for, else all that is drawn, with a little room."""
         if self.axis:
             return self.axis
         ends = [end for each in self.lines for end in each.ends()] or [0.0]
+        if self.log:
+            return min(end for end in ends if end > 0) / 1.2, 1.2 * max(ends)
         low, high = min(ends), max(ends)
         room = 0.04 * (high - low or 1.0)
         return low - room, high + room
+
+    def share(self, value: float) -> float:
+        """Where a value lies from the low end, 0, to the high one, 1."""
+        low, high = self.extent()
+        if self.log:
+            value, low, high = (math.log(max(each, low)) for each in (value, low, high))
+        return (value - low) / ((high - low) or 1.0)
 
     def key(self) -> tuple[str, ...]:
         """The labels of the lines that are there."""

@@ -51,6 +51,7 @@ def _curve(result: ScaleStudy, measure: str) -> Curve:
     if result.additive is not None:
         ways["additive"] = result.additive[MEASURES.index(measure)].tolist()
     title, unit = _MEASURED[measure]
+    spread = measure == "spread"
     lines = [
         Line("line", tint, name, values) for tint, (name, values) in zip(_TINTS, ways.items(), strict=False)
     ]
@@ -66,7 +67,8 @@ def _curve(result: ScaleStudy, measure: str) -> Curve:
         named=True,
         measured=unit,
         lines=tuple(lines),
-        axis=(0.0, 1.08 * max(end for line in lines for end in line.ends())),
+        axis=None if spread else (0.0, 1.08 * max(end for line in lines for end in line.ends())),
+        log=spread,
     )
 
 

@@ -31,8 +31,7 @@ def _x(block: Curve, row: int) -> float:
 
 
 def _y(block: Curve, value: float) -> float:
-    low, high = block.extent()
-    return round((high - value) / ((high - low) or 1.0) * _HIGH, 1)
+    return round((1 - block.share(value)) * _HIGH, 1)
 
 
 def _axes(block: Curve) -> str:

@@ -18,7 +18,7 @@ from attnscope.render.kit.figure.figure_file import figure_bytes
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.plot.sheet import draw, figure
-from attnscope.render.sheet.blocks import Beside, Companion, Mark
+from attnscope.render.sheet.blocks import Beside, Companion, Line, Mark
 from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.scale import OUTLINES, TINTS, Scale
 from attnscope.results import Verdict
@@ -186,6 +186,18 @@ def test_a_curve_has_its_lines_at_the_numbers_of_its_rows_and_says_what_each_is(
         *("all heads", "their range", "one head")
     ]
     assert [each.get_xdata()[0] for each in axes.lines if each.get_linestyle() == ":"] == [1.0]
+
+
+def test_a_curve_by_orders_of_magnitude_has_equal_steps_for_equal_ratios() -> None:
+    doubled = curve(lines=(Line("line", "own", "spread", [0.25, 1.0, 4.0, 16.0]),), log=True)
+    shares = [doubled.share(value) for value in (0.25, 1.0, 4.0, 16.0)]
+    np.testing.assert_allclose(np.diff(shares), math.log(4) / math.log(64 * 1.2**2))
+    (axes,) = figure(sheet(blocks=(doubled,))).axes
+    across = axes.transAxes.inverted().transform(
+        axes.transData.transform([(0, value) for value in (0.25, 16)])
+    )
+    np.testing.assert_allclose(across[:, 1], [shares[0], shares[-1]])
+    assert np.diff([replace(doubled, log=False).share(value) for value in (0.25, 1.0)]) < 0.06
 
 
 def test_columns_that_a_picture_shows_too_stand_as_cells_before_the_marks() -> None:
