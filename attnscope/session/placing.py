@@ -18,12 +18,12 @@ from attnscope.tokens import printable
 AUTO = "auto"
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
-Told = str | Path | Mapping[str, str | int] | None
+DeviceMap = str | Path | Mapping[str, str | int] | None
 Budgets = str | Mapping[str | int, str | int] | None
 _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or in a file'
 
 
-def device_map(written: Told) -> str | None:
+def device_map(written: DeviceMap) -> str | None:
     """`auto`, or the map as JSON; `InputError` for what is neither."""
     if written is None or written == AUTO:
         return written

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.results import Corpus
-from attnscope.session.corpus import question
 from attnscope.session.corpus.engine.interface import Chunk, Finished
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
@@ -60,7 +59,7 @@ def measure(
     file: Path, run: Path, listener: Listener | None = None, engine: Any = once_open, **more: Any
 ) -> Corpus:
     return corpus_of(
-        ModelRequest("demo"), asked(file, run, **more), WANTED, listener or Quiet(), question.nobody, engine
+        ModelRequest("demo"), asked(file, run, **more), WANTED, listener or Quiet(), None, engine
     )
 
 

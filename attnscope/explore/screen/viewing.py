@@ -29,7 +29,7 @@ class Viewing(Basis):
         self.step(following)
 
     def _absent(self, state: State, measure: str) -> bool:
-        measured = side.known(state.measured(measure), self.desk.find)
+        measured = side.heads_measured(state.measured(measure), self.desk.find)
         return bool(measured) and all(head.scores.absent for head in measured.values())
 
     def action_measures(self) -> None:

@@ -24,14 +24,14 @@ from attnscope.render.terms.terminal import query_terms_within
 from attnscope.results import HeadTerms, Overview, Prediction
 
 
-def known(state: State, find: Find) -> heads.Heads:
+def heads_measured(state: State, find: Find) -> heads.Heads:
     """What is known of the heads of the grid."""
     answers = (find(question) for question in ask.grid_of(state))
     return heads.measured(tuple(answer for answer in answers if isinstance(answer, Overview)), state.measure)
 
 
 def of_grid(state: State, find: Find, surface: Surface) -> Part:
-    every = known(state, find)
+    every = heads_measured(state, find)
     key = (state.place, state.removed, state.measure, every)
     title = f"heads · {heads.value_words(state, every)}"
     failed = find(ask.layer_of(state, state.layer)[0])
@@ -46,7 +46,7 @@ def of_grid(state: State, find: Find, surface: Surface) -> Part:
 
 
 def of_ranking(state: State, find: Find) -> Part:
-    every, keys = known(state, find), len(state.scene.keys)
+    every, keys = heads_measured(state, find), len(state.scene.keys)
     key = (state.place, state.measure, every)
     return Part(key, lambda w, h: heads.ranking(state, every, keys, w, h - 5), state.measure)
 

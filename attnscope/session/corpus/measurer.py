@@ -114,7 +114,7 @@ class CorpusMeasurer:
 
     def measure(self, chunk: Chunk) -> bytes:
         """The chunk's file."""
-        done = _Done(self, chunk)
+        done = _MeasuredChunk(self, chunk)
         done.read()
         return written(done.result())
 
@@ -192,12 +192,12 @@ def _pieces(group: Sequence[Ready]) -> Tensor:
 
 
 @dataclass
-class _Done:
-    """What there is of one chunk so far."""
+class _MeasuredChunk:
+    """The texts of one chunk: what is measured of them so far, and what is set aside."""
 
-    by: CorpusMeasurer
+    measurer: CorpusMeasurer
     chunk: Chunk
-    found: list[tuple[Ready, np.ndarray]] = field(default_factory=list)
+    measured: list[tuple[Ready, np.ndarray]] = field(default_factory=list)
     aside: list[SetAside] = field(default_factory=list)
     groups: list[list[Ready]] = field(default_factory=list)
     unknown: int = 0
@@ -212,58 +212,60 @@ class _Done:
                 self.aside.append(SetAside(text.place, _DEADLY, text.text))
                 continue
             try:
-                one = self.by.encoded(text)
+                one = self.measurer.encoded(text)
             except InputError as error:
                 self.aside.append(SetAside(text.place, str(error), text.text))
                 continue
             self.unknown += len(one.tokens.unknown)
             self.cut += any("cut to" in notice for notice in one.encoded.notices)
             ready.append(one)
-        self._measure(ready, padded=self.by.padded)
+        self._measure(ready, padded=self.measurer.padded)
 
     def _measure(self, ready: Sequence[Ready], *, padded: bool) -> None:
-        cells = _CELLS // max(len(self.by.chosen.heads), 1)
-        for group in batches(ready, most=self.by.recipe.batch, cells=cells, padded=padded):
-            values, leaks = self.by.values(group)
+        cells = _CELLS // max(len(self.measurer.chosen.heads), 1)
+        for group in batches(ready, most=self.measurer.recipe.batch, cells=cells, padded=padded):
+            values, leaks = self.measurer.values(group)
             if leaks > 0:
                 self._measure(group, padded=False)
                 continue
             self.groups.append(group)
-            self.found += zip(group, values, strict=True)
+            self.measured += zip(group, values, strict=True)
 
     def _sample(self) -> Sample:
         """Of chunks 0, 1, 3, 7 and so on in turn: a text that was filled up most, and one that was not."""
-        chosen = self.by.chosen
+        chosen = self.measurer.chosen
         sample = Sample(chosen.layers, chosen.heads, chosen.block)
         turn = self.chunk.number + 1
         if self.groups and turn.bit_count() == 1:
             if turn.bit_length() % 2:
-                self.by.prove(max(self.groups, key=lambda group: len(group[-1]) - len(group[0])), 0, sample)
+                self.measurer.prove(
+                    max(self.groups, key=lambda group: len(group[-1]) - len(group[0])), 0, sample
+                )
             else:
                 middle = self.groups[len(self.groups) // 2]
-                self.by.prove(middle, len(middle) - 1, sample)
+                self.measurer.prove(middle, len(middle) - 1, sample)
         return sample
 
     def result(self) -> Measured:
         """All of it, texts in the order of the corpus."""
-        by, recipe = self.by, self.by.recipe
-        self.found.sort(key=lambda pair: pair[0].text.number)
-        shape = (0, len(by.measures), len(by.chosen.layers), len(by.chosen.heads))
-        values = np.stack([measured for _, measured in self.found]) if self.found else np.zeros(shape)
-        numbers = np.array([one.text.number for one, _ in self.found], np.int64)
-        lengths = np.array([len(one) for one, _ in self.found], np.int64)
-        places = tuple(one.text.place for one, _ in self.found)
+        measurer, recipe = self.measurer, self.measurer.recipe
+        self.measured.sort(key=lambda pair: pair[0].text.number)
+        shape = (0, len(measurer.measures), len(measurer.chosen.layers), len(measurer.chosen.heads))
+        values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
+        numbers = np.array([one.text.number for one, _ in self.measured], np.int64)
+        lengths = np.array([len(one) for one, _ in self.measured], np.int64)
+        places = tuple(one.text.place for one, _ in self.measured)
         return Measured(
             number=self.chunk.number,
-            measures=by.measures,
-            layers=by.chosen.layers,
-            heads=by.chosen.heads,
-            kind=by.chosen.kind.value,
-            tower=by.chosen.tower.distinct_name,
-            texts=len(self.found),
+            measures=measurer.measures,
+            layers=measurer.chosen.layers,
+            heads=measurer.chosen.heads,
+            kind=measurer.chosen.kind.value,
+            tower=measurer.chosen.tower.distinct_name,
+            texts=len(self.measured),
             tokens=int(lengths.sum()),
             longest=int(lengths.max(initial=0)),
-            limit=by.limit,
+            limit=measurer.limit,
             unknown=self.unknown,
             padded=sum(len(one) < len(group[-1]) for group in self.groups for one in group),
             cut=self.cut,
@@ -275,10 +277,10 @@ class _Done:
         )
 
     def _absent(self, values: np.ndarray) -> dict[str, str]:
-        lacking = [layer for layer in self.by.chosen.layers if layer not in self.by.triangles]
+        lacking = [layer for layer in self.measurer.chosen.layers if layer not in self.measurer.triangles]
         if not lacking:
             return {}
-        return {name: _NEITHER for name in self.by.recipe.measures if needs_norms((name,))}
+        return {name: _NEITHER for name in self.measurer.recipe.measures if needs_norms((name,))}
 
     def _proved(self) -> Proved:
         sample = self._sample()
@@ -287,7 +289,7 @@ class _Done:
             verdicts[Verdict.FAILED] += 1
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         unlike = math.inf if math.isnan(sample.unlike) else sample.unlike
-        return Proved(counts, sample.sentences, unlike, asdict(self.by.provenance))
+        return Proved(counts, sample.sentences, unlike, asdict(self.measurer.provenance))
 
 
 class CorpusRecipe(Instructions):

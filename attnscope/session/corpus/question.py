@@ -1,29 +1,24 @@
-"""A corpus asked for: found out what it is, measured as far as it is not yet, merged, and given back.
+"""What is asked of a corpus, checked, and the walk to its answer, for the command and for the library alike.
 
-The one door for the command and for the library. `done` is told how many texts are through, of how many.
+The texts are counted, the run finds its folder, the engine measures what is not measured yet (`run`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnscope.analysis.corpus.links import GAIN
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.results.claims.corpus import Corpus
-from attnscope.session.corpus import merging
-from attnscope.session.corpus.chunk_file import Measured
-from attnscope.session.corpus.chunks import CHUNK, Census, census, chunks, tagged
-from attnscope.session.corpus.engine.interface import Chunk, Engine
+from attnscope.session.corpus.chunks import census, tagged
+from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import places, resolved, usual_workers
-from attnscope.session.corpus.folder import Folder, NotWrittenError
+from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
-from attnscope.session.corpus.rows import write_aside
 from attnscope.session.corpus.source import FIELD, Source, form_of
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
@@ -32,16 +27,12 @@ from attnscope.session.request import ModelRequest, Wanted
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:
-    from attnscope.session.corpus.measurer import CorpusRecipe
+    pass
 
-Done = Callable[[int, int], None]
 HOME = Path("outputs")
 LOCAL, RAY = "local", "ray"
+Done = Callable[[int, int], None]  # takes how many texts are through, and how many there are
 ENGINES = (LOCAL, RAY)
-
-
-def nobody(done: int, whole: int) -> None:
-    """Tells nobody how far it is."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +98,13 @@ def corpus_of(
     asked: CorpusQuestion,
     wanted: Wanted,
     listener: Listener,
-    done: Done = nobody,
+    done: Done | None = None,
     engine: Engine | None = None,
 ) -> Corpus:
     """All measures of all chosen heads over the corpus; what was measured before is not measured again.
 
-    `engine` measures in place of the one that is asked for.
+    `engine` measures in place of the one that is asked for; `done` is told how many texts are through, of how
+    many.
     """
     from attnscope.analysis.corpus.measuring import check_measurable, measurable
 
@@ -130,25 +122,28 @@ def corpus_of(
 
         arrow()
     with listener.working("counting the texts"):
-        there = census(sources, asked.limit)
+        counted = census(sources, asked.limit)
     for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
-        if tag is not None and tag not in there.tags:
-            raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(there.tags))}")
+        if tag is not None and tag not in counted.tags:
+            raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(counted.tags))}")
     request = _resolved(request, asked)
     from attnscope.session.corpus.measurer import CorpusRecipe
+    from attnscope.session.corpus.run import Run
 
     recipe = CorpusRecipe(
         request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
     )
-    identity = identity_of(recipe, sources, there, find_checkpoint(request, listener), asked.limit)
+    identity = identity_of(recipe, sources, counted, find_checkpoint(request, listener), asked.limit)
     folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
     with folder.locked():
-        begun = folder.claim(identity, _told(asked, request))
+        begun = folder.claim(identity, _provenance(asked, request))
         folder.clear_leftovers()
+        run = Run(recipe, sources, asked.limit, counted, folder, listener)
         if begun:
-            _tell_resumed(folder, there, listener)
-        _measure(recipe, sources, asked, there, folder, listener, done, engine)
-        return _merge(asked, sources, there, folder, recipe, listener)
+            run.tell_resumed()
+        here = partial(_on_this_machine, request, asked.workers, counted.chunks)
+        run.measure(engine or here, done)
+        return run.result(asked.rows)
 
 
 def device_for(name: str, device: str) -> str:
@@ -185,7 +180,7 @@ def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
     return request
 
 
-def _told(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
+def _provenance(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
     devices = places(request.device) if request.device_map is None else request.device_map
     return {
         "command": asked.command,
@@ -194,102 +189,23 @@ def _told(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
     }
 
 
-def _tell_resumed(folder: Folder, there: Census, listener: Listener) -> None:
-    kept = sum(folder.chunk(number).exists() for number in range(there.chunks))
-    if kept:
-        texts = min(kept * CHUNK, there.texts)
-        listener.notice(f"{texts:,} of {there.texts:,} texts were measured before: going on in {folder.path}")
-
-
-def _measure(
-    recipe: "CorpusRecipe",
-    sources: Sequence[Source],
-    asked: CorpusQuestion,
-    there: Census,
-    folder: Folder,
+def _on_this_machine(
+    request: ModelRequest,
+    wanted: int | None,
+    most: int,
+    recipe: Recipe,
+    chunks: Iterable[Chunk],
     listener: Listener,
-    done: Done,
-    engine: Engine | None,
-) -> None:
-    """Every chunk that is not there yet, written as soon as it is measured."""
-    through = 0
-
-    def left() -> Iterator[Chunk]:
-        nonlocal through
-        for chunk in chunks(sources, asked.limit):
-            if folder.has(chunk.number):
-                through += len(chunk.texts)
-                done(through, there.texts)
-            else:
-                yield chunk
-
-    coming = left()
-    first = next(coming, None)
-    if first is None:
-        return
-    done(through, there.texts)
-    engine = engine or _processes(asked, recipe, there, listener)
-    with listener.working("measuring") if done is nobody else nullcontext():
-        for finished in engine(recipe, chain([first], coming), listener):
-            try:
-                folder.keep(finished.number, finished.content)
-            except NotWrittenError as error:
-                kept = f"{through:,} of {there.texts:,} texts are measured and kept"
-                raise InputError(f"{error}: {kept}, the same command goes on from there") from error
-            through += finished.texts
-            done(through, there.texts)
-
-
-def _processes(asked: CorpusQuestion, recipe: "CorpusRecipe", there: Census, listener: Listener) -> Engine:
-    if asked.workers == 0:
-        device = places(recipe.request.device)[0]
-        return lambda recipe, chunks, listener: alone(recipe.on(device), chunks, listener)
-    wanted = recipe.request
-    if wanted.device_map is not None:
-        return local(1, (wanted.device,))
-    there_are = places(wanted.device)
-    workers = min(asked.workers or usual_workers(wanted.device), there.chunks)
-    if wanted.device != "cpu":
-        listener.detail(f"{workers} worker{'s' if workers > 1 else ''} on {', '.join(there_are[:workers])}")
-    if workers > len(there_are) and wanted.device != "cpu":
-        listener.notice(f"{workers} workers share {', '.join(there_are)}: one for each is the usual")
-    return local(workers, there_are)
-
-
-def _merge(
-    asked: CorpusQuestion,
-    sources: Sequence[Source],
-    there: Census,
-    folder: Folder,
-    recipe: "CorpusRecipe",
-    listener: Listener,
-) -> Corpus:
-    with listener.working("adding up"):
-        whole = merging.merged(_kept(folder, there))
-        aside = write_aside(folder, _kept(folder, there))
-        if not whole.counts["texts"]:
-            limit = None if whole.last is None else whole.last.limit
-            why = merging.with_limit(next(iter(whole.aside), ""), limit)
-            raise InputError(f"no text could be read: {why}; all of it stands in {printable(str(aside))}")
-        if asked.rows is not None:
-            from attnscope.session.corpus.rows import write_rows
-
-            write_rows(asked.rows, _kept(folder, there))
-    shown = GAIN if recipe.linked is not None else ""
-    corpus = merging.result(whole, sources, there, recipe.linked, shown)
-    if corpus.read.left_out:
-        listener.notice(f"set aside {corpus.read.left_out:,} of the texts and lines: {aside}")
-    if corpus.read.unknown:
-        listener.notice(
-            f"{corpus.provenance.model} cannot spell {corpus.read.unknown:,} pieces: read as unknown"
-        )
-    return corpus
-
-
-def _kept(folder: Folder, there: Census) -> Iterator[Measured]:
-    """The chunks in their order."""
-    for number in range(there.chunks):
-        chunk = folder.done(number)
-        if chunk is None:
-            raise InputError(f"'{folder.chunk(number)}' is damaged: give the same command again")
-        yield chunk
+) -> Iterator[Finished]:
+    """The engine of this machine: `wanted` workers, by default as many as are usual, `most` at the most."""
+    if wanted == 0:
+        return alone(recipe.on(places(request.device)[0]), chunks, listener)
+    if request.device_map is not None:
+        return local(1, (request.device,))(recipe, chunks, listener)
+    devices = places(request.device)
+    workers = min(wanted or usual_workers(request.device), most)
+    if request.device != "cpu":
+        listener.detail(f"{workers} worker{'s' if workers > 1 else ''} on {', '.join(devices[:workers])}")
+        if workers > len(devices):
+            listener.notice(f"{workers} workers share {', '.join(devices)}: one for each is the usual")
+    return local(workers, devices)(recipe, chunks, listener)

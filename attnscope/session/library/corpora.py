@@ -5,10 +5,10 @@ from pathlib import Path
 
 from attnscope.results import Corpus
 from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, CorpusQuestion, Done, corpus_of, nobody
+from attnscope.session.corpus.question import LOCAL, CorpusQuestion, Done, corpus_of
 from attnscope.session.corpus.source import FIELD
 from attnscope.session.listener import Listener, Log
-from attnscope.session.placing import Told
+from attnscope.session.placing import DeviceMap
 from attnscope.session.request import ModelRequest, Numbers, Wanted
 
 
@@ -39,10 +39,10 @@ def corpus(
     attn: str = "eager",
     revision: str | None = None,
     adapter: str | None = None,
-    device_map: Told = None,
+    device_map: DeviceMap = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
-    done: Done = nobody,
+    done: Done | None = None,
     listener: Listener | None = None,
 ) -> Corpus:
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.

@@ -15,7 +15,7 @@ from attnscope.session.choosing import choose
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.placing import Budgets, Told
+from attnscope.session.placing import Budgets, DeviceMap
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
 from attnscope.session.questions.claims.relations import BATCH, TreebankQuestion, find_relations_in
 from attnscope.session.questions.outline import Lengths, outline_model
@@ -33,7 +33,7 @@ def load(
     allow_pickle: bool = False,
     ignore_unread: bool = False,
     adapter: str | None = None,
-    device_map: Told = None,
+    device_map: DeviceMap = None,
     max_memory: Budgets = None,
     listener: Listener | None = None,
 ) -> "Model":
