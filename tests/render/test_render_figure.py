@@ -23,12 +23,12 @@ from attnscope.render.figure import (
     heatmap,
     missing_glyphs,
 )
-from attnscope.render.head.layout import side
-from attnscope.render.head.plot import strongest
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look
+from attnscope.render.plot.heat import strongest
+from attnscope.render.plot.layout import side
 from attnscope.results import HeadAttention, Verdict
 from attnscope.vocabulary import Scaling
 

@@ -7,13 +7,13 @@ from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.text import Text
 
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.palette import BAR
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_KEYS = 25

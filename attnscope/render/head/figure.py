@@ -3,14 +3,14 @@
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from attnscope.render.head.layout import grid, head_frame
-from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import Page, Words, colour_bar, page
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, Panel, Show, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import head_of, weights_words
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import grid, head_frame
 from attnscope.results import HeadView, HeadWeights
 from attnscope.vocabulary import Scaling
 

@@ -3,9 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.head.strongest import strongest_keys
 from attnscope.render.head.telling import most_telling, telling_words
-from attnscope.render.head.vectors import vectors
 from attnscope.render.kit.cells import (
     DIM,
 )
@@ -13,6 +11,8 @@ from attnscope.render.kit.stage import MOST_LISTED, Panel, Show, panel
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.terminal.matrix import number_table, picture
 from attnscope.render.terminal.shading import shading
+from attnscope.render.terminal.strongest import strongest_keys
+from attnscope.render.terminal.vectors import vectors
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 from attnscope.vocabulary import Scaling
 

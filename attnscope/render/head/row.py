@@ -11,9 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.head.layout import MOST_NAMED, side, sparse, tick_step, token_labels
-from attnscope.render.head.plot import WEIGHTS, background, weight_norm
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
@@ -21,6 +18,9 @@ from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
+from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
+from attnscope.render.terminal.strongest import descending
 from attnscope.tokens import Tokens
 
 BAR = "#2171b5"

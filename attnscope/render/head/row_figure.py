@@ -5,8 +5,6 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from attnscope.render.head.figure import stage_bar
-from attnscope.render.head.layout import grid, head_frame
-from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import (
     HIGH,
     STRIP,
@@ -25,6 +23,8 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.kit.words.figure import heading_words, proof_words, sentence_words, source_words
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import head_of, sums_words, view_words
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import grid, head_frame
 from attnscope.results import HeadView, HeadWeights
 from attnscope.vocabulary import Scaling
 

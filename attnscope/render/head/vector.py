@@ -3,11 +3,11 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, cell_style, cell_texts, line, widest
 from attnscope.render.kit.labels import right, settled
 from attnscope.render.kit.numbers import counted, short, weight_text
 from attnscope.render.kit.stage import Panel
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import HeadWeights
 
 _MOST_TERMS = 5

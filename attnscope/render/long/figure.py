@@ -3,8 +3,6 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.head.layout import grid, head_frame
-from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import Words, colour_bar, page
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import drawing
@@ -12,6 +10,8 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import proof_words, source_words
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.long.words import bar_words, block_words, excerpt, panel_of, remarks, window_words
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import grid, head_frame
 from attnscope.results import LongHead, Verdict
 from attnscope.vocabulary import Scaling
 

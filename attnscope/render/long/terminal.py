@@ -8,7 +8,6 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from attnscope.render.head.bars import MOST_KEYS
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, settled
 from attnscope.render.kit.numbers import weight_text
@@ -26,6 +25,7 @@ from attnscope.render.long.words import (
 from attnscope.render.terminal.matrix import number_table
 from attnscope.render.terminal.raster import Raster, Side, ink_of
 from attnscope.render.terminal.shading import shading
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import LongHead
 from attnscope.vocabulary import Scaling
 

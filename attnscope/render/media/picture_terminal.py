@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 from rich.style import StyleType
 from rich.text import Text
 
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import counted, largest_magnitude, short, weight_text
@@ -16,6 +15,7 @@ from attnscope.render.kit.palette import BAR, sequential
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.media.words import shares_words
 from attnscope.render.terminal.raster import Raster, Side
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import Overview, PictureAttention, PictureHeads, Verdict
 
 _OWN, _UNREAD = "◆", "·"

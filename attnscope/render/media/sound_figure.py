@@ -4,7 +4,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from attnscope.render.head.layout import token_labels
 from attnscope.render.kit.figure.page import INK, Frame, Words, sheet
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import drawing, text_width
@@ -13,6 +12,7 @@ from attnscope.render.kit.words.header import attention_words, feature_words, mo
 from attnscope.render.media.picture_figure import verdict_counts
 from attnscope.render.media.plot_sound import draw_curve, draw_rows, draw_spectrogram, mark_frame
 from attnscope.render.media.words import medium_words, query_words, shares_words, text_words
+from attnscope.render.plot.layout import token_labels
 from attnscope.results import Kind, SoundAttention, SoundHeads
 
 _SPECTROGRAM, _GAP = 1.5, 0.12  # inches

@@ -6,13 +6,13 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.cells import DIM, HEADING, bar, line
 from attnscope.render.kit.labels import left, right, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.palette import BAR
 from attnscope.render.media.picture_terminal import verdict_lines
 from attnscope.render.media.words import shares_words
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import Kind, SoundAttention, SoundHeads
 
 _LEVELS = " ▁▂▃▄▅▆▇█"

@@ -8,10 +8,10 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.layout import Grid, grid, head_frame, sparse, tick_step
-from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.stage import Panel as Stage
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import Grid, grid, head_frame, sparse, tick_step
 from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheet.panel import as_panel

@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.plot import WEIGHTS, weight_norm
 from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.grid import colour_bar
+from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheet.blocks import HeadMatrices
 from attnscope.render.sheet.scale import OUTLINES

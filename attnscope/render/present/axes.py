@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
-from attnscope.render.head.plot import draw_head
 from attnscope.render.head.row import draw_row, row_of
 from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
@@ -19,6 +18,7 @@ from attnscope.render.look import USUAL, Look
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of

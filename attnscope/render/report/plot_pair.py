@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.layout import Grid, sparse, token_labels
-from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import Grid, sparse, token_labels
 from attnscope.render.plot.map_labels import INKS
 from attnscope.vocabulary import Scaling
 

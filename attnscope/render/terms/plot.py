@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from attnscope.render.head.layout import grid, head_frame
-from attnscope.render.head.plot import draw_head
 from attnscope.render.kit.figure.page import INK, Frame
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.stage import Panel, panel
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot.heat import draw_head
+from attnscope.render.plot.layout import grid, head_frame
 from attnscope.results import HeadTerms
 from attnscope.results.terms import CAP, CONTENT
 from attnscope.vocabulary import Scaling

@@ -7,9 +7,6 @@ from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.layout import token_labels
-from attnscope.render.head.plot import SIGNED, WEIGHTS, background, norm_of, weight_norm
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit.figure.page import INK, ink_on
 from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
@@ -17,6 +14,9 @@ from attnscope.render.kit.numbers import signed_texts, weight_text
 from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
+from attnscope.render.plot.heat import SIGNED, WEIGHTS, background, norm_of, weight_norm
+from attnscope.render.plot.layout import token_labels
+from attnscope.render.terminal.strongest import descending
 
 MOST_KEYS = 25
 CELL, HIGH = 0.44, 0.32  # inches

@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from attnscope.render.head.strongest import descending
 from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line, row_heads
 from attnscope.render.kit.labels import right, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.stage import NO_KEY
+from attnscope.render.terminal.strongest import descending
 from attnscope.results import HeadTerms, Influence
 
 MOST_KEYS = 40

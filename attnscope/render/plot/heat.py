@@ -10,12 +10,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Rectangle
 
-from attnscope.render.head.layout import MOST_NUMBERS, Grid, grid
 from attnscope.render.kit.cells import cell_texts
 from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
+from attnscope.render.plot.layout import MOST_NUMBERS, Grid, grid
 from attnscope.vocabulary import Scaling
 
 _LEAST_NUMBER = 4.5  # points, on axes that are smaller than they should be
