@@ -24,8 +24,7 @@ from attnscope.render.media.picture_figure import picture_figure, picture_heads_
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
-from attnscope.render.report.page import report_figure
-from attnscope.render.report.slides import report_pages, report_panels
+from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terms.figure import terms_figure
 from attnscope.render.terms.row_figure import row_terms_figure
@@ -49,6 +48,8 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
     with dressed(look, verdict_remark(result)):
+        if isinstance(result, Report):  # whose page has a design of its own
+            return report_figure(result)
         sheet = sheet_of(result, focus)
         return _drawn(result, focus) if sheet is None else sheet_figure(sheet)
 
@@ -100,7 +101,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
     HeadTerms: _terms,
-    Report: _alone(report_figure),
     PictureAttention: _alone(picture_figure),
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),

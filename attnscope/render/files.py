@@ -14,7 +14,6 @@ from attnscope.errors import InputError
 from attnscope.render.head import csv as head
 from attnscope.render.long import csv as long
 from attnscope.render.media import csv as media
-from attnscope.render.report import csv as report
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
 from attnscope.render.web.page import PAGED, as_page
@@ -26,7 +25,6 @@ ROWS = (
     head,
     long,
     media,
-    report,
     terms,
 )
 

@@ -16,9 +16,7 @@ from attnscope.results import (
     Overview,
     PictureAttention,
     PictureHeads,
-    Projection,
     Provenance,
-    Report,
     Result,
     SoundAttention,
     SoundHeads,
@@ -35,7 +33,7 @@ def proof(result: Result) -> str:
     match result:
         case HeadWeights() | LongHead():
             return certificate_words(result.certificate)
-        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | PictureAttention() | SoundAttention():
             return proof(result.head)
         case PictureHeads() | SoundHeads():
             return proof(result.overview)
@@ -62,7 +60,7 @@ def origins(result: Result) -> list[Provenance]:
     if (sheet := sheet_of(result)) is not None:
         return list(sheet.origins)
     match result:
-        case HeadView() | HeadTerms() | Projection() | Report() | PictureAttention() | SoundAttention():
+        case HeadView() | HeadTerms() | PictureAttention() | SoundAttention():
             return origins(result.head)
         case PictureHeads() | SoundHeads():
             return origins(result.overview)

@@ -21,10 +21,7 @@ from attnscope.render.long.terminal import long_head, long_header
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
-from attnscope.render.report.terminal import report_lines
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.prediction import prediction
-from attnscope.render.terminal.sheet import laid
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.results import (
@@ -34,7 +31,6 @@ from attnscope.results import (
     LongHead,
     PictureAttention,
     PictureHeads,
-    Report,
     Result,
     SoundAttention,
     SoundHeads,
@@ -58,11 +54,6 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
         return introduced(result.head, focus, terms(result))
     return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
-
-
-def _report(result: Report, width: int, focus: Focus) -> Lines:
-    predicted = [] if result.prediction is None else [*laid(prediction(result.prediction).every, width), ""]
-    return introduced(result.head, focus, *predicted, report_lines(result, width))
 
 
 def _long(result: LongHead, width: int, focus: Focus) -> Lines:
@@ -97,7 +88,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: head_shown,
     HeadView: head_shown,
     HeadTerms: _terms,
-    Report: _report,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
@@ -115,7 +105,6 @@ __all__ = [
     "matrix",
     "query_bars",
     "query_terms",
-    "report_lines",
     "screen",
     "terms",
     "verdict_words",

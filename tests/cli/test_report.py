@@ -112,7 +112,7 @@ def test_a_model_that_cannot_predict_is_shown_without(attnscope, bert: Path, tmp
     )
     assert result.exit_code == 0
     assert "no prediction" in result.stderr
-    assert "share of the output" in result.stdout
+    assert "share: of the output" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,18 @@ import made_results as made
 import numpy as np
 import pytest
 from golden_text import assert_golden, printed
+from rich.console import Group, RenderableType
 
-from attnscope.render.report.words import answer, facts, percent, scores_words, shares
-from attnscope.render.screen import report_lines
+from attnscope.render.report.header import answer
+from attnscope.render.report.panels import scores_words
+from attnscope.render.screen import screen
+from attnscope.render.sheets.report import facts, percent, shares
 from attnscope.results import Kind, Report
+
+
+def report_lines(result: Report, width: int) -> RenderableType:
+    return Group(*screen(result, width))
+
 
 REPORTS = {
     "report": lambda: reports.report(),
@@ -53,9 +61,23 @@ def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up(
 def test_shares_above_the_whole_are_printed_in_full() -> None:
     given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
     lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
-    assert [line.split()[3] for line in lines[2:5]] == ["1234.5", "15.5", "0.0"]
+    first = 1 + next(i for i, line in enumerate(lines) if line.split() == ["key", "weight", "share"])
+    assert [line.split()[3] for line in lines[first : first + 3]] == ["1234.5", "15.5", "0.0"]
     assert any("-1150.0 %" in line for line in lines)
-    assert len({line.index(" %") for line in lines[2:15]}) == 1
+    assert len({line.index(" %") for line in lines[first : first + 13]}) == 1
+
+
+def test_the_answer_names_the_key_that_adds_most_beside_the_one_with_the_largest_weight() -> None:
+    result = reports.report()
+    most, heaviest = int(result.contributions.argmax()), int(result.head.weights[4].argmax())
+    told = " ".join(printed(report_lines(result, 140), 140).split())
+    assert f"Key {result.head.key_tokens.named(most)} adds most to the output of query 4 on, 52.3 %" in told
+    assert most == heaviest
+    assert f"and has the largest weight, {result.head.weights[4, most]:.3f}.".replace("0.", ".", 1) in told
+    result.contributions[[0, most]] = result.contributions[[most, 0]]
+    told = " ".join(printed(report_lines(result, 140), 140).split())
+    assert "Key 0 [CLS] adds most" in told
+    assert f"is that of key {result.head.key_tokens.named(heaviest)}." in told
 
 
 def test_masked_keys_are_not_listed() -> None:

@@ -60,7 +60,6 @@ def test_a_head_stands_under_its_header_and_certificate() -> None:
     for result, focus in (
         (head, WHOLE),
         (head, Focus(queries=(3,))),
-        (made_reports.report(head), WHOLE),
     ):
         assert shown(result, 80, focus).startswith(above)
 

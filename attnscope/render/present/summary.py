@@ -20,7 +20,6 @@ from attnscope.results import (
     PictureAttention,
     PictureHeads,
     Provenance,
-    Report,
     Result,
     SoundAttention,
     SoundHeads,
@@ -70,11 +69,6 @@ def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
 
 
-def _report(result: Report) -> list[str]:
-    name, *rest = _head(result.head)
-    return [f"{name}, query {fit(result.head.query_tokens.named(result.query), _MOST_NAME)}", *rest]
-
-
 def _long(result: LongHead) -> list[str]:
     return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
 
@@ -92,7 +86,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
     HeadTerms: _terms,
-    Report: _report,
     PictureAttention: _over_medium,
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,

@@ -17,10 +17,10 @@ from attnscope.render.kit.words.header import attention_words, feature_words, mo
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
 from attnscope.render.plot.map_labels import INKS
-from attnscope.render.report.words import Answer, answer
-from attnscope.render.sheets.map import settings_words
+from attnscope.render.sheets.map import settings_words, token_name
+from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, Kind, Report, Verdict
-from attnscope.tokens import Tokens
+from attnscope.tokens import Tokens, printable
 
 ANSWER_HEIGHT = 0.34  # inches
 BAR, TRACK = "#4a4f57", "#e9eaec"
@@ -132,6 +132,36 @@ def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
 
 def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes) -> tuple[SetText, SetText]:
     return set_text(keys, None, width, sizes), set_text(queries, query, width, sizes)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model says to the text: likeliest tokens, best first, or a `text`."""
+
+    title: str
+    guesses: Sequence[Guess]
+    text: str
+
+
+def answer(result: Report) -> Answer | None:
+    """What the page says of the prediction; None where there is none."""
+    made = result.prediction
+    if made is None:
+        return None
+    further = "" if made.next_sentence is None else pair_words(made.next_sentence)
+    if made.generated is not None and result.head.kind is Kind.ENCODER:
+        return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
+    blank = next((each for each in made.blanks if each.position == result.query), None)
+    if blank is None and made.blanks:
+        blank = made.blanks[0]
+    if blank is None:
+        return Answer("the model says", (), further) if further else None
+    if made.generated is not None:
+        title = f"after {token_name(result.head.query_tokens, blank.position)} the model writes"
+    else:
+        place = token_name(made.tokens, blank.position)
+        title = f"the model fills {place} with" if made.task == "masked" else "the model goes on with"
+    return Answer(title, blank.guesses, further)
 
 
 @dataclass(frozen=True)

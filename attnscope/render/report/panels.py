@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from attnscope.render.kit.figure.page import FAINT
 from attnscope.render.kit.figure.sheet import TITLE, Sheet
 from attnscope.render.kit.numbers import counted
@@ -9,14 +11,17 @@ from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.plot.map import draw as draw_map
-from attnscope.render.report.plot_contributions import ROW as SHARE_ROW
-from attnscope.render.report.plot_contributions import draw_contributions, numbers_width
-from attnscope.render.report.plot_facts import ROW as FACT_ROW
-from attnscope.render.report.plot_facts import draw_facts
 from attnscope.render.report.plot_pair import Cells, draw_cells
-from attnscope.render.report.words import Share, facts, query_name, scores_words, shares_remark
+from attnscope.render.report.plot_shares import (
+    FACT_ROW,
+    SHARE_ROW,
+    draw_contributions,
+    draw_facts,
+    numbers_width,
+)
 from attnscope.render.sheets.map import DISCLAIMER, Map
-from attnscope.results import Report
+from attnscope.render.sheets.report import Share, facts, query_name, shares_remark
+from attnscope.results import HeadAttention, Report
 
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
 _BAR = (1.8, 0.07)  # inches of a colour bar
@@ -97,3 +102,13 @@ def facts_height(result: Report, zoom: float = 1.0) -> float:
 
 def shares_height(listed: list[Share], zoom: float = 1.0) -> float:
     return zoom * SHARE_ROW * len(listed)
+
+
+def scores_words(head: HeadAttention) -> str:
+    """How the scores that enter the softmax come about."""
+    words = f"scaled scores, q·k x {head.scale:.3g}"
+    if head.softcap is not None:
+        words += f", capped at ±{head.softcap:g}"
+    elif not np.allclose(head.scaled[head.allowed], head.scale * head.scores[head.allowed], atol=1e-6):
+        words += ", and what the model adds to them"
+    return words

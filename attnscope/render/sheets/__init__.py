@@ -23,6 +23,7 @@ from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.overview import overview
 from attnscope.render.sheets.prediction import prediction
 from attnscope.render.sheets.projection import projection
+from attnscope.render.sheets.report import report
 from attnscope.render.sheets.scale_study import scale_study
 from attnscope.render.sheets.senses import senses
 from attnscope.render.sheets.thumbnails import thumbnails
@@ -44,6 +45,7 @@ from attnscope.results import (
     Overview,
     Prediction,
     Projection,
+    Report,
     Result,
     ScaleStudy,
     Senses,
@@ -73,6 +75,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Overview: _whole(overview),
     Prediction: _whole(prediction),
     Projection: projection,
+    Report: report,
     Flow: _whole(flow),
     ScaleStudy: _whole(scale_study),
     Senses: _whole(senses),

@@ -1,18 +1,29 @@
-"""What a report says, the same for a terminal and for a picture: shares, statistics, what is predicted."""
+"""One query of one head: what each key adds to its output, the head in numbers, what the model predicts.
+
+A picture of it is a page of its own design, in `render.report`.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
+from attnscope.render.focus import Focus
+from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.words.weights import divides, key_groups
-from attnscope.render.sheet.said import signed
-from attnscope.render.sheets.map import nearness_words, token_name
-from attnscope.render.sheets.prediction import pair_words
-from attnscope.results import Guess, HeadAttention, HeadScores, Kind, Report
-from attnscope.tokens import printable
+from attnscope.render.kit.words.header import feature_words, model_words
+from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
+from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
+from attnscope.render.sheet.said import attention, certified, of_head, read, signed, weight
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
+from attnscope.render.sheets.prediction import prediction
+from attnscope.results import HeadScores, Report
+
+_MOST_KEYS = 25
 
 
 @dataclass(frozen=True)
@@ -34,13 +45,107 @@ class Fact:
     meaning: str
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the model says to the text: likeliest tokens, best first, or a `text`."""
+def report(result: Report, focus: Focus) -> Sheet:
+    head = result.head
+    predicted = () if result.prediction is None else prediction(result.prediction).blocks
+    features = " · ".join(feature_words(head))
+    notes = (special_words(head.special_mass), " · ".join(view_words(result.weights)), DISCLAIMER, features)
+    return Sheet(
+        kind="report",
+        title=f"{head.name}, query {query_name(result)}",
+        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        origins=(head.provenance,),
+        answer=_most(result),
+        blocks=(*predicted, *_listed(result), _numbers(result)),
+        table=lambda: _keys(result),
+        texts=read(head.kind, head.query_tokens, head.key_tokens),
+        notes=tuple(each for each in notes if each),
+        proof=certified(head.certificate, focus.verbose),
+        summary=(attention(head.kind, head.tower),),
+        record=(*of_head(head), ("query", result.query)),
+    )
 
-    title: str
-    guesses: Sequence[Guess]
-    text: str
+
+def _most(result: Report) -> str:
+    """The key that adds most to the output, and the weight that it has."""
+    every = _every_share(result)
+    if not every:
+        return f"Query {query_name(result)}: {shares_remark(result)}."
+    most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
+    told = f"Key {most.name} adds most to the output of query {query_name(result)}, {percent(most.share)}"
+    if most.key == heaviest.key:
+        return f"{told}, and has the largest weight, {weight(most.weight, 3)}."
+    told += f", at a weight of {weight(most.weight, 3)}"
+    return f"{told}; the largest weight, {weight(heaviest.weight, 3)}, is that of key {heaviest.name}."
+
+
+def _listed(result: Report) -> Iterator[Ranking]:
+    """The keys by what they add to the output; a full bar is the largest share, whichever way it points."""
+    if not (listed := shares(result, _MOST_KEYS)):
+        return
+    given = [each.share for each in listed]
+    yield Ranking(
+        title=f"what each key's value adds to the output of query {query_name(result)}",
+        of="key",
+        names=tuple(_aligned(listed)),
+        table=Table(
+            (
+                Column("weight", [each.weight for each in listed], "weight", partial(weight, decimals=3)),
+                Column("contribution", given, "share", percent, "of the output, all keys together 100 %"),
+            )
+        ),
+        measured="share of the output vector",
+        marks=(
+            Mark("bar", "gains", "adds", only(given, [each >= 0 for each in given])),
+            Mark("bar", "loses", "pulls back", [-each if each < 0 else None for each in given]),
+        ),
+        axis=(0.0, max(map(abs, given)) or 1.0),
+        faint=frozenset(i for i, each in enumerate(listed) if each.key is None),
+        says=shares_remark(result),
+    )
+
+
+def _aligned(listed: list[Share]) -> Iterator[str]:
+    """The names, positions below one another."""
+    digits = max(each.name.find(" ") for each in listed if each.key is not None)
+    for each in listed:
+        yield each.name if each.key is None else " " * (digits - each.name.find(" ")) + each.name
+
+
+def _numbers(result: Report) -> Ranking:
+    listed = facts(result)
+    values = [each.value for each in listed]
+    return Ranking(
+        title="the head in numbers",
+        of="statistic",
+        names=tuple(each.name for each in listed),
+        table=Table(
+            (
+                Column("value", values, "value", told=values),
+                Column("meaning", [each.meaning for each in listed], "meaning"),
+            )
+        ),
+    )
+
+
+def _keys(result: Report) -> Table:
+    """The query's row: one key a line."""
+    head, query = result.head, result.query
+    numbers = {
+        "weight": head.weights[query],
+        "score": head.scores[query],
+        "scaled": head.scaled[query],
+        "distance": result.projection.distance[query],
+        "contribution": result.contributions,
+    }
+    labels = head.key_tokens.labels
+    return Table(
+        (
+            Column("key", list(range(len(labels)))),
+            Column("token", list(labels)),
+            *(Column(name, list(map(exact, values))) for name, values in numbers.items()),
+        )
+    )
 
 
 def query_name(result: Report) -> str:
@@ -109,16 +214,6 @@ def _left_out(result: Report) -> list[int]:
     return [key for key in np.flatnonzero(result.head.allowed[result.query]).tolist() if key not in kept]
 
 
-def scores_words(head: HeadAttention) -> str:
-    """How the scores that enter the softmax come about."""
-    words = f"scaled scores, q·k x {head.scale:.3g}"
-    if head.softcap is not None:
-        words += f", capped at ±{head.softcap:g}"
-    elif not np.allclose(head.scaled[head.allowed], head.scale * head.scores[head.allowed], atol=1e-6):
-        words += ", and what the model adds to them"
-    return words
-
-
 def percent(share: float) -> str:
     """`41.3 %`."""
     text = f"{100 * share:.1f}"
@@ -170,27 +265,6 @@ def _measured_words(result: Report, one: HeadScores) -> str:
     if even == 0:
         return f"{unit}; no query has a choice"
     return f"{unit}, {100 * float(one.values[0, 0]) / even:.0f} % of the {even:.2f} of even weights"
-
-
-def answer(result: Report) -> Answer | None:
-    """What the page says of the prediction; None where there is none."""
-    made = result.prediction
-    if made is None:
-        return None
-    further = "" if made.next_sentence is None else pair_words(made.next_sentence)
-    if made.generated is not None and result.head.kind is Kind.ENCODER:
-        return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
-    blank = next((each for each in made.blanks if each.position == result.query), None)
-    if blank is None and made.blanks:
-        blank = made.blanks[0]
-    if blank is None:
-        return Answer("the model says", (), further) if further else None
-    if made.generated is not None:
-        title = f"after {token_name(result.head.query_tokens, blank.position)} the model writes"
-    else:
-        place = token_name(made.tokens, blank.position)
-        title = f"the model fills {place} with" if made.task == "masked" else "the model goes on with"
-    return Answer(title, blank.guesses, further)
 
 
 def _two_decimals(value: float) -> str:

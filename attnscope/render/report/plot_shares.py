@@ -1,6 +1,6 @@
-"""What each key adds to one query's output, as bars: filled forward, hollow where a key pulls back.
+"""What each key adds to one query's output, as bars, and the head in numbers, as a table, on any Axes.
 
-`draw_contributions` may be used on any Axes.
+Bars are filled forward, hollow where a key pulls back.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.figure.sheet import RULE
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.map_labels import INKS
-from attnscope.render.report.words import Share, percent
+from attnscope.render.sheets.report import Fact, Share, percent
 
-ROW = 0.19  # inches for one bar
+SHARE_ROW = 0.19  # inches for one bar
 _BAR, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
 _DOT = "#111111"
 _SIZE, _HEADING, _TICKS = 8.0, 7.5, 7.0
@@ -94,3 +95,39 @@ def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
             axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
     for text, place, ink in (("■ share", _SHARE_AT, _BAR), ("● weight", _WEIGHT_AT, _DOT)):
         axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]
+
+
+FACT_ROW = 0.25  # inches for one fact
+_NAME, _VALUE, _MEANING = 8.0, 10.5, 7.5  # points
+_BETWEEN_COLUMNS = 0.14
+
+
+def facts_width(listed: Sequence[Fact], zoom: float = 1.0) -> float:
+    """Inches that the table needs."""
+    meaning = max(text_width(each.meaning, zoom * _MEANING) for each in listed)
+    return _second_column(listed, zoom) + zoom * _BETWEEN_COLUMNS + meaning
+
+
+def draw_facts(listed: Sequence[Fact], axes: Axes, zoom: float = 1.0) -> None:
+    """One line for each fact, with thin rules between them, the letters `zoom` times as large as usual."""
+    width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    values = _second_column(listed, zoom)
+    axes.set(xlim=(0, width), ylim=(len(listed), 0))
+    axes.set_axis_off()
+    for row, each in enumerate(listed):
+        for place, text, size, style in (
+            (0.0, each.name, _NAME, {"color": INK}),
+            (values, each.value, _VALUE, {"color": INK, "weight": "bold", "ha": "right"}),
+            (values + zoom * _BETWEEN_COLUMNS, each.meaning, _MEANING, {"color": FAINT}),
+        ):
+            at = {"size": zoom * size, "va": "center_baseline", "parse_math": False}
+            axes.text(place, row + 0.5, text, **at, **style)  # type: ignore[arg-type]
+    axes.hlines(range(len(listed) + 1), 0, width, colors=RULE, linewidth=0.7)
+
+
+def _second_column(listed: Sequence[Fact], zoom: float) -> float:
+    """Where the values end, which stand behind the names."""
+    name = max(text_width(each.name, zoom * _NAME) for each in listed)
+    return (
+        name + zoom * _BETWEEN_COLUMNS + max(text_width(each.value, zoom * _VALUE, True) for each in listed)
+    )
