@@ -1,10 +1,15 @@
 """A sheet in a page: its answer, its blocks, and what their columns are. Nothing of it needs a script."""
 
-from attnscope.render.sheet.blocks import Block, HeadGrid, Matrix, Rows, legend
+from html import escape
+
+from attnscope.render.sheet.blocks import Block, Drawing, HeadGrid, Matrix, Rows, legend
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.web.grid import grid
 from attnscope.render.web.matrix import matrix
 from attnscope.render.web.ranking import paragraph, ranking
+
+_CELLS = 100  # of a line
 
 
 def section(sheet: Sheet) -> str:
@@ -21,4 +26,12 @@ def _block(block: Block) -> str:
         return grid(block)
     if isinstance(block, Matrix):
         return matrix(block)
+    if isinstance(block, Drawing):
+        return _written(block)
     return ranking(block) if isinstance(block, Rows) and block.names else ""
+
+
+def _written(block: Drawing) -> str:
+    """What a terminal writes of a drawing, in letters of one width; nothing of what only a picture shows."""
+    text = "\n".join(each.plain for each in lines_of(block, _CELLS))
+    return f'<div class="wide"><pre>{escape(text)}</pre></div>' if text else ""

@@ -16,8 +16,10 @@ from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Companion
 from attnscope.render.sheet.said import weight
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.worked import Steps
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
+from attnscope.worked import example
 
 MADE: list[Result] = [made_finding.finding(), made_ablation.together(), made_composition.composition()]
 
@@ -113,3 +115,15 @@ def test_every_kind_with_a_sheet_has_a_page_with_its_answer(result: Result, tmp_
     assert html.escape(made.answer) in page
     first = next(each for each in made.every if hasattr(each, "names"))
     assert [row[0] for row in rows(page)] == list(first.names)  # type: ignore[union-attr]
+
+
+def test_the_steps_of_a_worked_example_are_written_out_and_its_text_is_no_markup() -> None:
+    made = sheet_of(example("fruit"))
+    assert made is not None
+    page = html.unescape(section(made))
+    for value in ("0.4388", "12.3564", "scores = Q Kᵀ", "fruit, apple: 0.76 / 1.7321 = 0.4388"):
+        assert value in page
+    (block, *_) = made.every
+    assert isinstance(block, Steps)
+    hostile = replace(block, steps=(replace(block.steps[0], meaning="<script>alert(1)</script>"),))
+    assert "<script" not in section(replace(made, blocks=(hostile,)))
