@@ -72,15 +72,17 @@ def _certified(call: AttentionCall, heads: Sequence[int]) -> Iterator[Certificat
     """The certificates of heads that are few enough to be computed at once."""
     together = Together(call, heads)
     honest = together.honest()
-    tried = _tried(call, heads, together)
+    distances = _fault_distances(call, heads, together)
     largest, counts = together.score_sums(), together.most_keys()
     for i in range(len(heads)):
         tolerance = call.epsilon * (1 + largest[i])
         tolerances = tolerance, 2 * tolerance + adding(counts[i], min(call.epsilon, call.sums))
-        yield _judged(call, heads[i], honest[i], tolerances, tried[i])
+        yield _judged(call, heads[i], honest[i], tolerances, distances[i])
 
 
-def _tried(call: AttentionCall, heads: Sequence[int], together: Together) -> list[dict[str, Distance]]:
+def _fault_distances(
+    call: AttentionCall, heads: Sequence[int], together: Together
+) -> list[dict[str, Distance]]:
     """How far off every applicable fault puts each head, by the fault's name."""
     found: list[dict[str, Distance]] = [{} for _ in heads]
     faults = [applicable(call, head) for head in heads]
@@ -100,12 +102,12 @@ def _judged(
     head: int,
     honest: Distance,
     tolerances: tuple[float, float],
-    tried: dict[str, Distance],
+    distances: dict[str, Distance],
 ) -> Certificate:
     """The certificate of one head, its faults hardest to see first."""
     faults = [
         Fault(name, *off, max(off.weights / tolerances[0], off.output / tolerances[1]))
-        for name, off in tried.items()
+        for name, off in distances.items()
     ]
     faults.sort(key=lambda fault: fault.power)
     agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN

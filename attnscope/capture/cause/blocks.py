@@ -31,7 +31,7 @@ def through_blocks(
     disordered: Collection[Forward],
     every_row: bool,
 ) -> None:
-    """Finds what becomes of the modules' results.
+    """Finds how the modules' results act on those of their blocks.
 
     `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
     there code words take the place of one half. With `every_row` they come after it everywhere.
@@ -91,7 +91,7 @@ def _asked(
 
 
 def _another_half(blocks: Collection[nn.Module], given: Halves, bit: int | None) -> Enter:
-    """What gives these blocks another hidden state in half of its rows, and notes which."""
+    """A hook that changes half of the rows of the hidden state that these blocks read, and notes which."""
 
     def enter(forward: Forward, hidden: Tensor) -> Tensor | None:
         count = hidden[..., 0].numel()
@@ -225,7 +225,7 @@ def _judge(
     given: Halves,
     chosen: Choose,
 ) -> None:
-    """What the block's result tells; the worst of several runs."""
+    """Judges each trial by the rows of its block's result that changed; the worst of several runs counts."""
     forward = clean.within[trial.forward]
     pairs = [
         (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape

@@ -75,7 +75,7 @@ class Trial:
 
 
 def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor]) -> list[Trial]:
-    """One for each forward of a module in which attentions were seen; `padding` are masks of the inputs."""
+    """A trial for each forward of a module that made attentions; `padding` are masks of the inputs."""
     made = []
     for forward in forwards:
         places = tuple(place for place in clean.of(forward) if place in clean.numbers)
@@ -125,7 +125,7 @@ def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Te
 
 
 def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Finds whose result's rows answer to their own row alone, where that is a matter of products."""
+    """Finds the trials in which matrices make each row of the result of its own row of answers alone."""
     by = {trial.forward: trial for trial in tried}
     factors = {
         trial.forward: torch.rand(trial.row_count, generator=torch.Generator().manual_seed(5)) * 0.8 + 0.2
@@ -160,7 +160,7 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
 def _compare(
     trial: Trial, before: Sequence[Tensor], first: Sequence[Tensor], second: Sequence[Tensor], factor: Tensor
 ) -> None:
-    """What two runs tell of one module's result."""
+    """Whether the rows of one module's result changed in two runs in the proportion of their own answers."""
     if not len(before) == len(first) == len(second):
         trial.row_of, trial.why = "unknown", "it returns other things from run to run"
         return
@@ -204,7 +204,7 @@ def _off(
 
 
 def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Finds it by code words, for the modules that two runs left open."""
+    """Finds by code words which answers each row of the result depends on, where two runs left that open."""
     doubted = {trial.forward: trial for trial in tried if not trial.row_of}
     for trial in doubted.values():
         if trial.row_count > rows.MOST:
@@ -252,7 +252,7 @@ def row_changes(
 
 
 def _read(trial: Trial, seen: Bool[Tensor, "row bit"], code: Bool[Tensor, "row bit"]) -> None:
-    """What the words tell that the rows of the result changed with."""
+    """Decodes the words by which the rows of the result changed: the row of answers that each depends on."""
     live = seen.any(1)
     trial.note_quiet(live)
     if not live.any():

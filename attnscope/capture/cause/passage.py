@@ -1,4 +1,4 @@
-"""One forward pass in which answers, what modules return and what blocks read may be others.
+"""One forward pass in which attentions' answers, modules' results and blocks' inputs may be replaced.
 
 with passage.open():
     model(**inputs)  # ends with `Enough` once all that is asked about is through
@@ -33,7 +33,7 @@ class Enough(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Hooks:
-    """What is asked as the model runs; where there is none, or it returns None, all goes on as it is."""
+    """Functions that are called as the model runs; what they return replaces a tensor, None leaves it."""
 
     answer: Answer
     leave: Leave | None = None
@@ -45,7 +45,7 @@ class Hooks:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is run: the `sites` that are heard, the modules `tried` with how often each runs, their blocks.
+    """The `sites` whose attentions are watched, the modules `tried` with how often each runs, their blocks.
 
     `before` is what blocks are to read, `last` of each block the last forward that is asked about.
     """
@@ -58,7 +58,7 @@ class Plan:
 
 
 class Passage:
-    """Such a pass under way; `within` says which forward of its block a module ran in.
+    """One forward pass under way; `within` says which forward of its block a module ran in.
 
     With `sketches` large products are that between what is asked about and the next block, where nothing is
     looked at: that block reads what it read before.
@@ -74,7 +74,7 @@ class Passage:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Everything is heard while this is open."""
+        """While open, the hooks are called at every attention, module and block of the plan."""
         asked, hooks = self.asked, self.hooks
         blocks = {block for block in asked.block_of.values() if block is not None}
         with ExitStack() as stack:
@@ -166,7 +166,7 @@ class Passage:
 
 
 def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
-    """What a module is to return, its tensors of numbers as `leave` has them."""
+    """A module's result with its tensors of numbers replaced by those that `leave` returns."""
     leaves, tree = tree_flatten(result)
     mine = [number for number, each in enumerate(leaves) if _is_hidden(each)]
     new = leave(forward, [leaves[number] for number in mine])

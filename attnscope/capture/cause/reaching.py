@@ -1,4 +1,4 @@
-"""What running the model again says of every head of every attention.
+"""Whether each head's answer acts on what its model computes: runs with other answers, judged head by head.
 
     reaches = reaches_of(model, inputs, watched, layers, placed, disordered)
     call = reaches.settled(call)
@@ -34,13 +34,13 @@ Name = tuple[str, int]  # a module's path, and how many attentions it had made b
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """What was found, by the module's path and its call, and there by head; `tried` says of which sample."""
+    """The reach of every head, by the module's path and its call; `tried` says on which part of the text."""
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
     tried: str = ""
 
     def settled(self, call: AttentionCall) -> AttentionCall:
-        """The call with what is known of its effect."""
+        """The call with the reach of its heads."""
         found = self.found.get((call.module, call.call), {})
         return replace(call, reach={head: self._of_the_sample(reach) for head, reach in found.items()})
 
@@ -61,10 +61,10 @@ def reaches_of(
 ) -> Reaches:
     """Whether the heads of the `watched` modules that serve one of `layers` (None: all) act.
 
-    All heads of a layer are tried, so that what is told of one does not hang on which were asked for.
+    All heads of a layer are tried, so that the reach of one does not depend on which were asked for.
     `placed` are the calls whose queries are known to be of the tokens in their place, `disordered` those
     where they are known to be of others. With `every_row` each is told from every other in the block too.
-    Nothing is known where the model does not run again.
+    Empty where the model does not run again.
     """
     serving = None if layers is None else set(layers)
     path_of = {site.module: site.path for site in watched}
@@ -80,10 +80,10 @@ def reaches_of(
         forwards = [each for each in clean.results if each[0] in tried and not _no_numbers(clean, each)]
         mine = trials(clean, forwards, _padding(inputs))
         names = {trial.forward: {(path_of[p[0]], clean.numbers[p]) for p in trial.places} for trial in mine}
-        known = {forward for forward, each in names.items() if each <= {*placed}}
-        strange = {forward for forward, each in names.items() if each & {*disordered}}
+        in_place = {forward for forward, each in names.items() if each <= {*placed}}
+        displaced = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
-            _try(rerun, clean, mine, known, strange, every_row)
+            _try(rerun, clean, mine, in_place, displaced, every_row)
     except Refused:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
@@ -123,7 +123,7 @@ def _try(
 
 
 def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
-    """Whether rows that answers reach are those that asked; unknown where these are not known."""
+    """Whether answers reach the rows whose queries asked; unknown where these rows are not known."""
     if asking is None:
         trial.row_of, trial.why = "unknown", "which rows its queries are made of could not be told"
         return
@@ -137,7 +137,7 @@ def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
 
 
 def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
-    """What is known of one head."""
+    """The reach of one head, from the trials of its module's results."""
     if trial.shapes[place].rows < trial.row_count and not any(trial.starts.values()):
         return Reach(Effect.UNKNOWN, "its module returns the results of several attentions", runs)
     if trial.row_of == "silent":

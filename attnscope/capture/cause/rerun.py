@@ -1,4 +1,4 @@
-"""A model that runs again on the same inputs, where what attentions answer, and modules return, may be other.
+"""Running a model again on the same inputs, with other answers of its attentions or results of its modules.
 
 Attentions are named by their module, its forward and their place within that forward: (module, 0, 0).
 """

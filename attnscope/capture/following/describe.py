@@ -34,10 +34,10 @@ def kernel_of(site: Site) -> str:
 def provenance_of(
     model: nn.Module,
     tokens: Tokens | None,
-    known: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any] | None = None,
     watched: Sequence[Site] | None = None,
 ) -> Provenance:
-    """What the model object itself tells; fields that are `known` better take its place.
+    """Provenance read off the model object; the fields that `source` gives take precedence.
 
     `watched` are the modules that the attention was read from, all that there are where none are given.
     """
@@ -59,7 +59,7 @@ def provenance_of(
         "versions": versions(),
         "token_ids": () if tokens is None else tokens.ids,
     }
-    return Provenance(**{**itself, **(known or {})})
+    return Provenance(**{**itself, **(source or {})})
 
 
 def as_read(
@@ -67,11 +67,11 @@ def as_read(
     tower: Tower,
     calls: Sequence[AttentionCall],
     tokens: Tokens | None,
-    known: Mapping[str, Any] | None,
+    source: Mapping[str, Any] | None,
 ) -> Provenance:
     """The provenance with the route of what was read; without calls, of what the model returned."""
     route = ", ".join(dict.fromkeys(str(call.route) for call in calls)) or str(Route.RETURNED)
-    return replace(provenance_of(model, tokens, known, tower.sites), route=route)
+    return replace(provenance_of(model, tokens, source, tower.sites), route=route)
 
 
 def tokens_of(inputs: Mapping[str, Any], row: int = 0, texts: tuple[str, ...] = ()) -> Tokens | None:

@@ -52,7 +52,7 @@ def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _is_causal(given: KernelInputs) -> bool:
-    """What fused kernels are told by a flag; eager without a mask lets every query look everywhere."""
+    """Whether a flag makes a fused kernel causal; eager without a mask lets every query look everywhere."""
     flag = given.options.get("is_causal")
     return bool(getattr(given.module, "is_causal", True) if flag is None else flag)
 
