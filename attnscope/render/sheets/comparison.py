@@ -14,8 +14,8 @@ from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
 from attnscope.render.kit.words.header import attention_words, reading
 from attnscope.render.kit.words.weights import key_groups
-from attnscope.render.sheet.blocks import Beside, Column, Curve, Line, Mark, Ranking, Table, Tint
-from attnscope.render.sheet.said import proof, signed
+from attnscope.render.sheet.blocks import Beside, Column, Curve, HeadGrid, Line, Mark, Ranking, Table, Tint
+from attnscope.render.sheet.said import number, proof, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.compared import (
@@ -56,6 +56,7 @@ def comparison(found: Comparison, focus: Focus) -> Sheet:
         whole="only one layer is compared, there is no curve to draw: this picture has several panels",
         summary=(heads(found),),
         record=tuple(_record(found)),
+        more=tuple(_grids(found)),
     )
 
 
@@ -155,6 +156,18 @@ def _dots(found: Comparison) -> Float[np.ndarray, "layer head"]:
         return found.similarities[-1].heads
     assert found.divergence is not None, "drawn only where there is something to draw"
     return found.divergence.jensen_shannon
+
+
+def _grids(found: Comparison) -> Iterator[HeadGrid]:
+    """Every head: how far apart its rows are, and how alike its vectors; layers are those of side A."""
+    layers = tuple(a for a, _ in found.layers)
+    if (rows := found.divergence) is not None:
+        apart, moved = rows.jensen_shannon, rows.total_variation
+        yield HeadGrid("divergence of the rows", layers, found.heads, apart, _APART, number, "nats")
+        yield HeadGrid("total variation of the rows", layers, found.heads, moved, Scale(0.0, 1.0), number)
+    for each in found.similarities:
+        title = f"cosine of the {each.vector} vectors"
+        yield HeadGrid(title, layers, found.heads, each.heads, _ALIKE, number)
 
 
 def _extreme(

@@ -1,4 +1,4 @@
-"""A sheet in a page: its answer, its blocks, and what their columns are. Nothing of it needs a script."""
+"""A sheet in a page: its answer, its blocks, and what has to be known. Nothing of it needs a script."""
 
 from html import escape
 
@@ -17,7 +17,8 @@ def section(sheet: Sheet) -> str:
     blocks = *sheet.every, *sheet.more
     drawn = [each for each in blocks if isinstance(each, Rows) and each.names]
     said = legend(column for each in drawn for column in each.table.headed)
-    parts = [paragraph(sheet.answer, "answer"), *map(_block, blocks), paragraph(said, "told")]
+    told = [paragraph(each, "told") for each in (said, *sheet.notes, sheet.next)]
+    parts = [paragraph(sheet.answer, "answer"), *map(_block, blocks), *told]
     return f'<section id="sheet">{"".join(parts)}</section>\n'
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import made_ablation
+import made_comparison
 import made_composition
 import made_finding
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.saving import content
-from attnscope.render.sheet.blocks import Companion
+from attnscope.render.sheet.blocks import Companion, HeadGrid
 from attnscope.render.sheet.said import weight
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
@@ -127,3 +128,23 @@ def test_the_steps_of_a_worked_example_are_written_out_and_its_text_is_no_markup
     assert isinstance(block, Steps)
     hostile = replace(block, steps=(replace(block.steps[0], meaning="<script>alert(1)</script>"),))
     assert "<script" not in section(replace(made, blocks=(hostile,)))
+
+
+def test_two_sides_of_a_word_have_a_grid_of_every_head_for_rows_and_for_vectors() -> None:
+    rows, vectors = made_comparison.layers(), made_comparison.texts()
+    assert rows.divergence is not None
+    grids = comparison_grids(rows)
+    assert np.array_equal(grids["divergence of the rows"], rows.divergence.jensen_shannon)
+    assert np.array_equal(grids["total variation of the rows"], rows.divergence.total_variation)
+    assert len(vectors.similarities) > 1
+    for each in vectors.similarities:
+        alike = comparison_grids(vectors)[f"cosine of the {each.vector} vectors"]
+        assert np.array_equal(alike, each.heads, equal_nan=True)
+    assert content(rows, ".html").decode().count("<figcaption>") == len(grids)
+
+
+def comparison_grids(found: Result) -> dict[str, np.ndarray]:
+    """The grids that only a page has, by their titles."""
+    made = sheet_of(found)
+    assert made is not None
+    return {each.title: each.values for each in made.more if isinstance(each, HeadGrid)}

@@ -4,7 +4,6 @@ from typing import Any
 
 from attnscope.render.sheets import compared, sheet_of
 from attnscope.render.sheets.difference import difference
-from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web import runs
 from attnscope.render.web.beside import Beside
@@ -18,13 +17,11 @@ from attnscope.results import (
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
-    """What its sheet has: grids of heads, what has to be known of them, and the head that it opens on."""
+    """Beside its sheet the weights that it is about, and the head that these open on."""
     sheet = sheet_of(found)
     assert sheet is not None, "a kind that has a sheet"
     all_heads(made, beside)
-    made.heading, made.claims = told(sheet.title, sheet.setting), True
-    made.grids = numbers.of_sheet(sheet)
-    made.says += sheet.notes
+    made.heading = told(sheet.title, sheet.setting)
     if sheet.opens:
         made.opener = sides.opener(found)
         opened = dict(sheet.opens)
@@ -32,7 +29,7 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
         for side, name in (("queries", "query"), ("keys", "key")):
             if name in opened:
                 opened[name] = first_token(opened[name], made.tokens(side), words, special)
-        opens(made, view="heads", grid=1, **opened)
+        opens(made, view="heads", **opened)
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
@@ -43,17 +40,14 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
         "aligned": found.divergence is not None,
     }
     made.heading = told(compared.subject(found), compared.heads(found), compared.models(found))
-    made.grids = numbers.of_comparison(found)
     made.says += [compared.subject(found), *compared.view_notes(found)]
     looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
-    opens(made, a.head.layer, a.head.head, "both", grid=1, query=a.position, **looked)
+    opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
 
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
     sheet = difference(found)
-    made.heading, made.claims = sheet.title, True
-    made.says += sheet.notes
-    made.grids = numbers.of_sheet(sheet)
+    made.heading = sheet.title
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
-    opens(made, view="both", grid=1 if made.grids else 0, **sheet.opens, **looked)
+    opens(made, view="both", **sheet.opens, **looked)

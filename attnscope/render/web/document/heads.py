@@ -5,10 +5,9 @@ from typing import Any
 
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.kit.words.weights import overview_view_words, weights_words
+from attnscope.render.kit.words.weights import weights_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.web import answers, media
-from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.document.parts import Document, all_heads, opens, told
@@ -49,8 +48,6 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     heads = f"{counted(len(overview.layers), 'layer')} x {counted(len(overview.heads), 'head')}"
     made.heading = told(heads, where_words(overview), model_words(overview.provenance))
     made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
-    made.grids = numbers.of_overview(overview)
-    made.says += overview_view_words(overview)
     looked: dict[str, Any] = {"words": overview.words, "special": overview.special.value}
     query, key = overview.aim or (None, None)
     looked |= {} if query is None else {"query": query} | ({} if key is None else {"key": key})

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnscope.render.web import grids as numbers
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
@@ -14,17 +13,14 @@ from attnscope.results import Overview
 class Document:
     """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
 
-    `claims` are numbers that are not shown without all that is said of them; `opener` is the command that
-    opens one of their heads, with `{layer}` and `{head}` in it. `both` says of two readings which heads of
-    the one and the other belong together, and whether their tokens do.
+    `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
+    readings which heads of the one and the other belong together, and whether their tokens do.
     """
 
     blocks: Blocks
     heading: str = ""
     opener: str = ""
-    claims: bool = False
     readings: list[sides.Reading] = field(default_factory=list)
-    grids: list[numbers.Grid] = field(default_factory=list)
     opening: dict[str, Any] = field(default_factory=dict)
     map: dict[str, Any] | None = None
     prediction: dict[str, Any] | None = None

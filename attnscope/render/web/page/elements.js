@@ -44,13 +44,6 @@ export function numberText(value, digits = 4) {
   return value.toExponential(digits - 2);
 }
 
-/** A number among others: all in as many decimals as the largest of them asks for. @param {number} value @param {number} extent */
-export function amongText(value, extent) {
-  if (extent < 0.005 || extent >= 1e5) return numberText(value, 3);
-  const text = value.toFixed(extent >= 100 ? 0 : extent >= 10 ? 1 : extent < 0.05 ? 4 : extent < 0.5 ? 3 : 2);
-  return Number(text) ? text.replace(/^(-?)0\./, "$1.") : "0";
-}
-
 /** @param {string} text @param {number} most characters @returns {string} */
 export function cut(text, most) {
   const marks = [...text];

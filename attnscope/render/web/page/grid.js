@@ -1,10 +1,10 @@
 // @ts-check
-/** All heads: thumbnails of their weights, or one number of each. The small one leads, the large one is a view. */
+/** All heads: thumbnails of their weights. The small one leads, the large one is a view. */
 
-import { amongText, behind, draw, el, numberText, table } from "./elements.js";
+import { draw, el } from "./elements.js";
 import { figure, scaleStrip } from "./figure.js";
 import { command } from "./proof.js";
-import { css, inkOn, pixels, shadeColour, signedColour } from "./shades.js";
+import { pixels, shadeColour } from "./shades.js";
 import { set, state } from "./state.js";
 
 const LEFT = 30, TOP = 18;
@@ -21,23 +21,18 @@ export const leadWidth = (shape, room) => places(shape, room, 34).width;
 
 /** @param {any} page @param {number} room @param {number} largest @param {boolean} small @returns {any} */
 export function grid(page, room, largest, small) {
-  const numbers = page.grids[state.grid - 1], reading = page.reading;
-  const shape = numbers || reading, { cell, width, height } = places(shape, room, largest);
-  const name = numbers ? numbers.name : "weights";
-  const drawn = figure(Math.max(width, 250), height, `${shape.layers.length} layers by ${shape.heads.length} heads, ${name}`), { svg } = drawn;
+  const shape = page.reading, { cell, width, height } = places(shape, room, largest), said = "square root of the weight, 0 to 1";
+  const drawn = figure(Math.max(width, 250), height, `${shape.layers.length} layers by ${shape.heads.length} heads, weights`), { svg } = drawn;
   ticks(svg, shape, cell);
-  if (numbers) shaded(svg, numbers, cell);
-  else page.waiting = thumbnails(drawn, page, cell);
+  page.waiting = thumbnails(drawn, page, cell);
   marks(svg, shape, page, cell);
-  const said = numbers ? `${numbers.name}${numbers.unit ? `, ${numbers.unit}` : ""}` : "square root of the weight, 0 to 1";
-  if (!numbers) scaleStrip(svg, LEFT, height - 18, small ? "√weight, 0 to 1" : said);
-  else svg.append(draw("text", { x: LEFT, y: height - 10, class: "small" }, legend(numbers)));
+  scaleStrip(svg, LEFT, height - 18, small ? "√weight, 0 to 1" : said);
   drawn.tabIndex = 0;
   drawn.dataset.cell = cell;
   drawn.setAttribute("role", "group");
   drawn.setAttribute("aria-label", `Heads by ${said}: arrow keys choose`);
   drawn.addEventListener("keydown", (/** @type {any} */ event) => arrows(event, shape));
-  pointer(drawn, shape, numbers, cell, page);
+  pointer(drawn, shape, cell, page);
   return drawn;
 }
 
@@ -46,37 +41,6 @@ function ticks(svg, shape, cell) {
   const every = Math.ceil(14 / cell);
   shape.layers.forEach((/** @type {number} */ l, /** @type {number} */ i) => i % every === 0 && svg.append(draw("text", { x: LEFT - 4, y: TOP + (i + 0.5) * cell + 4, "text-anchor": "end", class: "small" }, `L${l}`)));
   shape.heads.forEach((/** @type {number} */ h, /** @type {number} */ j) => j % Math.ceil(20 / cell) === 0 && svg.append(draw("text", { x: LEFT + (j + 0.5) * cell, y: TOP - 5, "text-anchor": "middle", class: "small" }, cell > 24 ? `H${h}` : h)));
-}
-
-/** @param {any} numbers @returns {[number, number]} */
-function limits(numbers) {
-  const values = numbers.values.flat().filter((/** @type {number|null} */ v) => v !== null);
-  if (numbers.limits) return numbers.limits;
-  const low = Math.min(...values), high = Math.max(...values), most = Math.max(Math.abs(low), Math.abs(high)) || 1;
-  return numbers.signed ? [-most, most] : [Math.min(low, 0), high || 1];
-}
-
-/** @param {any} numbers */
-function legend(numbers) {
-  const [low, high] = limits(numbers);
-  return `${numbers.name}: ${numberText(low, 3)} to ${numberText(high, 3)}${numbers.unit ? ` ${numbers.unit}` : ""}${numbers.beside ? ` · ${numbers.beside}` : ""}`;
-}
-
-/** @param {any} numbers @param {number} value */
-function colourOf(numbers, value) {
-  const [low, high] = limits(numbers), share = (value - low) / (high - low || 1);
-  return numbers.signed ? signedColour(2 * share - 1) : shadeColour(numbers.low ? 1 - share : share);
-}
-
-/** @param {any} svg @param {any} numbers @param {number} cell */
-function shaded(svg, numbers, cell) {
-  const extent = Math.max(...limits(numbers).map(Math.abs));
-  numbers.values.forEach((/** @type {any[]} */ row, /** @type {number} */ i) => row.forEach((value, j) => {
-    if (value === null) return;
-    const colour = colourOf(numbers, value), x = LEFT + j * cell, y = TOP + i * cell;
-    svg.append(draw("rect", { x, y, width: cell - 1, height: cell - 1, fill: css(colour) }));
-    if (cell >= 38) svg.append(draw("text", { x: x + cell / 2, y: y + cell / 2 + 4, "text-anchor": "middle", fill: inkOn(colour), class: "value" }, numbers.classes ? numbers.classes[value] : amongText(value, extent)));
-  }));
 }
 
 /** Every head in small, on one canvas: of several pairs in one dot the largest weight. @param {any} drawn @param {any} page @param {number} cell */
@@ -155,15 +119,15 @@ function marks(svg, shape, page, cell) {
   })));
 }
 
-/** @param {any} drawn @param {any} shape @param {any} numbers @param {number} cell @param {any} page */
-function pointer(drawn, shape, numbers, cell, page) {
+/** @param {any} drawn @param {any} shape @param {number} cell @param {any} page */
+function pointer(drawn, shape, cell, page) {
   const place = (/** @type {any} */ event) => {
     const box = drawn.getBoundingClientRect(), j = Math.floor((event.clientX - box.left - LEFT) / cell), i = Math.floor((event.clientY - box.top - TOP) / cell);
     return i >= 0 && j >= 0 && i < shape.layers.length && j < shape.heads.length ? [i, j] : null;
   };
   drawn.addEventListener("pointermove", (/** @type {any} */ event) => {
     const at = place(event), [i, j] = at || [0, 0];
-    page.pointed(at ? `L${shape.layers[i]} H${shape.heads[j]}${numbers ? `: ${valueText(numbers, i, j)}` : ""}` : "");
+    page.pointed(at ? `L${shape.layers[i]} H${shape.heads[j]}` : "");
   });
   drawn.addEventListener("pointerleave", () => page.pointed(""));
   drawn.addEventListener("click", (/** @type {any} */ event) => {
@@ -173,13 +137,6 @@ function pointer(drawn, shape, numbers, cell, page) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) beside(layer, head);
     else set({ layer, head, view: state.view === "heads" && page.reading?.has(layer, head) ? "sentence" : state.view });
   });
-}
-
-/** @param {any} numbers @param {number} i @param {number} j */
-function valueText(numbers, i, j) {
-  const value = numbers.values[i][j], control = numbers.control ? `, ${numbers.controlName} ${numberText(numbers.control[i][j])}` : "";
-  if (value === null) return "no number";
-  return `${numbers.name} ${numbers.classes ? numbers.classes[value] : numberText(value)}${numbers.unit ? ` ${numbers.unit}` : ""}${control}`;
 }
 
 /** One more head in the sentence, or one less; eight colours are told apart. @param {number} layer @param {number} head */
@@ -204,16 +161,12 @@ export function move(shape, down, right) {
   if (shape.layers[i] !== undefined && shape.heads[j] !== undefined) set({ layer: shape.layers[i], head: shape.heads[j] });
 }
 
-/** The large grid, and its numbers behind it. @param {any} reading @param {any} page */
-export async function heads(reading, page) {
-  const drawn = grid(page, page.room()[0], reading && !state.grid ? 120 : 56, false), numbers = page.grids[state.grid - 1];
+/** The large grid. @param {any} _reading @param {any} page */
+export async function heads(_reading, page) {
+  const drawn = grid(page, page.room()[0], 120, false);
   page.figure(drawn, "heads");
   await page.waiting;
-  const claims = page.given.claims && page.given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each));
-  const hint = reading ? "A click opens a head; with Shift or Ctrl it is laid beside the one that is open." : "Point at a head for its number beside its control; a click chooses it.";
+  const hint = "A click opens a head; with Shift or Ctrl it is laid beside the one that is open.";
   const opener = page.given.opener && [el("p", { class: "hint" }, `This opens L${state.layer} H${state.head}:`), command(page.given.opener.replace("{layer}", state.layer).replace("{head}", state.head))];
-  return [page.chooser(), el("p", { class: "hint" }, hint), el("div", { class: "wide" }, drawn), !reading && el("p", { class: "pointed", id: "pointed", "aria-live": "polite" }), claims, opener,
-    numbers && behind("These numbers as a table", () => table(numbers.name, ["layer", ...numbers.heads.map((/** @type {number} */ h) => `H${h}`)],
-      numbers.layers.map((/** @type {number} */ l, /** @type {number} */ i) => [`L${l}`, ...numbers.values[i].map((/** @type {any} */ v) => (numbers.classes && v !== null ? numbers.classes[v] : numberText(v)))]))),
-    numbers && numbers.says && el("p", { class: "hint" }, numbers.says)];
+  return [el("p", { class: "hint" }, hint), el("div", { class: "wide" }, drawn), opener];
 }

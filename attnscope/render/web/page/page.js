@@ -28,12 +28,11 @@ const given = readDocument();
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
-  given, readings, grids: given.grids, reading: readings[0] || null, verdicts: null, drawn: [], printing: false,
+  given, readings, reading: readings[0] || null, verdicts: null, drawn: [], printing: false,
   room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
   liveliest,
-  chooser,
   pointed: (/** @type {string} */ text) => byId("pointed") && (byId("pointed").textContent = text),
 };
 
@@ -56,7 +55,7 @@ function liveliest(weights, width) {
 /** The views that there is something for. @returns {string[]} */
 function there() {
   const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
-  const many = page.grids.length || readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
+  const many = readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
   /** @type {Record<string, any>} */
   const has = { both: given.both && readings.length > 1, sentence: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
   return VIEWS.filter((view) => has[view]);
@@ -66,10 +65,10 @@ function there() {
 function allowed(asked) {
   const reading = readings[asked.side] || readings[0], found = { ...asked, side: readings[asked.side] ? asked.side : 0 };
   if (!there().includes(found.view)) found.view = there().includes(given.open.view) ? given.open.view : there()[0];
-  if (!(found.grid >= 0 && found.grid <= page.grids.length) || (!reading && !found.grid)) found.grid = reading ? 0 : 1;
   if (!reading) return found;
-  if (!reading.has(found.layer, found.head)) (found.layer = given.open.layer), (found.head = given.open.head);
-  if (!reading.has(found.layer, found.head)) (found.layer = reading.it.layers[0]), (found.head = reading.it.heads[0]);
+  const known = () => reading.has(found.layer, found.head) || document.querySelector(`#sheet [href="#L${found.layer}H${found.head}"]`);
+  if (!known()) (found.layer = given.open.layer), (found.head = given.open.head);
+  if (!known()) (found.layer = reading.it.layers[0]), (found.head = reading.it.heads[0]);
   if (!(found.query < reading.it.queries.names.length)) found.query = null;
   if (!(found.key < reading.it.keys.names.length)) found.key = null;
   if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
@@ -92,12 +91,6 @@ function choice(label, name, choices, meant = (v) => v, more = () => ({})) {
 function sided(i) {
   const [layer, head] = pairNow(given).slice(2 * i), opens = readings[i].it.opens;
   return { ...(given.both ? { layer, head } : opens), query: opens.query ?? state.query };
-}
-
-/** Weights or one of the numbers, in the grid. */
-function chooser() {
-  const named = page.grids.map((/** @type {any} */ each, /** @type {number} */ i) => [String(i + 1), each.name]);
-  return page.grids.length + (page.reading ? 1 : 0) > 1 && choice("heads by", "grid", [...(page.reading ? [["0", "weights"]] : []), ...named], Number);
 }
 
 function controls() {
@@ -204,7 +197,7 @@ function lead() {
   const held = byId("lead").contains(document.activeElement);
   if (!shape) return byId("lead").replaceChildren();
   const drawn = grid(page, leadRoom(shape), 34, true);
-  byId("lead").replaceChildren(...[page.chooser(), drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
+  byId("lead").replaceChildren(...[drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
   if (held) drawn.focus();
 }
 
@@ -218,7 +211,7 @@ function reserve() {
 
 /** What the small grid shows, null where it is not needed. @returns {any} */
 function leading() {
-  return there().includes("heads") && state.view !== "heads" ? page.grids[state.grid - 1] || page.reading?.it : null;
+  return there().includes("heads") && state.view !== "heads" ? page.reading?.it || null : null;
 }
 
 /** How wide the small grid is. @param {any} shape */
@@ -237,9 +230,9 @@ function keys() {
 function keyed(event) {
   const typing = event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey || event.altKey;
   if (typing) return;
-  const reading = page.reading, shape = reading?.it || page.grids[0];
+  const reading = page.reading, shape = reading?.it;
   const go = /** @type {Record<string, () => any>} */ ({
-    "[": () => move(shape, -1, 0), "]": () => move(shape, 1, 0), ",": () => move(shape, 0, -1), ".": () => move(shape, 0, 1),
+    "[": () => shape && move(shape, -1, 0), "]": () => shape && move(shape, 1, 0), ",": () => shape && move(shape, 0, -1), ".": () => shape && move(shape, 0, 1),
     Escape: () => set({ query: null, key: null }), w: () => reading && set(allowed({ ...state, words: !state.words })),
     ArrowUp: () => step("query", -1), ArrowDown: () => step("query", 1), ArrowLeft: () => step("key", -1), ArrowRight: () => step("key", 1),
     "?": keys,

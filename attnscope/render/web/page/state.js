@@ -6,7 +6,7 @@ export const VIEWS = ["both", "sentence", "matrix", "heads", "product", "parts",
 /** @type {any} */
 export const state = {
   side: 0, layer: 0, head: 0, query: null, key: null, other: null, view: "sentence", words: false, special: "show", pairs: "all",
-  scale: "auto", more: [], all: false, grid: 0,
+  scale: "auto", more: [], all: false,
 };
 /** @type {any} */
 let usual = {};
@@ -37,7 +37,7 @@ export function set(changes) {
 /** The address of what is looked at. @returns {string} */
 export function link() {
   const parts = [`L${state.layer}H${state.head}`];
-  for (const name of ["query", "key", "other", "view", "special", "pairs", "scale", "side", "grid"])
+  for (const name of ["query", "key", "other", "view", "special", "pairs", "scale", "side"])
     if (state[name] !== usual[name] && state[name] !== null) parts.push(`${name}=${state[name]}`);
   for (const name of ["words", "all"]) if (state[name] !== usual[name]) parts.push(`${name}=${state[name] ? 1 : 0}`);
   if (state.more.length) parts.push("heads=" + state.more.map((/** @type {number[]} */ [l, h]) => `L${l}H${h}`).join(","));
@@ -52,7 +52,7 @@ function parsed(hash) {
     const [name, ...rest] = part.split("="), value = rest.join("=");
     const head = /^L(\d+)H(\d+)$/.exec(name);
     if (head) (found.layer = Number(head[1])), (found.head = Number(head[2]));
-    else if (["query", "key", "other", "side", "grid"].includes(name) && /^\d+$/.test(value)) found[name] = Number(value);
+    else if (["query", "key", "other", "side"].includes(name) && /^\d+$/.test(value)) found[name] = Number(value);
     else if (["words", "all"].includes(name)) found[name] = value === "1";
     else if (["view", "special", "pairs", "scale"].includes(name)) found[name] = /^[\w-]+$/.test(value) ? value : undefined;
     else if (name === "heads") found.more = [...value.matchAll(/L(\d+)H(\d+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
