@@ -18,7 +18,6 @@ from attnscope.render.head.row_figure import row_figure
 from attnscope.render.kit.figure.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.long.figure import long_figure
 from attnscope.render.look import USUAL, Look, dressed
 from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
 from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
@@ -32,7 +31,6 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
-    LongHead,
     PictureAttention,
     PictureHeads,
     Report,
@@ -105,7 +103,6 @@ _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),
     SoundHeads: _alone(sound_heads_figure),
-    LongHead: lambda result, focus: long_figure(result, focus.scale),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

@@ -12,7 +12,6 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.head import csv as head
-from attnscope.render.long import csv as long
 from attnscope.render.media import csv as media
 from attnscope.render.table import as_csv
 from attnscope.render.terms import csv as terms
@@ -23,7 +22,6 @@ from attnscope.results.stored.document import as_json, as_npz
 # modules whose import registers the rows of their results
 ROWS = (
     head,
-    long,
     media,
     terms,
 )

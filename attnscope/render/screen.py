@@ -17,7 +17,6 @@ from attnscope.render.head.shown import head_shown, introduced
 from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
-from attnscope.render.long.terminal import long_head, long_header
 from attnscope.render.media.picture_terminal import picture_heads, picture_patches
 from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
@@ -28,7 +27,6 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
-    LongHead,
     PictureAttention,
     PictureHeads,
     Result,
@@ -54,11 +52,6 @@ def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
     if focus.query is None:
         return introduced(result.head, focus, terms(result))
     return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
-
-
-def _long(result: LongHead, width: int, focus: Focus) -> Lines:
-    proof = certificate_line(result.certificate, focus.verbose)
-    return [long_header(result), proof, "", long_head(result, width, focus.scale, focus.rows)]
 
 
 def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
@@ -92,7 +85,6 @@ _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    LongHead: _long,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

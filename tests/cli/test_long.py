@@ -133,7 +133,7 @@ def test_one_query_of_a_long_head_is_its_row(heads, whole) -> None:
     assert found["row"] == pytest.approx(np.nan_to_num(whole[1, 2, 150]).tolist(), abs=1e-5)
     best = int(np.nanargmax(whole[1, 2, 150]))
     lines = heads(*HEAD, "--tiled", "--query", "150").stdout.splitlines()
-    first = lines[next(i for i, line in enumerate(lines) if "full bar" in line) + 1]
+    first = lines[next(i for i, line in enumerate(lines) if line.startswith("key ")) + 1]
     assert first.split()[0] == str(best)
     assert f"{whole[1, 2, 150, best]:.3f}".lstrip("0") in first
 

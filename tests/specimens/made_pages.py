@@ -13,6 +13,7 @@ import made_dimensions
 import made_every
 import made_finding
 import made_flow
+import made_long_heads
 import made_media
 import made_outlines
 import made_relations
@@ -38,6 +39,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LongHead,
     Outline,
     Overview,
     PictureAttention,
@@ -85,5 +87,6 @@ KINDS: dict[type, Callable[[], Any]] = {
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,
     Senses: made_senses.senses,
+    LongHead: made_long_heads.long_head,
     Flow: made_flow.flow,
 }

@@ -146,4 +146,5 @@ def colour_bar(
     bar.outline.set_visible(False)  # type: ignore[operator]
     told = [" ".join(filter(None, each)) for each in zip(ends, meant, strict=True)]
     bar.set_ticks(list(inset.get_xlim()), labels=told)
+    bar.minorticks_off()
     inset.tick_params(labelsize=SMALL, length=2, pad=1.5, colors=INK, labelcolor=FAINT)

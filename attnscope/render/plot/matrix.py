@@ -9,7 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.figure.page import INK
+from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.stage import Panel as Stage
+from attnscope.render.plot.grid import colour_bar
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, grid, head_frame, sparse, tick_step
 from attnscope.render.plot.panel import TICK, Panel
@@ -22,7 +24,7 @@ _MARKED, _MAP = "#d95f02", 1.6  # inches of a map
 def panel(block: Matrix) -> Panel:
     """Numbers on their scale, with the labels of a head; a map of numbered rows and columns is small."""
     stage = as_panel(block)
-    laid = grid(stage) if any((*block.rows.names, *block.columns.names)) else _small(stage)
+    laid = _small(stage) if block.pictured else grid(stage)
     frame = head_frame(stage, laid)
     return Panel(
         title=block.title,
@@ -31,10 +33,15 @@ def panel(block: Matrix) -> Panel:
         height=frame.height,
         left=frame.left,
         above=frame.top,
-        below=frame.bottom + 0.05,
+        below=frame.bottom + (0.4 if _barred(block) else 0.05),
         draw=partial(_draw, block, stage, laid),
         least=frame.share,
     )
+
+
+def _barred(block: Matrix) -> bool:
+    """Whether a colour bar stands below it, with the ends of its scale."""
+    return isinstance(block.scale, Weights) and not block.pictured
 
 
 def _small(stage: Stage) -> Grid:
@@ -46,7 +53,10 @@ def _small(stage: Stage) -> Grid:
 
 
 def _draw(block: Matrix, stage: Stage, laid: Grid, axes: Axes) -> None:
-    draw_head(stage, axes, laid)
+    mesh = draw_head(stage, axes, laid)
+    if isinstance(block.scale, Weights) and _barred(block):
+        (_, low), *_, (_, high) = block.scale.ticks
+        colour_bar(mesh, axes, (low, high))
     for word in (axes.xaxis.label, axes.yaxis.label):
         word.set_fontsize(min(word.get_fontsize(), laid.size + 2))
     for place in block.groups:

@@ -13,7 +13,6 @@ from attnscope.render.focus import Focus, focus_on
 from attnscope.render.head.row import draw_row, row_of
 from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.long.figure import draw_long
 from attnscope.render.look import USUAL, Look
 from attnscope.render.media.plot_picture import draw_heads, draw_picture
 from attnscope.render.media.plot_sound import draw_curve, draw_rows
@@ -25,7 +24,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     HeadView,
     HeadWeights,
-    LongHead,
     PictureAttention,
     PictureHeads,
     Result,
@@ -91,10 +89,6 @@ def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
         draw_row(row_of(shown, focus.query, focus.key), ax)
 
 
-def _long(result: LongHead, ax: Axes, focus: Focus) -> None:
-    draw_long(result, ax, focus.scale)
-
-
 def _picture(result: PictureAttention, ax: Axes, focus: Focus) -> None:
     draw_picture(result, ax)
 
@@ -120,7 +114,6 @@ _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
     SoundHeads: _sound_heads,
-    LongHead: _long,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

@@ -8,7 +8,6 @@ from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.long import words as long
 from attnscope.render.media.words import medium_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
@@ -16,7 +15,6 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
-    LongHead,
     PictureAttention,
     PictureHeads,
     Provenance,
@@ -69,10 +67,6 @@ def _terms(result: HeadTerms) -> list[str]:
     return _head(result.head)
 
 
-def _long(result: LongHead) -> list[str]:
-    return [result.name, where_words(result), long.window_words(result), _model(result.provenance)]
-
-
 def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
     return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
 
@@ -90,7 +84,6 @@ _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,
     SoundHeads: _heads_over_medium,
-    LongHead: _long,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

@@ -341,6 +341,11 @@ class Matrix:
     marked: tuple[tuple[int, int], ...] = ()
     coarser: "Callable[[int, int], Matrix] | None" = None
 
+    @property
+    def pictured(self) -> bool:
+        """Whether rows and columns are those of a picture: a small map of it will do."""
+        return self.words == ("row", "column")
+
 
 @dataclass(frozen=True, eq=False)
 class HeadMatrices:

@@ -19,6 +19,7 @@ from attnscope.render.sheets.difference import difference
 from attnscope.render.sheets.dimensions import dimensions
 from attnscope.render.sheets.finding import finding
 from attnscope.render.sheets.flow import flow
+from attnscope.render.sheets.long_head import long_head
 from attnscope.render.sheets.outline import outline
 from attnscope.render.sheets.overview import overview
 from attnscope.render.sheets.prediction import prediction
@@ -41,6 +42,7 @@ from attnscope.results import (
     Dimensions,
     Finding,
     Flow,
+    LongHead,
     Outline,
     Overview,
     Prediction,
@@ -71,6 +73,7 @@ SHEETS: dict[type, Callable[[Any, Focus], Sheet]] = {
     Difference: _whole(difference),
     Dimensions: dimensions,
     Finding: _whole(finding),
+    LongHead: long_head,
     Outline: _whole(outline),
     Overview: _whole(overview),
     Prediction: _whole(prediction),

@@ -25,9 +25,7 @@ _LETTER, _LINE, _LONGEST = 6.6, 13, 60  # pixels of a letter and of a line; cell
 def matrix(block: Matrix) -> str:
     """Title, what it says, and the cells under their names."""
     shown = _fitting(block)
-    scale = block.scale.legend if isinstance(block.scale, Weights) else ""
-    told = " · ".join(each for each in (shown.says, scale) if each)
-    said = f'<p class="told">{escape(told)}</p>' if told else ""
+    said = f'<p class="told">{escape(shown.says)}</p>' if shown.says else ""
     return f'<h2>{escape(block.title)}</h2>{said}<div class="wide">{_drawing(shown)}</div>'
 
 

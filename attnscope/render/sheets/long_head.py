@@ -1,0 +1,201 @@
+"""One head on a long text: its blocks or a window pair by pair, and queries with their strongest keys."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from attnscope.render.focus import Focus
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.scale import scale_of
+from attnscope.render.kit.words.certificate import certificate_line
+from attnscope.render.kit.words.header import CROSS_ROWS, model_words, where_words, written_words
+from attnscope.render.kit.words.weights import special_words
+from attnscope.render.sheet.blocks import Column, Mark, Matrix, Named, Names, Ranking, Table
+from attnscope.render.sheet.said import at, numbered
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Kind, LongHead
+from attnscope.tokens import Tokens, printable
+from attnscope.vocabulary import Pool, Scaling
+
+_EXCERPT = 300  # characters of a text that is far too long to be printed
+_RANKS = ("strongest", "second", "third", "fourth", "fifth")
+_MOST_KEYS, _LABEL = 25, 16  # keys of one query; cells of a token beside others
+
+
+def long_head(found: LongHead, focus: Focus) -> Sheet:
+    matrix = _matrix(found, focus.scale)
+    below = _listed(found, focus.rows) if found.query is None else _of_query(found, found.query)
+    certified = certificate_line(found.certificate, focus.verbose).plain
+    return Sheet(
+        kind="long-head",
+        title=found.name,
+        setting=f"{where_words(found)} · {_window(found)} · {model_words(found.provenance)}",
+        origins=(found.provenance,),
+        answer=_answer(found),
+        blocks=(matrix, below),
+        table=lambda: _every(found),
+        texts=tuple(_texts(found)),
+        notes=tuple(_notes(found)),
+        proof=((found.certificate.verdict, certified),),
+        main=matrix,
+        summary=(where_words(found), _window(found)),
+    )
+
+
+def _texts(found: LongHead) -> Iterator[str]:
+    """The beginning of what was read."""
+    sides = {"": found.query_tokens}
+    if found.key_tokens != found.query_tokens:
+        sides = {"query ": found.query_tokens, "key   ": found.key_tokens}
+    for name, tokens in sides.items():
+        if text := tokens.sentence:
+            cut = printable(text[:_EXCERPT].strip())
+            yield f"{name}“{cut}”" if len(text) <= _EXCERPT else f"{name}“{cut}…”"
+
+
+def _window(found: LongHead) -> str:
+    """Which queries and keys are shown: `queries 1000-1063 of 32,768, keys 900-1100 of 32,768`."""
+    sides = ("queries", len(found.query_tokens)), ("keys", len(found.key_tokens))
+    if found.whole:
+        return " x ".join(f"{count:,} {noun}" for noun, count in sides)
+    return ", ".join(
+        f"{noun} {first}-{first + size - 1} of {count:,}"
+        for (noun, count), first, size in zip(sides, found.first, found.size, strict=True)
+    )
+
+
+def _matrix(found: LongHead, asked: Scaling) -> Matrix:
+    """The blocks as rows and columns; those of one pair by their tokens, others by where they begin."""
+    cells = found.cells
+    visible = ~np.isnan(cells)
+    scale = scale_of(cells, visible, asked)
+    sides = zip((found.query_tokens, found.key_tokens), found.first, found.size, found.steps, strict=True)
+    rows, columns = (_side(*side) for side in sides)
+    masked = "" if visible.all() else "empty: masked"
+    return Matrix(
+        title="attention weight",
+        words=("query", "key"),
+        rows=rows,
+        columns=columns,
+        values=cells,
+        scale=scale,
+        form=weight_text,
+        says=" · ".join(each for each in (_cell(found), scale.legend, masked) if each),
+        unanswered="",
+        coarser=partial(_coarser, found, asked),
+    )
+
+
+def _coarser(found: LongHead, asked: Scaling, rows: int, columns: int) -> Matrix:
+    return _matrix(found.coarser(rows, columns), asked)
+
+
+def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
+    starts = tuple(range(first, first + size, step))
+    names = tuple(settled(tokens.names[i]) if step == 1 else "" for i in starts)
+    return Names(names, starts)
+
+
+def _cell(found: LongHead) -> str:
+    """What a cell is: one weight, or the mean or the largest of many."""
+    if found.exact:
+        return "every cell is one weight"
+    what = "the largest weight" if found.pool is Pool.MAX else "the mean weight"
+    sizes = [counted(step, noun) for step, noun in zip(found.steps, ("query", "key"), strict=True)]
+    return f"every cell is {what} of {' x '.join(sizes)}"
+
+
+def _listed(found: LongHead, asked: int | None) -> Ranking:
+    """Queries of the window, evenly spaced, each with its strongest keys of all."""
+    first, size = found.first[0], found.size[0]
+    count = size if asked is None else min(asked, size)
+    rows = [first + round(i * (size - 1) / max(count - 1, 1)) for i in range(count)]
+    columns = [
+        Column(f"rank_{rank}", [_key(found, row, rank) for row in rows], heading, spared=rank)
+        for rank, heading in zip(range(found.top_keys.shape[1]), _RANKS, strict=False)
+    ]
+    which = "every query" if count == size else f"{counted(count, 'query')}, evenly spaced"
+    return Ranking(
+        title=f"{which}, with the strongest keys",
+        of="query",
+        names=numbered(found.query_tokens, rows),
+        table=Table(tuple(columns)),
+        says="--query N ranks the keys of one",
+        hidden=size - count,
+    )
+
+
+def _key(found: LongHead, query: int, rank: int) -> str:
+    """`5 the .587`, or that there is none."""
+    key = int(found.top_keys[query, rank])
+    if key < 0:
+        return "no valid key" if rank == 0 else ""
+    told = f"{fit(at(found.key_tokens, key), _LABEL)} {weight_text(float(found.top_weights[query, rank]), 3)}"
+    return told.replace(" ", "\u00a0")  # in one line
+
+
+def _of_query(found: LongHead, query: int) -> Ranking:
+    """The strongest keys of one query, each with its weight and a bar."""
+    assert found.row is not None, "a query comes with its row"
+    there = np.nan_to_num(found.row)
+    ranked = [int(key) for key in np.argsort(-there, kind="stable")[:_MOST_KEYS] if there[key] > 0]
+    weights = [float(there[key]) for key in ranked]
+    rest = max(1 - sum(weights), 0.0)
+    told = f"{weight_text(rest, 3)} of the weight lies on other keys" if rest >= 0.0005 else ""
+    return Ranking(
+        title=f"query {at(found.query_tokens, query)}",
+        of="key",
+        names=numbered(found.key_tokens, ranked),
+        table=Table((Column("weight", weights, "weight", lambda value: weight_text(value, 3)),)),
+        measured="attention weight",
+        marks=(Mark("bar", "own", "", weights),),
+        written="weight",
+        says=told if ranked else "no valid key",
+    )
+
+
+def _answer(found: LongHead) -> str:
+    """The mean entropy of all queries that have a key, and what special tokens hold."""
+    there = found.entropy[~np.isnan(found.entropy)]
+    if not there.size:
+        return "No query has a key."
+    told = f"Of all queries the entropy is {there.mean():.2f} nats on average"
+    special = special_words(found.special_mass)
+    return f"{told}; {special}." if special else f"{told}."
+
+
+def _notes(found: LongHead) -> Iterator[str]:
+    """What is odd about the input or the head, one phrase each."""
+    if found.kind is Kind.CROSS:
+        yield CROSS_ROWS
+    if origin := written_words(found.query_tokens):
+        yield origin
+    if found.blocks > 1:
+        yield f"block {found.block} of {found.blocks} (--block)"
+    yield from found.notes
+
+
+def _every(found: LongHead) -> Table:
+    """The strongest keys of every query, or every key of the one that was asked for; of a window pairs."""
+    names = "query", "query_token", "rank", "key", "key_token", "weight"
+    columns = zip(names, zip(*_facts(found), strict=True), strict=True)
+    return Table(tuple(Column(name, values) for name, values in columns))
+
+
+def _facts(found: LongHead) -> Iterator[tuple[object, ...]]:
+    """Masked pairs have no row."""
+    queries, keys = found.query_tokens.labels, found.key_tokens.labels
+    if found.query is not None and found.row is not None:
+        for rank, key in enumerate(np.argsort(-found.row, kind="stable").tolist()):
+            yield found.query, queries[found.query], rank, key, keys[key], float(found.row[key])
+    elif found.exact and not found.whole:
+        for row, column in np.argwhere(~np.isnan(found.mean)).tolist():
+            query, key = found.first[0] + row, found.first[1] + column
+            yield query, queries[query], "", key, keys[key], float(found.mean[row, column])
+    else:
+        for query, rank in np.argwhere(found.top_keys >= 0).tolist():
+            key = int(found.top_keys[query, rank])
+            weight = float(found.top_weights[query, rank])
+            yield query, queries[query], rank, key, keys[key], weight
