@@ -4,7 +4,7 @@ Every measure that makes its number from rows has this form as it is written. Of
 `pattern` need the sums of whole columns, which are kept; a rank correlation of all pairs has none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import add
 
 import torch
@@ -115,8 +115,3 @@ def collector_of(measure: Measure, queries: int, keys: int) -> "Measured | Measu
     if measure.contribution is positivity:
         return MeasuredOnce(measure)
     return Measured(measure)
-
-
-def streamed(names: Sequence[str]) -> tuple[str, ...]:
-    """Those of some measures that have a form over tiles."""
-    return tuple(name for name in names if name not in WITHOUT_FORM)

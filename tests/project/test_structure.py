@@ -56,6 +56,10 @@ def test_the_check_of_imports_would_notice() -> None:
     assert "torch" in loaded_by("import attnscope.sdpa")
 
 
+def test_arithmetic_on_numbers_that_are_given_needs_no_model_library() -> None:
+    assert loaded_by("import attnscope.worked") == {"torch", "numpy"}
+
+
 def test_the_top_level_is_as_the_user_fixed_it() -> None:
     made_here = {"build", "dist", "__pycache__"}
     top = {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - made_here
