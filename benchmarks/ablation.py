@@ -19,8 +19,8 @@ import time
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from attnscope.analysis.ablation.experiment import taken_away
-from attnscope.analysis.ablation.question import word_at
+from attnscope.analysis.claims.ablation.experiment import taken_away
+from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Zero
 from attnscope.capture.intervening.experiments import experiments_on

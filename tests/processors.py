@@ -47,7 +47,7 @@ ARITHMETIC = (
 )
 FRAGILE = (  # what once held equal bits against one another that nothing makes equal
     "tests/test_verify_together.py",
-    "tests/analysis/test_padding.py",
+    "tests/analysis/heads/test_padding.py",
     "tests/capture/test_direct.py",
     "tests/capture/test_intervening.py",
     "tests/capture/test_long.py",

@@ -6,11 +6,11 @@ What needs torch is imported when it is first asked for: some of it needs none.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnscope.analysis.head import recompute_head
-    from attnscope.analysis.overview import measure_heads
+    from attnscope.analysis.heads.head import recompute_head
+    from attnscope.analysis.heads.overview import measure_heads
     from attnscope.analysis.verification import verify_model
 
-_HOMES = {"measure_heads": "overview", "recompute_head": "head", "verify_model": "verification"}
+_HOMES = {"measure_heads": "heads.overview", "recompute_head": "heads.head", "verify_model": "verification"}
 __all__ = ["measure_heads", "recompute_head", "verify_model"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.analysis.returned import uncertified
+from attnscope.analysis.heads.returned import uncertified
 from attnscope.attention import AttentionCall
 from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.reaching import reaches_of

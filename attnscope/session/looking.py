@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from attnscope.analysis.links import aimed
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.links import aimed
+from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
     Dimensions,
     HeadAttention,
@@ -108,7 +108,7 @@ def map_head(
     looking: Looking = Looking(),  # noqa: B008 - frozen
 ) -> Projection:
     """The map of a head, or of its words; what was done other than asked is told."""
-    from attnscope.analysis.projection import project_head  # loads what reduces dimensions
+    from attnscope.analysis.heads.projection import project_head  # loads what reduces dimensions
 
     view = look_at(head, looking)
     with listener.working("drawing the map"):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from attnscope.analysis.head import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.reference import exact

@@ -7,11 +7,11 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
-from attnscope.analysis.head import recompute_head
+from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.long.cost import Cost, gigabytes
 from attnscope.analysis.long.head import read_long_head, step_of
 from attnscope.analysis.long.overview import measure_long
-from attnscope.analysis.overview import measure_heads
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.long.run import record_long
@@ -122,7 +122,7 @@ def test_every_query_has_its_strongest_keys_and_its_entropy(captured, whole):
 def test_an_overview_in_tiles_is_that_of_a_short_text(captured, among_all):
     short = measure_heads(captured[0], measures=NAMES)
     if among_all:
-        from attnscope.analysis.links import among_all as linked
+        from attnscope.analysis.heads.links import among_all as linked
 
         short = linked(short)
     names = [name for name in NAMES if name != "near"]

@@ -7,7 +7,7 @@ from capture.test_untouched import state
 from families import eager_weights, ids, padded, sharp, twin
 
 from attnscope.analysis import recompute_head
-from attnscope.analysis.returned import returned_head, returned_overview
+from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
 from attnscope.capture.routes import NothingSeenError

@@ -189,7 +189,7 @@ def test_every_file_is_written(attnscope, tmp_path: Path) -> None:
 
 
 def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, monkeypatch) -> None:
-    from attnscope.analysis.comparison import word
+    from attnscope.analysis.claims.comparison import word
 
     def certify_heads(call: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
         spoilt = 7 if call.q.shape[1] == 9 else None

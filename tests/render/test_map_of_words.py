@@ -10,7 +10,7 @@ import pytest
 from matplotlib.text import Text
 from rich.cells import cell_len
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus, focus_on

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor
 
-from attnscope.analysis.report import statistics
+from attnscope.analysis.heads.report import statistics
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from golden_text import printed
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, heatmap
 from attnscope.render.kit.words.header import feature_words

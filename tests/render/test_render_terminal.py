@@ -10,7 +10,7 @@ import pytest
 from golden_text import assert_golden, body, printed
 from rich.cells import cell_len
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.render.kit.cells import bar
 from attnscope.render.kit.words.certificate import power_words
 from attnscope.render.screen import (

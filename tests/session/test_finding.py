@@ -10,7 +10,7 @@ import torch
 from transformers import BertModel
 
 import attnscope as at
-from attnscope.analysis.controls import control_texts
+from attnscope.analysis.claims.controls import control_texts
 from attnscope.errors import InputError
 from attnscope.results import Finding
 from attnscope.results.claims.finding import Account

@@ -11,7 +11,7 @@ import torch
 import transformers as hf
 
 import attnscope as at
-from attnscope.analysis.controls import control_pieces, control_texts
+from attnscope.analysis.claims.controls import control_pieces, control_texts
 from attnscope.errors import InputError
 from attnscope.results import Contents
 from attnscope.session.questions.claims import exchanging

@@ -10,7 +10,7 @@ import torch
 from transformers import BertForPreTraining, LlamaForCausalLM
 
 import attnscope as at
-from attnscope.analysis.flow import replacing
+from attnscope.analysis.claims.flow import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
 from attnscope.session.questions.claims import flow as asked

@@ -11,7 +11,7 @@ import transformers as hf
 from PIL import Image
 
 import attnscope as at
-from attnscope.analysis.flow import pieces as parts
+from attnscope.analysis.claims.flow import pieces as parts
 from attnscope.errors import InputError
 from attnscope.tokens import Patches
 

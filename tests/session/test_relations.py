@@ -9,7 +9,7 @@ import transformers as hf
 from small_tokenizers import BUILD
 
 import attnscope as at
-from attnscope.analysis.relations.treebank import Sentence, read_treebank
+from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
 from attnscope.capture import weights as weights_door
 from attnscope.errors import InputError
 from attnscope.results import Dependencies, Verdict

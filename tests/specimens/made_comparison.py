@@ -6,7 +6,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
     Between,
     Comparison,

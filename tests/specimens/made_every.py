@@ -21,7 +21,7 @@ import made_results as made
 import made_senses
 import made_thumbnails
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
 from attnscope.tokens import Token, Tokens
 from attnscope.worked import example

@@ -3,7 +3,7 @@
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.finding.rank import summary
+from attnscope.analysis.claims.finding.rank import summary
 from attnscope.results import Finding, Kind, Pattern, Sought, Verdict
 
 LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30

@@ -3,8 +3,8 @@
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.flow.replacing import trusted
-from attnscope.analysis.flow.rollout import max_flow, mixed, rollout
+from attnscope.analysis.claims.flow.replacing import trusted
+from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
 from attnscope.results import Flow, Kind
 from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import Ablated

@@ -22,7 +22,7 @@ import made_results as made
 import made_senses
 import made_thumbnails
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
     Ablation,
     Check,

@@ -3,7 +3,7 @@
 import made_results
 import numpy as np
 
-from attnscope.analysis.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
+from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
 from attnscope.results import Dependencies, Kind
 from attnscope.results.claims.relations import Treebank
 

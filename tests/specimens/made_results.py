@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from attnscope.analysis.links import links
-from attnscope.analysis.scores import apply_measures as measure
-from attnscope.analysis.scores import unplaced
+from attnscope.analysis.heads.links import links
+from attnscope.analysis.scores.dense import apply_measures as measure
+from attnscope.analysis.scores.dense import unplaced
 from attnscope.measures import MEASURES
 from attnscope.results import (
     Certificate,

@@ -3,7 +3,7 @@
 import made_results
 import numpy as np
 
-from attnscope.analysis.comparison.senses import separation, together
+from attnscope.analysis.claims.comparison.senses import separation, together
 from attnscope.results import Kind, Senses
 from attnscope.results.claims.senses import Usage
 

@@ -23,9 +23,8 @@ import made_senses
 import made_thumbnails
 import numpy as np
 
-from attnscope.analysis.projection import points_of
-from attnscope.analysis.views.several import viewed_overview
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.projection import points_of
+from attnscope.analysis.heads.view import viewed, viewed_overview
 from attnscope.results import (
     Certificate,
     Fault,

@@ -3,7 +3,7 @@
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.views.thumbnails import pooled, step_for
+from attnscope.analysis.heads.thumbnails import pooled, step_for
 from attnscope.results import Kind, Thumbnails, Verdict
 
 

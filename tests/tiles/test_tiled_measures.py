@@ -7,7 +7,7 @@ import pytest
 import torch
 from made_long import MECHANISMS, QUERIES, VALUE_DIM, Mechanism
 
-from attnscope.analysis import sorts
+from attnscope.analysis.scores import sorts
 from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.near import cosine_distances
 from attnscope.sdpa import Stages, attend

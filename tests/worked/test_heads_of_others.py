@@ -16,7 +16,7 @@ from transformers import (
     T5EncoderModel,
 )
 
-from attnscope.analysis.head import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Verdict, load

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.analysis import sorts
+from attnscope.analysis.scores import sorts
 from attnscope.capture.weights import Passed
 from attnscope.reference import exact
 from attnscope.tokens import Tokens

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.relations.answers import word_weights
+from attnscope.analysis.claims.relations.answers import word_weights
 from attnscope.reference import exact
 from attnscope.results import MeasureDescription
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attnscope.analysis import sorts
 from attnscope.analysis.long.overview import heads_of, long_call_of, sampled_words, special_mass
+from attnscope.analysis.scores import sorts
 from attnscope.attention import Capture
 from attnscope.measures import MEASURES, Need
 from attnscope.results import LongHead

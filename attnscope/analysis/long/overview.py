@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from attnscope.analysis import sorts
-from attnscope.analysis.scores import ENTROPY, absences, as_scores, unplaced
-from attnscope.analysis.supplies import beside, needs_of, of_long_calls, without_norms
+from attnscope.analysis.scores import sorts
+from attnscope.analysis.scores.dense import ENTROPY, absences, as_scores, unplaced
+from attnscope.analysis.scores.supplies import beside, needs_of, of_long_calls, without_norms
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
@@ -48,7 +48,7 @@ def measure_long(
     among_all: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Overview:
-    """As `attnscope.analysis.overview.measure_heads`, of long calls; the weights are not there.
+    """As `attnscope.analysis.heads.overview.measure_heads`, of long calls; the weights are not there.
 
     The strongest links are those of ordinary tokens, or `among_all`. `progress` is told of every head.
     """

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from attnscope.analysis.dimensions import rotation_in
-from attnscope.analysis.head import head_terms
+from attnscope.analysis.heads.dimensions import rotation_in
+from attnscope.analysis.heads.head import head_terms
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError

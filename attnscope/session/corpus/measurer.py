@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnscope.analysis.claims.relations.answers import Sample, pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import LINKS, links
 from attnscope.analysis.corpus.measuring import leaking, measured, needs_norms
 from attnscope.analysis.corpus.totals import Totals
-from attnscope.analysis.relations.answers import Sample, pieces_of, together
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Passed, Passing

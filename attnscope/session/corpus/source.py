@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from attnscope.analysis.relations.treebank import read_block
+from attnscope.analysis.claims.relations.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
 from attnscope.tokens import printable

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.comparison import compare as comparison
-from attnscope.analysis.comparison.word import Look, forms_in
-from attnscope.analysis.views.view import groups_of
+from attnscope.analysis.claims.comparison import compare as comparison
+from attnscope.analysis.claims.comparison.word import Look, forms_in
+from attnscope.analysis.heads.view import groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 
 from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.heads.returned import returned_overview
+from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.padding import without_padding
-from attnscope.analysis.returned import returned_overview
-from attnscope.analysis.supplies import AllowedPairs
-from attnscope.analysis.views.thumbnails import View, made_small
+from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError

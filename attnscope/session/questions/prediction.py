@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from attnscope.analysis import prediction
-from attnscope.analysis import report as analysis
+from attnscope.analysis.heads import report as analysis
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
@@ -78,7 +78,7 @@ def report_head(
     looking: Looking = Looking(),  # noqa: B008 - frozen
     settings: MapSettings = MapSettings(),  # noqa: B008
 ) -> Report:
-    """The report on one query of `head`, by default the one that `analysis.report.default_query` finds."""
+    """The report on one query of `head`, by default the `default_query` of its weights."""
     view, tokens = look_at(head, looking), head.query_tokens
     position = (
         analysis.default_query(head, reading.encoded.mask_id) if query is None else tokens.position(query)

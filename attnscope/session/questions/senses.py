@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnscope.analysis.comparison.senses import MOST_CONTROLS, separation, together
-from attnscope.analysis.comparison.word import Look, Vectors, word_in
+from attnscope.analysis.claims.comparison.senses import MOST_CONTROLS, separation, together
+from attnscope.analysis.claims.comparison.word import Look, Vectors, word_in
 from attnscope.errors import InputError
 from attnscope.results import Senses, Verdict
 from attnscope.results.claims.senses import Usage

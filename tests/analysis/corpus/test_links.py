@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from attnscope.analysis.claims.relations.answers import word_weights
 from attnscope.analysis.corpus.links import links
-from attnscope.analysis.relations.answers import word_weights
 
 TAGS = (("NOUN", "VERB", "NOUN", "ADJ"), ("VERB", "X", "X"), ("ADJ", "NOUN", "VERB"))
 PIECES = torch.tensor(  # row word token: a word of two pieces, one without any, special tokens at both ends

@@ -14,7 +14,7 @@ import made_results as made
 import numpy as np
 import pytest
 
-from attnscope.analysis.views.view import viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.render.focus import Focus
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside

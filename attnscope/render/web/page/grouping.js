@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Weights as they are looked at: between words, without special tokens, from one text of a pair to the other.
- * The same as `attnscope.analysis.views.view`: sum over the pieces of a key, mean over those of a query that has a key.
+ * The same as `attnscope.analysis.heads.view`: sum over the pieces of a key, mean over those of a query that has a key.
  */
 
 /**

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnscope.analysis.ablation import replacing
-from attnscope.analysis.ablation.experiment import Head, check_heads, head_counts, intervention, taken_away
-from attnscope.analysis.ablation.question import Question, effect, log_chances
-from attnscope.analysis.ablation.replacing import Replacement
-from attnscope.analysis.attribution.estimates import estimated, held_against, measured_estimates
+from attnscope.analysis.claims.ablation import replacing
+from attnscope.analysis.claims.ablation.experiment import (
+    Head,
+    check_heads,
+    head_counts,
+    intervention,
+    taken_away,
+)
+from attnscope.analysis.claims.ablation.question import Question, effect, log_chances
+from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.analysis.claims.attribution.estimates import estimated, held_against, measured_estimates
 from attnscope.capture import Selection, provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attnscope.analysis.ablation.question import (
+from attnscope.analysis.claims.ablation.question import (
     Question,
     class_of_text,
     text_written,

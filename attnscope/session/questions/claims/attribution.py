@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from attnscope.analysis.ablation.experiment import check_heads, head_counts
-from attnscope.analysis.ablation.question import Question, log_chances, probability
-from attnscope.analysis.attribution.answers import other_answers, runner_up
-from attnscope.analysis.attribution.heads import OF_ANSWERS, attributed
+from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts
+from attnscope.analysis.claims.ablation.question import Question, log_chances, probability
+from attnscope.analysis.claims.attribution.answers import other_answers, runner_up
+from attnscope.analysis.claims.attribution.heads import OF_ANSWERS, attributed
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on

@@ -7,7 +7,7 @@ values and read the answers, and what lies between layers; what the text says is
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.composition.compose import Composing, Head, facts
+from attnscope.analysis.claims.composition.compose import Composing, Head, facts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.circuits.paths import Circuits, read_circuits

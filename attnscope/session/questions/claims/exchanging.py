@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from attnscope.analysis.controls import (
+from attnscope.analysis.claims.controls import (
     ASKING,
     ControlTexts,
     batches,
@@ -21,7 +21,7 @@ from attnscope.analysis.controls import (
     control_texts,
     inputs_of,
 )
-from attnscope.analysis.finding.rows import Layer
+from attnscope.analysis.claims.finding.rows import Layer
 from attnscope.analysis.media.pieces import Pieces, pieces_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture

@@ -7,8 +7,15 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.finding.rows import Layer, allowed_rows, rows_of
-from attnscope.analysis.flow.rollout import max_flow, mixed, moved_together, rolled_out, rollout, shares
+from attnscope.analysis.claims.finding.rows import Layer, allowed_rows, rows_of
+from attnscope.analysis.claims.flow.rollout import (
+    max_flow,
+    mixed,
+    moved_together,
+    rolled_out,
+    rollout,
+    shares,
+)
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attnscope.analysis.relations.treebank import Sentence
+from attnscope.analysis.claims.relations.treebank import Sentence
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loaded import Model

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnscope.analysis.relations.answers import Sample, answers, looks_ahead, pieces_of, together
-from attnscope.analysis.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
-from attnscope.analysis.relations.treebank import Sentence, read_treebank
+from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
+from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
+from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights

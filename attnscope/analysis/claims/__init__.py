@@ -1,0 +1,1 @@
+"""Claims about heads, each beside its control: an experiment, another text, or what chance would give."""

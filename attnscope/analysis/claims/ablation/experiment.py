@@ -1,0 +1,183 @@
+"""Heads taken away in turn and together, each beside random heads of its layer and beside rounding.
+
+The random heads say what any other head of the same layer would do, so that one that does more is seen.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+
+import numpy as np
+
+from attnscope.analysis.claims.ablation.question import LogChances, effect, log_chances
+from attnscope.capture.intervening.changes import Change, Rounded, Variant, What
+from attnscope.capture.intervening.experiments import Experiments, Outcome
+from attnscope.errors import InputError, listed
+from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, Intervention, ranked
+
+Head = tuple[int, int]  # layer and head
+MOST_DRAWN = 12  # other heads of a layer, and other groups
+_MOST_SETS = 10_000  # of layers, to draw from
+
+
+def others_drawn(heads: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[Head]:
+    """For each layer of `heads` some of its other heads; none of a layer whose heads are all there.
+
+    `counts` says how many heads a layer has.
+    """
+    random, drawn = np.random.default_rng(seed), list[Head]()
+    for layer in sorted({layer for layer, _ in heads}):
+        left = [head for head in range(counts[layer]) if (layer, head) not in set(heads)]
+        several = random.permutation(left)[:MOST_DRAWN]
+        drawn += sorted((layer, int(head)) for head in several)
+    return drawn
+
+
+def layers_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:
+    """Of a group of whole layers other whole layers, as many at once; none where it is no such group."""
+    mine = Counter(layer for layer, _ in group)
+    others = [layer for layer in sorted(counts) if layer not in mine]
+    if any(count < counts[layer] for layer, count in mine.items()) or len(others) < len(mine):
+        return []
+    sets = list(islice(combinations(others, len(mine)), _MOST_SETS))
+    order = np.random.default_rng(seed).permutation(len(sets))[:MOST_DRAWN]
+    return [
+        tuple((layer, head) for layer in sets[each] for head in range(counts[layer]))
+        for each in sorted(order)
+    ]
+
+
+def groups_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:
+    """Other groups with as many heads in the same layers, each different; none where there are none.
+
+    They are made of heads that are not in `group` as far as there are enough of these in every layer.
+    """
+    random = np.random.default_rng(seed)
+    needed = Counter(layer for layer, _ in group)
+    pools: dict[int, list[int]] = defaultdict(list)
+    for layer, count in needed.items():
+        left = [head for head in range(counts[layer]) if (layer, head) not in set(group)]
+        pools[layer] = left if len(left) >= count else list(range(counts[layer]))
+    found: dict[tuple[Head, ...], None] = {}
+    for _ in range(20 * MOST_DRAWN):
+        one = tuple(
+            (layer, int(head))
+            for layer, count in sorted(needed.items())
+            for head in sorted(random.permutation(pools[layer])[:count])
+        )
+        if set(one) != set(group):
+            found[one] = None
+        if len(found) == MOST_DRAWN:
+            break
+    return list(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The answer without each head, without all of them at once, and beside these the noise floor."""
+
+    heads: tuple[HeadEffect, ...]
+    group: Group | None
+    floor: Floor
+
+
+def taken_away(
+    experiments: Experiments,
+    ids: Sequence[int],
+    heads: Sequence[Head],
+    what: What,
+    *,
+    together: bool,
+    seed: int,
+) -> Outcomes:
+    """The effect of every head alone, and `together` of all of them at once where they are several.
+
+    `ids` are the answer. Every head is held against other heads of its layer that were drawn by lot, or,
+    where all heads of the layer are looked at, against these.
+    """
+    counts = head_counts(experiments)
+    check_heads(heads, counts)
+    drawn = others_drawn(heads, counts, seed)
+    group = tuple(heads) if together and len(heads) > 1 else ()
+    groups = groups_drawn(group, counts, seed) if group else []
+    whole_layers = [] if groups or not group else layers_drawn(group, counts, seed)
+    groups = groups or whole_layers
+    variants = [_variant(each, what) for each in (*([one] for one in (*heads, *drawn)), *groups)]
+    variants += [_variant(group, what)] if group else []
+    first = min(layer for layer, _ in heads)
+    variants.append(_variant([(first, head) for head in range(counts[first])], Rounded()))
+    *outcomes, rounded = experiments.run(variants)
+    before = log_chances(experiments.untouched[0])
+    effects = [effect(before, log_chances(each.scores[0]), ids) for each in outcomes]
+    singles = [
+        HeadEffect(**vars(each), layer=layer, head=head)
+        for (layer, head), each in zip((*heads, *drawn), effects, strict=False)
+    ]
+    mine, random = singles[: len(heads)], singles[len(heads) :]
+    found = ranked(tuple(_beside(each, random, mine) for each in mine))
+    others = effects[len(singles) : len(singles) + len(groups)]
+    whole = _group(group, effects[-1], others, bool(whole_layers)) if group else None
+    return Outcomes(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
+
+
+def head_counts(experiments: Experiments) -> dict[int, int]:
+    """How many heads answer in each layer, the fewest where a layer attends several times."""
+    counts: dict[int, int] = {}
+    for (layer, _), answer in experiments.answers.items():
+        counts[layer] = min(counts.get(layer, answer.shape[1]), answer.shape[1])
+    return counts
+
+
+def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
+    """Raises `InputError` for a head that its layer does not have."""
+    for layer, head in heads:
+        if layer not in counts:
+            raise InputError(f"no layer {layer}: layers are {listed(sorted(counts))}")
+        if head >= counts[layer]:
+            raise InputError(f"no head {head} in layer {layer}: heads are {listed(range(counts[layer]))}")
+
+
+def intervention(experiments: Experiments) -> Intervention:
+    """What was read back of all that was changed so far."""
+    tally = experiments.tally
+    return Intervention(tally.back, tally.lost, tally.unseen, experiments.faithful)
+
+
+def _variant(heads: Sequence[Head], what: What) -> Variant:
+    return tuple(Change(layer, head, what) for layer, head in heads)
+
+
+def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadEffect]) -> HeadEffect:
+    """The effect with what random heads of its layer do; where none were drawn, all others of the layer."""
+    there = [each for each in random if each.layer == one.layer]
+    there = there or [each for each in every if each.layer == one.layer and each.head != one.head]
+    chance, beaten = _against(one, there)
+    return replace(one, chance=chance, beaten=beaten, others=len(there))
+
+
+def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
+    """The median size of the others' difference, and how many of them make a smaller one."""
+    sizes = [abs(each.difference) for each in others]
+    return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.difference) for size in sizes)
+
+
+def _group(heads: tuple[Head, ...], one: Effect, others: Sequence[Effect], of_layers: bool) -> Group:
+    chance, beaten = _against(one, others)
+    return Group(heads, one, chance, beaten, len(others), of_layers)
+
+
+def _floor(
+    before: LogChances,
+    ids: Sequence[int],
+    outcomes: Sequence[Outcome],
+    rounded: Outcome,
+    random: Sequence[HeadEffect],
+    seed: int,
+) -> Floor:
+    """What rounding does in the untouched entry of each batch, and where it was put in on purpose."""
+    controls = {id(each.control): each.control for each in outcomes if each.control is not None}
+    runs = [*controls.values(), rounded.scores]
+    effects = [effect(before, log_chances(each[0]), ids) for each in runs]
+    largest = max(abs(each.difference) for each in effects)
+    return Floor(largest, max(each.kl for each in effects), len(controls), tuple(random), seed)

@@ -1,0 +1,102 @@
+"""What is put in the place of heads' outputs: zeros, means over control texts, those of another text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.controls import batches, control_texts, inputs_with
+from attnscope.capture.intervening.changes import Answers, Cut, Place, Put, What, Zero
+from attnscope.capture.intervening.observed import answers_to
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
+from attnscope.results.claims.ablation import Method
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement:
+    """What stands in the place of every head's output, and in words what that is.
+
+    `output` is what the model returned for another text, where outputs are those of one.
+    """
+
+    method: Method
+    what: What
+    how: str
+    output: Any = None
+
+
+def zeros() -> Replacement:
+    return Replacement(Method.ZERO, Zero(), "each output replaced by zeros")
+
+
+def without_edge(query: int, key: int, names: tuple[str, str]) -> Replacement:
+    """Their own outputs without the attention of one query to one key, both by position."""
+    told = f"the attention of {query} {names[0]} to {key} {names[1]} cut before the softmax"
+    return Replacement(Method.EDGE, Cut(query, key), told)
+
+
+def of_text(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> Replacement:
+    """What the heads answer to other inputs of the same length."""
+    answers, output = answers_to(model, inputs, sites)
+    told = "each output replaced by that of the same head in the other text"
+    return Replacement(Method.TEXT, Put(answers), told, output)
+
+
+def means(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[Site],
+    sides: Mapping[str, Tokens],
+    *,
+    mask_id: int | None,
+    count: int,
+    seed: int,
+) -> Replacement:
+    """The mean of what the heads answer to control texts, position by position.
+
+    `sides` are the tokens by the name of the input that they are: a text, and what a decoder reads beside it.
+    """
+    changed, how = dict(inputs), ""
+    drawn: dict[str, Any] = {}
+    for name, tokens in sides.items():
+        try:
+            controls = control_texts(tokens, mask_id=mask_id, count=count, seed=seed)
+        except InputError:
+            continue
+        drawn[name], how = controls.ids, how or controls.how
+    if not drawn:
+        raise InputError(
+            "the text has too few words that could change places: there is no mean over other texts"
+        )
+    entries = max(len(ids) for ids in drawn.values())
+    sums: dict[Place, Tensor] = {}
+    longest = max(len(tokens) for tokens in sides.values())
+    for several in batches(entries, longest):
+        batch = _batch(changed, drawn, range(several.start, several.stop))
+        found, _ = answers_to(model, batch, sites)
+        for place, each in found.items():
+            parts = exact(each.unflatten(0, (several.stop - several.start, -1)).cpu()).sum(0)  # type: ignore[no-untyped-call]
+            sums[place] = sums[place] + parts if place in sums else parts
+    answers: Answers = {place: each / entries for place, each in sums.items()}
+    told = f"each output replaced by its mean over {entries} control texts, position by position ({how})"
+    return Replacement(Method.MEAN, Put(answers), told)
+
+
+def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:
+    """A batch of control texts; of a side that has fewer of them they come again."""
+    made: dict[str, Any] | None = None
+    for name, ids in drawn.items():
+        mine = ids[[entry % len(ids) for entry in entries]]
+        if made is None:
+            made = inputs_with(inputs, name, mine)
+            if made is None:
+                raise InputError("--with mean needs an input that is text alone: leave it out, or use zero")
+        else:
+            made[name] = torch.as_tensor(mine, dtype=inputs[name].dtype, device=inputs[name].device)
+    assert made is not None, "there is a side with controls"
+    return made

@@ -1,0 +1,120 @@
+"""Every head by one number, and the same number of control texts beside it.
+
+The best of many heads is a maximum: it is held against the best head of every control text as well.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.analysis.claims.finding.lens import Lens
+from attnscope.analysis.claims.finding.rows import Layer
+from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
+from attnscope.results import Contents, Controls
+from attnscope.results.claims.finding import beyond
+
+ByHead = Float[np.ndarray, "layer head"]
+OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
+
+
+def numbers(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> ByHead:
+    """The number of every head in one text; NaN for the head that others are likened to."""
+    if isinstance(target, Target):
+        return np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
+    given = seen.rows(layers[target.layer], [target.head])[0]
+    found = np.array([divergence(seen.rows(each, heads), given) for each in layers])
+    if target.head in heads:
+        found[target.layer, list(heads).index(target.head)] = np.nan
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What stands beside the number of every head in the text itself; None where it has no meaning."""
+
+    ranks: ByHead | None = None
+    norms: ByHead | None = None
+    shares: ByHead | None = None
+    even: ByHead | None = None
+
+
+def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> Beside:
+    """Rank, weight by norm, its share of the row, and what even attention would have."""
+    if isinstance(target, Likeness):
+        return Beside()
+    norms, shares = list[Numbers](), list[Numbers]()
+    for each in layers:
+        if (found := seen.moved(each, heads, target.queries)) is None:
+            break
+        by_norm, whole = found
+        norms.append(target.number(by_norm))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares.append(target.number(by_norm / whole[..., None]))
+    known = len(norms) == len(layers)
+    return Beside(
+        ranks=np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
+        norms=np.array(norms) if known else None,
+        shares=np.array(shares) if known else None,
+        even=np.array([target.number(seen.even(each, heads, target.queries)) for each in layers]),
+    )
+
+
+def beside_controls(
+    target: Target | Likeness,
+    own: ByHead,
+    runs: Iterable[Sequence[Layer]],
+    heads: Sequence[int],
+    seen: Lens,
+    went: Sequence[Sequence[int]] | None,
+) -> "tuple[Summary, ByHead | None]":
+    """The numbers of control texts, which `runs` are, in few words, and what the query gave its key's token.
+
+    `went` says where the tokens of that key are in each control; None where no single key is asked for. Where
+    they always went to places that the query may not look at, nothing is said of them.
+    """
+    found, followed = list[ByHead](), list[ByHead]()
+    for number, layers in enumerate(runs):
+        found.append(numbers(target, layers, heads, seen))
+        if went is not None and isinstance(target, Target):
+            there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)
+            followed.append(np.array(list(there)))
+    smaller = isinstance(target, Likeness)
+    mean = _mean(np.array(followed)) if followed else np.array(np.nan)
+    return summary(own, np.array(found), smaller), None if np.isnan(mean).all() else mean
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The fields of `Controls` that are numbers."""
+
+    mean: ByHead
+    low: ByHead
+    high: ByHead
+    percentile: ByHead
+    best: Float[np.ndarray, " control"]
+
+    def described(self, how: str, seed: int, asked: int, of: Contents = Contents.TEXT) -> Controls:
+        return Controls(self.mean, self.low, self.high, self.percentile, self.best, how, seed, asked, of)
+
+
+def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Summary:
+    """Mean, middle nine tenths, percentile and the best head of each control text."""
+    worst = np.inf if smaller else -np.inf
+    filled = np.where(np.isnan(controls), worst, controls)
+    best = filled.min(axis=(1, 2)) if smaller else filled.max(axis=(1, 2))
+    low, high = (_quantile(controls, each) for each in (OUTER, 1 - OUTER))
+    return Summary(_mean(controls), low, high, beyond(own, controls, smaller), best)
+
+
+def _mean(values: Float[np.ndarray, "control layer head"]) -> ByHead:
+    there = ~np.isnan(values)
+    count = there.sum(axis=0)
+    total = np.where(there, values, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _quantile(values: Float[np.ndarray, "control layer head"], share: float) -> ByHead:
+    """The quantile of each head; NaN where one of its numbers is."""
+    return np.asarray(np.quantile(values, share, axis=0))

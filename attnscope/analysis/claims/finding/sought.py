@@ -1,0 +1,135 @@
+"""What heads are ranked by, as functions of weights: one pair, a pattern of keys, likeness to another head.
+
+Each is a target that scores one head's weights, and says which rank its keys have. A row without any allowed
+key is NaN and counts for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnscope.analysis.claims.comparison.distances import jensen_shannon
+from attnscope.analysis.claims.controls import is_punctuation
+from attnscope.analysis.scores.sorts import alike, is_picture
+from attnscope.results import Pattern
+from attnscope.tokens import Patches, Tokens
+
+Weights = Float[np.ndarray, "head query key"]
+Numbers = Float[np.ndarray, " head"]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Keys by query: the number of a head is the mean weight on them, over the queries that have some.
+
+    `keys` is True where a key is meant. Of one pair it is one entry.
+    """
+
+    keys: Bool[np.ndarray, "query key"]
+
+    @cached_property
+    def queries(self) -> tuple[int, ...]:
+        """The queries that have a key that is meant."""
+        return tuple(np.flatnonzero(self.keys.any(axis=1)).tolist())
+
+    @cached_property
+    def own(self) -> Bool[np.ndarray, "row key"]:
+        """The keys of these queries alone."""
+        return np.asarray(self.keys[list(self.queries)])
+
+    def number(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
+        """The number of each head from the rows of `queries`; NaN where none of them has a key."""
+        return _mean(np.where(self.own, rows, 0.0).sum(axis=2) + 0.0 * rows.sum(axis=2))
+
+    def rank(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
+        """Which of a query's keys the strongest one meant is, 1 for the first: the mean over queries."""
+        strongest = np.where(self.own, rows, -np.inf).max(axis=2, keepdims=True)
+        return _mean(1.0 + (rows > strongest).sum(axis=2) + 0.0 * rows.sum(axis=2))
+
+
+def _mean(values: Float[np.ndarray, "head row"]) -> Numbers:
+    """The mean over the rows that are numbers; NaN where none is."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=1)
+    total = np.where(there, values, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """The divergence of every head from one: `layer` is its place among the layers."""
+
+    layer: int
+    head: int
+
+
+def pair(query: int, key: int, queries: int, keys: int) -> Target:
+    """One query and one key."""
+    meant = np.zeros((queries, keys), dtype=bool)
+    meant[query, key] = True
+    return Target(meant)
+
+
+def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndarray, "query key"]:
+    """Which keys of each query are those of `pattern`; nothing is said of whether it may see them.
+
+    But for special tokens, punctuation and the first key, both sides must be the same tokens. In a picture
+    the previous one is the patch to the left, the next one that to the right.
+    """
+    behind = np.arange(len(keys))[None, :] - np.arange(len(tokens))[:, None]
+    same = alike(tokens, keys).numpy()
+    followed = np.concatenate([np.zeros((len(tokens), 1), dtype=bool), same[:, :-1]], axis=1)
+    special = np.array([token.special for token in keys.items])
+    words = ~np.array([token.special for token in tokens.items])[:, None] & ~special
+    beside = in_rows(tokens)
+    makes: dict[Pattern, Callable[[], Bool[np.ndarray, "query key"]]] = {
+        Pattern.PREVIOUS: lambda: (behind == -1) if beside is None else beside == -1,
+        Pattern.NEXT: lambda: (behind == 1) if beside is None else beside == 1,
+        Pattern.SELF: lambda: behind == 0,
+        Pattern.FIRST: lambda: np.broadcast_to(np.arange(len(keys)) == 0, behind.shape),
+        Pattern.SAME: lambda: same & (behind != 0) & words,
+        # the token behind an earlier one of the query's own: its place is at most the query's
+        Pattern.INDUCTION: lambda: followed & (behind <= 0) & words,
+        Pattern.PUNCTUATION: lambda: np.broadcast_to(_punctuation(keys) & ~special, behind.shape),
+        Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
+    }
+    return np.asarray(makes[pattern]())
+
+
+def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
+    """How many columns to the right of a patch another one of its row stands; None unless all are patches.
+
+    What is in another row, or no patch, is as far away as no patch is.
+    """
+    if not is_picture(tokens):
+        return None
+    patches, far = tokens.stretches[0], len(tokens) + 1
+    assert isinstance(patches, Patches), "a picture has patches"
+    row, column = np.full(len(tokens), -1), np.full(len(tokens), -1)
+    for number, place in enumerate(patches.positions):
+        if place >= 0:
+            row[place], column[place] = divmod(number, patches.columns)
+    together = (row[:, None] == row) & (row >= 0)
+    return np.where(together, column[None, :] - column[:, None], far)
+
+
+def _punctuation(tokens: Tokens) -> Bool[np.ndarray, " key"]:
+    sensed = {place for stretch in tokens.stretches for place in stretch.positions}
+    return np.array([i not in sensed and is_punctuation(token) for i, token in enumerate(tokens.items)])
+
+
+def divergence(rows: Weights, given: Float[np.ndarray, "query key"]) -> Numbers:
+    """Jensen-Shannon divergence of each head's rows from those of a `given` head, 0 to ln 2 nats (Lin 1991).
+
+    The mean over the queries that have a key in both. What a sink takes of a row counts as one more key.
+    """
+    other = _with_rest(given)
+    return _mean(np.stack([jensen_shannon(_with_rest(each), other) for each in rows]))
+
+
+def _with_rest(rows: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query more"]:
+    rest = np.clip(1.0 - rows.sum(axis=1, keepdims=True), 0.0, None)
+    return np.concatenate([rows, rest], axis=1)

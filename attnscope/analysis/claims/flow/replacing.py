@@ -1,0 +1,176 @@
+"""Every token of the input replaced in its turn, and how much what the model makes of one query changes.
+
+`trusted` says how far what attention gives to tokens agrees with that, beside chance and nearness.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.stats import rankdata
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.ablation.question import Question, log_chances
+from attnscope.analysis.claims.controls import batches, inputs_of
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.intervening.changes import rows_only
+from attnscope.reference import exact
+from attnscope.results.claims.flow import Trust
+
+Effects = Float[np.ndarray, " place"]
+
+SHUFFLES, LEAST = 1000, 4  # shuffled effects, and the fewest tokens of which a rank correlation says anything
+OUTER = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """The ids that are replaced, by the name that the model gives them; by `id`, or by nothing at all (None).
+
+    `places` are the positions that are replaced.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    id: int | None
+
+
+def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, Any], slice]] | None:
+    """The inputs in batches, each row with one of the places replaced; None where that cannot be."""
+    ids = np.repeat(inputs[asked.name][:1].cpu().numpy(), len(asked.places), axis=0)
+    if asked.id is not None:
+        ids[np.arange(len(ids)), list(asked.places)] = asked.id
+    own = inputs[asked.name]
+    rows = [torch.as_tensor(row[None], dtype=own.dtype, device=own.device) for row in ids]
+    if inputs_of(inputs, asked.name, rows[:1]) is None:
+        return None
+    parts = batches(len(ids), ids.shape[1])
+    return ((inputs_of(inputs, asked.name, rows[part]) or {}, part) for part in parts)
+
+
+@contextmanager
+def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterator[None]:
+    """While open, the embedding of each row's own place is zero, where tokens are replaced by nothing."""
+    if asked.id is not None:
+        yield
+        return
+    embeddings = model.get_input_embeddings()  # type: ignore[operator]
+    rows, places = torch.arange(len(ids)), torch.tensor(asked.places[part])
+
+    def empty(_module: nn.Module, given: Sequence[Any], made: Tensor) -> Tensor | None:
+        if not given or given[0].shape != ids.shape or not torch.equal(given[0], ids):
+            return None
+        changed = made.clone()
+        changed[rows, places] = 0.0
+        return changed
+
+    handle = embeddings.register_forward_hook(empty)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def lost_chance(
+    model: nn.Module, inputs: Mapping[str, Any], asked: Input, question: Question
+) -> tuple[Effects, int, float] | None:
+    """How much of the answer's log probability goes with each place, in nats; the answer's id and chance."""
+    made = copies(inputs, asked)
+    if made is None:
+        return None
+    with evaluating(model), rows_only(model, question.asked):
+        before = log_chances(question.asked.of(model(**inputs))[0])[0]
+        answer = int(before.argmax())
+        lost = [
+            before[answer] - log_chances(_run(model, each, asked, part, question))[:, answer]
+            for each, part in made
+        ]
+    return torch.cat(lost).cpu().numpy(), answer, float(before[answer].exp())
+
+
+def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, question: Question) -> Tensor:
+    with emptied(model, asked, inputs[asked.name], part):
+        return question.asked.of(model(**inputs))[:, 0]
+
+
+def turned_vector(
+    model: nn.Module, inputs: Mapping[str, Any], asked: Input, query: int, last: nn.Module
+) -> Effects | None:
+    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2."""
+    made = copies(inputs, asked)
+    if made is None:
+        return None
+    with evaluating(model):
+        before = vectors(model, inputs, last, nullcontext())
+        if before is None:
+            return None
+        turned = []
+        for each, part in made:
+            after = vectors(model, each, last, emptied(model, asked, each[asked.name], part))
+            if after is None:
+                return None
+            turned.append(1 - torch.cosine_similarity(before[:, query], after[:, query], dim=-1))
+    return torch.cat(turned).cpu().numpy()
+
+
+def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor | None:
+    """What `last` returns first, in float64, as `entry position hidden`; None where that is no such thing."""
+    found: list[Tensor] = []
+
+    def keep(_module: nn.Module, _given: object, made: Any) -> None:
+        first = made if isinstance(made, Tensor) else made[0]
+        if isinstance(first, Tensor) and first.ndim in (2, 3):
+            found.append(exact(first.detach()).reshape(-1, *first.shape[-2:]))
+
+    handle = last.register_forward_hook(keep)
+    try:
+        with within:
+            model(**inputs)
+    finally:
+        handle.remove()
+    return found[-1] if found else None
+
+
+def trusted(
+    methods: Mapping[str, Float[np.ndarray, " key"]],
+    effects: Float[np.ndarray, " key"],
+    near: Float[np.ndarray, " key"],
+    seed: int = 0,
+    groups: Sequence[Sequence[int]] = (),
+) -> tuple[Trust, ...]:
+    """Every method, and nearness to the query, against the size of the effects of what was replaced.
+
+    What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
+    as near as they are on average.
+    """
+    parts = [list(each) for each in groups] or [
+        [place] for place in np.flatnonzero(~np.isnan(effects)).tolist()
+    ]
+    sizes = np.array([abs(effects[part[0]]) for part in parts])
+    every = {name: np.array([values[part].sum() for part in parts]) for name, values in methods.items()}
+    every["nearness"] = np.array([near[part].mean() for part in parts])
+    random = np.random.default_rng(seed)
+    orders = np.array([random.permutation(len(parts)) for _ in range(SHUFFLES)])
+    return tuple(_trust(name, values, sizes, orders) for name, values in every.items())
+
+
+def _trust(
+    name: str, values: Float[np.ndarray, " place"], sizes: Float[np.ndarray, " place"], orders: np.ndarray
+) -> Trust:
+    if len(values) < LEAST or np.ptp(values) == 0 or np.ptp(sizes) == 0:
+        return Trust(name, np.nan, np.nan, np.nan, np.nan)
+    first, second = _centred(values), _centred(sizes)
+    own, shuffled = float(first @ second), second[orders] @ first
+    low, high = (float(each) for each in np.quantile(shuffled, (OUTER, 1 - OUTER)))
+    return Trust(name, own, low, high, float(100 * (shuffled < own - 1e-12).mean()))
+
+
+def _centred(values: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:
+    """The ranks, their mean taken off, of length 1: two of these multiplied are Spearman's correlation."""
+    ranks = rankdata(values)
+    ranks -= ranks.mean()
+    return np.asarray(ranks / np.linalg.norm(ranks))

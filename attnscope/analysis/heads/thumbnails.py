@@ -1,0 +1,193 @@
+"""Every head in few cells: of each group of queries and keys the largest weight.
+
+The largest and not the mean, so that a diagonal or a column one token wide stays as dark as it is. Heads are
+made small one layer after another: the weights of all of them never stand in memory at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.analysis.heads.returned import returned_overview
+from attnscope.analysis.heads.view import groups_of, members, regrouped
+from attnscope.analysis.padding import without_padding
+from attnscope.analysis.scores.supplies import AllowedPairs
+from attnscope.attention import Capture
+from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
+from attnscope.results import Overview, Special, Thumbnails, Verdict
+from attnscope.results.base.words import Groups, joined
+from attnscope.sdpa import weights_alone
+from attnscope.tokens import Tokens
+from attnscope.verify import certify_heads
+
+MANY_HEADS = 16  # side by side, from which on a thumbnail has fewer cells
+_CELLS = {False: 64, True: 32}
+
+Cells = Float[np.ndarray, "row column"]
+Weights = Float[np.ndarray, "query key"]
+Allowed = Bool[np.ndarray, "query key"]
+
+
+def step_for(queries: int, keys: int, heads: int) -> int:
+    """How many tokens make a cell."""
+    return -(-max(queries, keys) // _CELLS[heads > MANY_HEADS])
+
+
+def pooled(
+    weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"], step: int
+) -> Cells:
+    """The largest weight of each `step` by `step` pairs that are allowed; NaN where none is."""
+    seen = np.where(allowed, weights, np.nan)
+    for axis in (0, 1):
+        seen = np.fmax.reduceat(seen, np.arange(0, seen.shape[axis], step), axis=axis)
+    return np.asarray(seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """One layer made small; `labelled` is how much its tokens are known by other names than their own."""
+
+    layer: int
+    query_tokens: Tokens
+    key_tokens: Tokens
+    cells: list[Cells]
+    verdicts: tuple[Verdict, ...]
+    labelled: int = 0
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.query_tokens), len(self.key_tokens)
+
+
+@dataclass(frozen=True)
+class View:
+    """How weights are looked at: by words instead of tokens, with special tokens or without."""
+
+    words: bool = False
+    special: Special = Special.SHOW
+
+    def seen(
+        self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
+    ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
+        """The same by words, or without special tokens; as they are where nothing is changed."""
+        if not self.words and self.special is Special.SHOW:
+            return weights, allowed
+        rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
+        scaled = self.special is Special.RENORMALISE
+        left, right = (members(each, len(side)) for each, side in ((rows, queries), (columns, keys)))
+        return regrouped(weights, rows, columns, renormalise=scaled), left @ allowed @ right.T
+
+    def tokens(self, queries: Tokens, keys: Tokens) -> tuple[Tokens, Tokens]:
+        """What rows and columns are called then."""
+        if not self.words and self.special is Special.SHOW:
+            return queries, keys
+        asked = joined(queries, self._groups(queries, "query"))
+        return asked, asked if queries == keys else joined(keys, self._groups(keys, "key"))
+
+    def _groups(self, tokens: Tokens, side: str) -> Groups:
+        return groups_of(tokens, side, self.words, self.special)
+
+
+PLAIN = View()
+
+
+def thumbnails(
+    parts: Iterable[Capture | Returned], heads: Sequence[int], block: int = 0, view: View = PLAIN
+) -> Thumbnails:
+    """The chosen heads of all layers in `parts`, which come one after the other and are let go of.
+
+    `InputError` for layers that look at axes of different lengths, and for a `view` that leaves nothing.
+    """
+    made: list[_Layer] = []
+    notes: list[str] = []
+    for part in parts:
+        whole = part
+        if isinstance(part, Returned):
+            made += _of_returned(part, heads, view)
+        else:
+            made += _of_capture(part, heads, block, view)
+        notes += _notes(part)
+        if odd := next((each for each in made if each.size != made[0].size), None):
+            raise InputError(
+                f"layers {made[0].layer} and {odd.layer} differ in their numbers of queries and keys: "
+                "show them one by one"
+            )
+    first = max(made, key=lambda each: each.labelled)  # what is numbered in one layer is so for all
+    return Thumbnails(
+        kind=whole.kind if isinstance(whole, Returned) else whole.calls[0].kind,
+        query_tokens=first.query_tokens,
+        key_tokens=first.key_tokens,
+        layers=tuple(each.layer for each in made),
+        heads=tuple(heads),
+        step=step_for(*first.size, len(heads)),
+        weights=np.array([each.cells for each in made]),
+        verdicts=tuple(each.verdicts for each in made),
+        provenance=whole.provenance,
+        tower=whole.tower,
+        notes=tuple(dict.fromkeys(notes)),
+        words=view.words,
+        special=view.special,
+    )
+
+
+def made_small(found: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
+    """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
+    sides = found.query_tokens, found.key_tokens
+    asked, given = view.tokens(*sides)
+    step = step_for(len(asked), len(given), len(found.heads))
+
+    def small(i: int, j: int, weights: Weights) -> Cells:
+        return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), step)
+
+    return Thumbnails(
+        kind=found.kind,
+        query_tokens=asked,
+        key_tokens=given,
+        layers=found.layers,
+        heads=found.heads,
+        step=step,
+        weights=np.array(
+            [[small(i, j, each) for j, each in enumerate(row)] for i, row in enumerate(found.dense_weights)]
+        ),
+        verdicts=tuple(tuple(each.verdict for each in row) for row in found.certificates),
+        provenance=found.provenance,
+        tower=found.tower,
+        notes=found.notes,
+        words=view.words,
+        special=view.special,
+    )
+
+
+def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> Iterator[_Layer]:
+    for layer in dict.fromkeys(call.layer for call in part.calls):
+        whole = part.call(layer, block=block)
+        call = without_padding(whole)
+        sides = call.query_tokens, call.key_tokens
+        asked, given = view.tokens(*sides)
+        step, cells = step_for(len(asked), len(given), len(heads)), list[Cells]()
+        for head in heads:
+            weights, allowed = weights_alone(call.operands(head))[0], call.allowed_matrix(head)
+            cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), step))
+        verdicts = tuple(proof.verdict for proof in certify_heads(whole, heads))
+        yield _Layer(layer, asked, given, cells, verdicts, call.standing.rank)
+
+
+def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:
+    """What a model returns does not say which keys may be seen: a weight of 0 is one like any other."""
+    found = returned_overview(part, heads)
+    sides = found.query_tokens, found.key_tokens
+    queries, keys = view.tokens(*sides)
+    step, verdicts = step_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
+    for layer, dense in zip(found.layers, found.dense_weights, strict=True):
+        every = (view.seen(each, np.ones(each.shape, bool), *sides) for each in dense)
+        cells = [pooled(weights, allowed, step) for weights, allowed in every]
+        yield _Layer(layer, queries, keys, cells, verdicts)
+
+
+def _notes(part: Capture | Returned) -> list[str]:
+    if isinstance(part, Returned):
+        return [part.reason, *(note for layer in part.layers for note in layer.notes)]
+    return [note for call in part.calls for note in part.notes(call.layer)]

@@ -1,0 +1,142 @@
+"""A head's weights between words, with special tokens shown, left out, or left out and the rest scaled up.
+
+Sum over the pieces of a key, mean over the pieces of a query that have a key (Clark et al. 2019): a row
+still sums to what the rows of its pieces sum to. Weights are regrouped, never made anew.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnscope.analysis.heads.links import links
+from attnscope.analysis.scores.dense import apply_measures, unplaced
+from attnscope.analysis.scores.supplies import AllowedPairs, of_groups
+from attnscope.errors import InputError
+from attnscope.results import HeadView, HeadWeights, Overview, Special
+from attnscope.results.base.words import Groups, joined, words_of
+from attnscope.tokens import Tokens
+
+
+def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
+    """The weights of `head`, by `words` or by tokens, with special tokens as `special` says.
+
+    `InputError` where nothing is left to show, or the tokens do not say which words they belong to.
+    """
+    queries = groups_of(head.query_tokens, "query", words, special)
+    keys = groups_of(head.key_tokens, "key", words, special)
+    rows, columns = members(queries, len(head.query_tokens)), members(keys, len(head.key_tokens))
+    same = head.query_tokens is head.key_tokens
+    query_tokens = joined(head.query_tokens, queries)
+    return HeadView(
+        head=head,
+        words=words,
+        special=special,
+        query_tokens=query_tokens,
+        key_tokens=query_tokens if same else joined(head.key_tokens, keys),
+        query_groups=queries,
+        key_groups=keys,
+        weights=regrouped(head.weights, queries, keys, renormalise=special is Special.RENORMALISE),
+        allowed=rows @ head.allowed @ columns.T,
+    )
+
+
+def regrouped(
+    weights: Float[np.ndarray, "query key"], queries: Groups, keys: Groups, *, renormalise: bool = False
+) -> Float[np.ndarray, "query_group key_group"]:
+    """Weights by groups of tokens; with `renormalise` each row is divided by its sum, NaN where that is 0.
+
+    A row of NaN is a query without a key: it is left out of the mean over its group, which is NaN only
+    where no piece has a key.
+    """
+    answered = ~np.isnan(weights).any(axis=1)
+    taken = (members(queries, len(weights)) & answered).astype(np.float64)
+    pieces = taken.sum(axis=1, keepdims=True)
+    sums = np.nan_to_num(weights) @ members(keys, weights.shape[1]).T
+    rows = _divided(taken @ sums, pieces)
+    return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
+
+
+def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
+    """Words or single tokens, without the special ones unless they are shown."""
+    groups = words_of(tokens) if words else tuple((i,) for i in range(len(tokens)))
+    if special is Special.SHOW:
+        return groups
+    left = tuple(group for group in groups if not tokens.items[group[0]].special)
+    if not left:
+        raise InputError(f"every {side} is a special token: without them nothing is left to show")
+    return left
+
+
+def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
+    """Which of `count` tokens belong to each group."""
+    members = np.zeros((len(groups), count), dtype=bool)
+    for row, group in enumerate(groups):
+        members[row, list(group)] = True
+    return members
+
+
+def _divided(
+    rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
+) -> Float[np.ndarray, "row column"]:
+    """Rows over their sums, NaN where that is 0."""
+    empty = np.full(rows.shape, np.nan)
+    quotients: Float[np.ndarray, "row column"] = np.divide(rows, sums, out=empty, where=sums > 0)
+    return quotients
+
+
+def viewed_overview(
+    overview: Overview,
+    *,
+    words: bool = False,
+    special: Special = Special.SHOW,
+    allowed: AllowedPairs | None = None,
+) -> Overview:
+    """The overview by words, or without special tokens; measures and links are those of the new rows.
+
+    Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
+    head where which tokens may look.
+
+    `InputError` for rows that special tokens were only hidden in, which have no entropy.
+    """
+    if special is Special.HIDE:
+        raise InputError(
+            "an overview shows entropies, and rows with hidden tokens have none: "
+            "--special renormalise, or give one --layer and one --head"
+        )
+    queries = groups_of(overview.query_tokens, "query", words, special)
+    keys = groups_of(overview.key_tokens, "key", words, special)
+    scaled = special is Special.RENORMALISE
+    weights = tuple(
+        tuple(regrouped(each, queries, keys, renormalise=scaled) for each in row)
+        for row in overview.dense_weights
+    )
+    asked, given = joined(overview.query_tokens, queries), joined(overview.key_tokens, keys)
+    rows, columns = members(queries, len(overview.query_tokens)), members(keys, len(overview.key_tokens))
+
+    def seen(layer: int, head: int) -> Tensor:
+        assert allowed is not None, "asked where it is known"
+        return torch.from_numpy(rows @ allowed(layer, head).numpy() @ columns.T)
+
+    measured = apply_measures(
+        [[torch.from_numpy(each) for each in row] for row in weights],
+        tuple(overview.scores),
+        layers=overview.layers,
+        heads=overview.heads,
+        unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
+        words=words,
+        supplies=of_groups(asked, given, None if allowed is None else seen, words),
+    )
+    return replace(
+        overview,
+        query_tokens=asked,
+        key_tokens=given,
+        scores=measured,
+        **links(weights, asked, given, ordinary=overview.ordinary)._asdict(),
+        weights=weights,
+        words=words,
+        special=special,
+        tokens=overview,
+    )

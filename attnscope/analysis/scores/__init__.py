@@ -1,0 +1,1 @@
+"""Heads in numbers: measures of dense weights, what else these need, and runs made for a measure alone."""

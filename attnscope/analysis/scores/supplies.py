@@ -1,0 +1,210 @@
+"""What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
+
+Of a long head it is known by query and by key, never by pair.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attnscope.analysis.scores import sorts
+from attnscope.analysis.scores.sorts import is_picture
+from attnscope.attention import AttentionCall
+from attnscope.measures import MEASURES, Need
+from attnscope.measures.moved import moved_norms
+from attnscope.measures.near import cosine_distances
+from attnscope.reference import EXACT
+from attnscope.sdpa import attend
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.measured import WITHOUT_FORM
+from attnscope.tiles.stream import Beside
+from attnscope.tokens import Tokens
+
+_SORTS = {
+    Need.SPECIAL: "no key is a special token",
+    Need.PUNCTUATION: "no key is punctuation",
+    Need.ALIKE: "no token stands twice",
+}
+_APART = {
+    Need.PERIOD: "it is taken of random tokens",
+    Need.CIRCUIT: "it is taken of the model's weights",
+    Need.SLOPE: "it is taken of the model's answer",
+    Need.GRADIENT: "it is taken of the model's answer",
+    Need.DIRECT: "it is taken of the model's answer",
+}
+_IN_LINE = ("distance", "previous", "next", "fixed", "offset", "pattern")
+_IN_ROWS = "patches lie in rows and columns, not in a line (`find --pattern previous` has those to the left)"
+_OF_WORDS = {
+    Need.NORMS: "what the pieces of a word move may cancel: their lengths do not add up",
+    Need.SCORES: "scores are of single tokens",
+}
+_EVEN = "it is held against even weights of single tokens"
+_ALL_TOKENS = "it is of all tokens, special ones too"
+_NEITHER = "nothing reads the heads' outputs by a matrix alone"
+Fields = dict[str, Any]
+AllowedPairs = Callable[[int, int], Tensor]  # of a layer and a head, `query key`
+
+_AT_ONCE = 4096  # keys whose values are projected at once
+
+
+@dataclass(frozen=True, eq=False)
+class Supplies:
+    """The fields of a head's tile, by the place of its layer and its head; `missing` are those without.
+
+    `absent` are measures that have no meaning here whatever is known, by name.
+    """
+
+    missing: Mapping[Need, str]
+    fields: Callable[[int, int, Tensor, Collection[Need]], Fields]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
+    """What the tokens tell; `without` says why that is all."""
+    found = {
+        Need.SPECIAL: sorts.special(keys),
+        Need.PUNCTUATION: sorts.punctuation(keys),
+        Need.ALIKE: sorts.alike(queries, keys),
+    }
+    apart = torch.eye(*found[Need.ALIKE].shape, dtype=torch.bool)
+    there = {**found, Need.ALIKE: found[Need.ALIKE] & ~apart}
+    missing, absent = unmeasured({need: bool(there[need].any()) for need in _SORTS}, queries, keys)
+    others = dict.fromkeys((Need.ALLOWED, Need.NORMS, Need.SCORES), without)
+
+    def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
+        return {need.value: values for need, values in found.items() if need in needs}
+
+    return Supplies({**others, **missing}, fields, absent)
+
+
+def unmeasured(
+    there: Mapping[Need, bool], queries: Tokens, keys: Tokens
+) -> tuple[dict[Need, str], dict[str, str]]:
+    """Why needs are missing, some sorts of tokens not being `there`, and which measures mean nothing here."""
+    missing = {need: reason for need, reason in _SORTS.items() if not there[need]}
+    in_rows = is_picture(queries) and is_picture(keys)
+    return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
+
+
+def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, words: bool) -> Supplies:
+    """What is known of weights between `words`, or between the tokens that are left.
+
+    `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
+    is not known.
+    """
+    by_tokens = of_tokens(queries, keys, "")
+    lacking = _OF_WORDS if words else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)
+    missing = {need: reason for need, reason in by_tokens.missing.items() if reason} | lacking
+    missing |= {} if allowed else {Need.ALLOWED: "where queries may look is not known"}
+
+    def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
+        found = by_tokens.fields(layer, head, weights, needs)
+        if Need.ALLOWED in needs and allowed is not None:
+            seen = allowed(layer, head)
+            found |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
+        return found
+
+    return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
+
+
+def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Supplies:
+    """What the calls of some layers tell, whose tokens are `queries` and `keys`."""
+    by_tokens = of_tokens(queries, keys, "")
+    together = sorts.together(queries, keys)
+    unread = all(call.projection is None for call in calls)
+    missing = {need: reason for need, reason in by_tokens.missing.items() if reason}
+    missing |= {Need.NORMS: _NEITHER} if unread else {}
+
+    @cache
+    def norms(layer: int) -> Float[Tensor, "head key"]:
+        call = calls[layer]
+        if call.projection is None:
+            return torch.full((call.heads, call.k.shape[1]), torch.nan, dtype=EXACT)
+        return moved_norms(call.v, call.projection)
+
+    def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
+        call, number = calls[layer], heads[head]
+        found = by_tokens.fields(layer, head, weights, needs)
+        if Need.ALLOWED in needs:
+            allowed = call.allowed_matrix(number)
+            found |= {"allowed": allowed, "visible": allowed.sum(-1), "together": together}
+        if Need.NORMS in needs:
+            mine = norms(layer)[number]
+            found |= {"norms": mine, "moved": weights @ mine}
+        if Need.SCORES in needs:
+            operands = call.operands(number)
+            distances = cosine_distances(operands.q[0], operands.k[0])
+            found |= {"scaled": attend(operands).masked[0], "distances": distances}
+        return found
+
+    return Supplies(missing, fields, by_tokens.absent)
+
+
+def without_norms(calls: Sequence[AttentionCall], supplies: Supplies) -> tuple[str, ...]:
+    """That what some layers move is not known, where that of others is."""
+    lacking = [str(call.layer) for call in calls if call.projection is None]
+    if not lacking or Need.NORMS in supplies.missing:
+        return ()
+    return (f"what L{', L'.join(lacking)} moves is not known: {_NEITHER}",)
+
+
+def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> Supplies:
+    """Why some needs and measures are not there, as for a short text; the fields are those of `beside`."""
+    first, second = sorts.named(queries, keys)
+    there = {
+        Need.SPECIAL: bool(sorts.special(keys).any()),
+        Need.PUNCTUATION: bool(sorts.punctuation(keys).any()),
+        Need.ALIKE: _stands_twice(first, second),
+    }
+    missing, absent = unmeasured(there, queries, keys)
+    if all(call.projection is None for call in calls):
+        missing = {**missing, Need.NORMS: _NEITHER}
+    return Supplies(missing, lambda *_: {}, {**absent, **WITHOUT_FORM})
+
+
+def _stands_twice(queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> bool:
+    """Whether some query is the same token as a key at another place."""
+    counts = keys.bincount(minlength=int(queries.max()) + 1 if len(queries) else 0)
+    same_axis = len(queries) == len(keys) and torch.equal(queries, keys)
+    return bool((counts[queries] > int(same_axis)).any())
+
+
+def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Collection[Need]) -> Beside:
+    """What the tiles of one head are told, as far as it is needed."""
+    device = call.q.device
+    wanted: dict[str, Any] = {}
+    if Need.SPECIAL in needs:
+        wanted["special"] = sorts.special(keys)
+    if Need.PUNCTUATION in needs:
+        wanted["punctuation"] = sorts.punctuation(keys)
+    if Need.ALIKE in needs:
+        wanted["query_names"], wanted["key_names"] = sorts.named(queries, keys)
+    if Need.ALLOWED in needs and (parts := sorts.parts(queries, keys)) is not None:
+        wanted["query_parts"], wanted["key_parts"] = parts
+    found = {name: values.to(device) for name, values in wanted.items()}
+    return Beside(**found, norms=norms(call, head) if Need.NORMS in needs else None)
+
+
+def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:
+    """||f(x)|| of every key; NaN where no matrix takes the head's output on."""
+    keys = call.k.shape[1]
+    if call.projection is None:
+        return torch.full((keys,), torch.nan, dtype=EXACT)
+    values, shared = call.v, call.key_head(head)
+    blocks = range(0, keys, _AT_ONCE)
+    return torch.cat(
+        [
+            moved_norms(values[shared : shared + 1, i : i + _AT_ONCE], call.projection[head : head + 1])[0]
+            for i in blocks
+        ]
+    )
+
+
+def needs_of(names: Collection[str]) -> frozenset[Need]:
+    """What some measures need beside weights."""
+    return frozenset(need for name in names for need in MEASURES[name].needs)

@@ -1,1 +1,0 @@
-"""Weights between words, and without special tokens."""

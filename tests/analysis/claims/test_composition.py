@@ -1,0 +1,274 @@
+"""Composition of heads: held against full matrices made by hand, and random circuits made in full."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+import transformers as hf
+from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.composition.compose import Composing, facts
+from attnscope.analysis.claims.composition.scores import (
+    beside_chance,
+    cosines,
+    reads,
+    scores,
+    spectrum,
+    written,
+)
+from attnscope.capture import Labels, Selection
+from attnscope.capture.circuits.factors import Factors
+from attnscope.capture.circuits.paths import Circuits, read_circuits
+from attnscope.results.claims.composition import Through
+
+LAYERS, DIM = 3, HIDDEN // HEADS
+ALL = tuple(Through)
+
+
+def model_of(family: str) -> nn.Module:
+    if family != "neox":
+        return sharp(family)
+    torch.manual_seed(0)
+    config = hf.GPTNeoXConfig(
+        num_hidden_layers=LAYERS, num_attention_heads=HEADS, hidden_size=HIDDEN, vocab_size=97,
+        intermediate_size=40, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    model = hf.AutoModel.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model
+
+
+@pytest.fixture(scope="module", params=["bert", "gpt2", "llama", "t5", "gemma2", "neox", "albert"])
+def read(request: pytest.FixtureRequest) -> tuple[str, nn.Module, Circuits]:
+    model = model_of(request.param)
+    return request.param, model, read_circuits(model, ids(), Selection(), Labels())
+
+
+def norm(part: nn.Module, *, centred: bool, plus: float = 0.0) -> Tensor:
+    """The matrix of a norm, rows times it, without the scale of each token."""
+    weight = part.weight.detach().double() + plus
+    middle = torch.eye(HIDDEN).double() - (1 / HIDDEN if centred else 0)
+    return middle @ torch.diag(weight)
+
+
+def heads_of(matrix: Tensor, count: int) -> list[Tensor]:
+    """The columns of each head, those of a shared key head again for each that reads them."""
+    columns = list(matrix.detach().double().split(matrix.shape[1] // count, 1))
+    return [columns[head // (HEADS // count)] for head in range(HEADS)]
+
+
+def linears(layer: nn.Module, names: tuple[str, str, str, str], keys: int = HEADS) -> list[list[Tensor]]:
+    parts = [layer.get_submodule(name).weight.T for name in names]
+    found = [heads_of(part, count) for part, count in zip(parts, (HEADS, keys, keys), strict=False)]
+    return [*found, list(parts[3].detach().double().split(DIM, 0))]
+
+
+def neox(layer: nn.Module) -> list[list[Tensor]]:
+    fused = layer.attention.query_key_value.weight.detach().double().T.reshape(HIDDEN, HEADS, 3, DIM)
+    output = layer.attention.dense.weight.detach().double().T
+    return [*([*fused[:, :, i].unbind(1)] for i in range(3)), list(output.split(DIM, 0))]
+
+
+def gpt2(layer: nn.Module) -> list[list[Tensor]]:
+    fused = layer.attn.c_attn.weight.detach().double().split(HIDDEN, 1)
+    return [
+        *(heads_of(part, HEADS) for part in fused),
+        [*layer.attn.c_proj.weight.detach().double().split(DIM)],
+    ]
+
+
+BERT = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+LLAMA = tuple(f"self_attn.{name}_proj" for name in "qkvo")
+T5 = tuple(f"layer.0.SelfAttention.{name}" for name in "qkvo")
+ALBERT = tuple(f"attention.{name}" for name in ("query", "key", "value", "dense"))
+LAYER_OF: dict[str, Callable[[nn.Module], list[nn.Module]]] = {
+    "bert": lambda model: [*model.encoder.layer],
+    "gpt2": lambda model: [*model.h],
+    "llama": lambda model: [*model.layers],
+    "gemma2": lambda model: [*model.layers],
+    "neox": lambda model: [*model.layers],
+    "t5": lambda model: [*model.encoder.block],
+    "albert": lambda model: [model.encoder.albert_layer_groups[0].albert_layers[0]] * LAYERS,
+}
+MATRICES: dict[str, Callable[[nn.Module], list[list[Tensor]]]] = {
+    "bert": lambda layer: linears(layer, BERT),
+    "gpt2": gpt2,
+    "llama": lambda layer: linears(layer, LLAMA, KEY_HEADS),
+    "gemma2": lambda layer: linears(layer, LLAMA, KEY_HEADS),
+    "neox": neox,
+    "t5": lambda layer: linears(layer, T5),
+    "albert": lambda layer: linears(layer, ALBERT),
+}
+READER: dict[str, Callable[[nn.Module], Tensor]] = {
+    "gpt2": lambda layer: norm(layer.ln_1, centred=True),
+    "llama": lambda layer: norm(layer.input_layernorm, centred=False),
+    "gemma2": lambda layer: norm(layer.input_layernorm, centred=False, plus=1.0),
+    "neox": lambda layer: norm(layer.input_layernorm, centred=True),
+    "t5": lambda layer: norm(layer.layer[0].layer_norm, centred=False),
+}
+# what a layer's own output passes on its way, and what the stream passes in every layer after it
+ON_THE_WAY: dict[str, Callable[[nn.Module], Tensor]] = {
+    "bert": lambda layer: (
+        norm(layer.attention.output.LayerNorm, centred=True) @ norm(layer.output.LayerNorm, centred=True)
+    ),
+    "albert": lambda layer: (
+        norm(layer.attention.LayerNorm, centred=True) @ norm(layer.full_layer_layer_norm, centred=True)
+    ),
+    "gemma2": lambda layer: norm(layer.post_attention_layernorm, centred=False, plus=1.0),
+}
+
+
+def in_full(
+    family: str, model: nn.Module, early: tuple[int, int], late: tuple[int, int], through: str
+) -> float:
+    """Elhage et al. 2021 with matrices of hidden by hidden."""
+    layers, one = LAYER_OF[family](model), torch.eye(HIDDEN).double()
+    reader, way = READER.get(family, lambda _: one), ON_THE_WAY.get(family, lambda _: one)
+    _, _, values, outputs = MATRICES[family](layers[early[0]])
+    writes = reader(layers[early[0]]) @ values[early[1]] @ outputs[early[1]]
+    passed = range(early[0], late[0]) if family != "gemma2" else [early[0]]
+    for layer in passed:
+        writes = writes @ way(layers[layer])
+    queries, keys, later, last = (each[late[1]] for each in MATRICES[family](layers[late[0]]))
+    enter = reader(layers[late[0]])
+    queries, keys, later = (enter @ each for each in (queries, keys, later))
+    circuit = {"query": queries @ keys.T, "key": keys @ queries.T, "value": later @ last}[through]
+    return float((writes @ circuit).norm() / (writes.norm() * circuit.norm()))
+
+
+def test_scores_are_those_of_full_matrices_made_by_hand(read: tuple[str, nn.Module, Circuits]) -> None:
+    family, model, circuits = read
+    found = Composing(circuits, ALL, 3, 0).pairs()
+    assert not found.reasons
+    assert found.scores.shape == (3, LAYERS * HEADS**2)
+    for i, (first, head, second, other) in enumerate(found.pairs.tolist()):
+        if (head + 2 * other + first) % 5:  # a fifth of all, every layer and head among them
+            continue
+        for t, through in enumerate(ALL):
+            expected = in_full(family, model, (first, head), (second, other), through)
+            assert found.scores[t, i] == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_head_has_the_pairs_that_it_has_among_all(read: tuple[str, nn.Module, Circuits]) -> None:
+    _, _, circuits = read
+    every, one = (Composing(circuits, ALL, 3, 0, head).pairs() for head in (None, (1, 4)))
+    mine = [i for i, pair in enumerate(every.pairs.tolist()) if [1, 4] in (pair[:2], pair[2:])]
+    assert len(mine) == 2 * HEADS
+    assert one.pairs.tolist() == every.pairs[mine].tolist()
+    for name in ("scores", "chance", "spread", "percentile"):
+        assert torch.allclose(torch.tensor(getattr(one, name)), torch.tensor(getattr(every, name)[:, mine]))
+
+
+@pytest.fixture(scope="module")
+def grouped() -> Circuits:
+    return read_circuits(sharp("llama"), ids(), Selection(), Labels())
+
+
+class Interleaved(Factors):
+    """The mistake that is easily made: head h reads key head h modulo their number."""
+
+    def key_head(self, head: int) -> int:
+        return head % self.key_heads
+
+
+def test_heads_that_read_the_wrong_group_or_are_exchanged_have_other_scores(grouped: Circuits) -> None:
+    first, second = grouped.layers[0], grouped.layers[2]
+    readers = {side: grouped.paths.reader[2, side] for side in ALL}
+    own = grouped.paths.reader[0, "value"]
+
+    def made(early: Factors, late: Factors, heads: list[int]) -> Tensor:
+        late_reads = reads(late, Through.KEY, readers, heads)
+        return scores(written(early, own, (), range(HEADS)), late_reads)
+
+    right = made(first, second, [*range(HEADS)])
+    for wrong in (
+        made(Interleaved(**vars(first)), second, [*range(HEADS)]),
+        made(first, Interleaved(**vars(second)), [*range(HEADS)]),
+        made(first, second, [*range(1, HEADS), 0]),
+    ):
+        assert (wrong - right).abs().max() > 5e-3  # rounding is 1e-15
+
+
+def test_norms_that_are_left_out_change_the_scores(grouped: Circuits) -> None:
+    paths = replace(grouped.paths, reader=dict.fromkeys(grouped.paths.reader))
+    bare = Composing(replace(grouped, paths=paths), ALL, 3, 0).pairs().scores
+    assert abs(bare - Composing(grouped, ALL, 3, 0).pairs().scores).max() > 0.01
+
+
+def test_what_is_in_the_scores_and_what_is_left_out_is_told(grouped: Circuits) -> None:
+    inside, outside = facts(grouped)
+    assert inside == ("residual additions", "the weights of norms before what the heads read")
+    assert "rotary positions (queries and keys as at one place)" in outside
+    assert "offsets" not in outside  # its matrices and norms have none
+    _, outside = facts(read_circuits(sharp("t5"), ids(), Selection(), Labels()))
+    assert any(each.startswith("what is added to scores (") for each in outside)
+    inside, outside = facts(read_circuits(sharp("bert"), ids(), Selection(), Labels()))
+    assert inside[1] == "the weights and the centring of norms on the way (2 to 4 from head to head)"
+    assert "offsets" in outside
+    assert not any("rotary" in each for each in outside)
+
+
+def test_where_queries_are_normed_there_is_composition_through_values_alone() -> None:
+    circuits = read_circuits(sharp("qwen3"), ids(), Selection(), Labels())
+    found = Composing(circuits, ALL, 3, 0).pairs()
+    assert [bool((row == row).all()) for row in found.scores] == [False, False, True]
+    assert [bool((row != row).all()) for row in found.scores] == [True, True, False]
+    assert found.reasons == (
+        "L1, L2: no matrix alone makes its queries",
+        "L1, L2: no matrix alone makes its keys",
+    )
+
+
+def random_circuit(values: Tensor, hidden: int, random: torch.Generator) -> Tensor:
+    """A matrix of hidden by hidden with these singular values, its directions drawn evenly."""
+    frames = []
+    for _ in range(2):
+        frame, triangle = torch.linalg.qr(torch.randn(hidden, hidden, generator=random, dtype=torch.float64))
+        frames.append(frame * triangle.diagonal().sign())
+    return frames[0][:, : len(values)] @ torch.diag(values) @ frames[1][: len(values)]
+
+
+def test_chance_is_what_random_circuits_made_in_full_come_to() -> None:
+    random, hidden, draws = torch.Generator().manual_seed(5), 12, 600
+    first, second = torch.tensor([3.0, 1.0, 0.5]).double(), torch.tensor([2.0, 2.0]).double()
+    slow = []
+    for _ in range(draws):
+        one, other = (random_circuit(each, hidden, random) for each in (first, second))
+        slow.append(float((one @ other).norm() / (one.norm() * other.norm())))
+    spectra = [each.square()[None] / each.square().sum() for each in (first, second)]
+    found = beside_chance(torch.tensor([[0.3]]).double(), *spectra, cosines((3, 2), hidden, draws, 0))
+    expected = torch.tensor(slow)
+    assert float(found.mean) == pytest.approx(
+        float(expected.mean()), abs=4 * float(expected.std()) / draws**0.5
+    )
+    assert float(found.spread) == pytest.approx(float(expected.std()), rel=0.15)
+    assert float(found.percentile) == pytest.approx(100 * float((expected < 0.3).float().mean()), abs=8)
+
+
+def test_the_mean_square_by_chance_is_one_over_the_hidden_size_whatever_the_circuits_are() -> None:
+    squares = cosines((4, 6), 25, 400, 3)
+    assert squares.shape == (400, 4, 6)
+    assert float(squares.mean()) == pytest.approx(1 / 25, rel=0.05)
+    assert torch.equal(squares, cosines((4, 6), 25, 400, 3))
+    assert not torch.equal(squares, cosines((4, 6), 25, 400, 4))
+
+
+def test_percentiles_are_counted_by_hand() -> None:
+    one = torch.ones(1, 1).double()
+    squares = torch.tensor([0.01, 0.04, 0.09, 0.16]).double()[:, None, None]
+    for real, expected in ((0.25, 50.0), (0.5, 100.0), (0.05, 0.0)):
+        found = beside_chance(real * one, one, one, squares)
+        assert float(found.percentile) == expected
+        assert (float(found.mean), found.largest) == (pytest.approx(0.25), pytest.approx(0.4))
+
+
+def test_spectra_are_those_of_singular_values() -> None:
+    circuit = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for each in (circuit, circuit.transpose(1, 2)):
+        values = torch.linalg.svdvals(each).square()
+        expected = (values / values.sum(1, keepdim=True)).flip(1)
+        assert torch.allclose(spectrum(each), expected)

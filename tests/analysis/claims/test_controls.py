@@ -1,0 +1,122 @@
+"""Control texts keep a text's shape and its words, and break what a claim is about."""
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+
+from attnscope.analysis.claims.controls import batches, classes_of, control_texts, inputs_with
+from attnscope.errors import InputError
+from attnscope.tokens import Token, Tokens
+
+MASK = 4
+
+
+def tokens_of(*pieces: str) -> Tokens:
+    """BERT's way: `[...]` is special, but for the mask; `##` goes on a word."""
+    known = {"[CLS]": 1, "[SEP]": 2, "[MASK]": MASK}
+    ids = {piece: known.get(piece, 10 + i) for i, piece in enumerate(dict.fromkeys(pieces))}
+    items, word = list[Token](), -1
+    for piece in pieces:
+        word += not piece.startswith("##")
+        special = piece in ("[CLS]", "[SEP]")
+        text = piece.removeprefix("##")
+        items.append(Token(ids[piece], piece, text, None, None if special else word, special=special))
+    return Tokens((" ".join(pieces),), tuple(items))
+
+
+SENTENCE = tokens_of(
+    "[CLS]", "i", "was", "watch", "##ing", "the", "door", "when", "[MASK]", "open", "##ed", ",",
+    "the", ".", "[SEP]",
+)  # fmt: skip
+DOOR, ASKED = 6, 8
+
+
+def test_a_control_has_the_same_words_and_special_tokens_and_masks_in_their_place() -> None:
+    found = control_texts(SENTENCE, mask_id=MASK, count=50, seed=3, moved=[DOOR])
+    ids = np.array(SENTENCE.ids)
+    assert found.ids.shape == (50, len(SENTENCE))
+    for control, sources in zip(found.ids, found.sources, strict=True):
+        assert Counter(control.tolist()) == Counter(SENTENCE.ids)
+        assert (control[[0, ASKED, 14]] == ids[[0, ASKED, 14]]).all()
+        assert (control == ids[sources]).all()
+        assert control[DOOR] != ids[DOOR]
+    assert len({control.tobytes() for control in found.ids}) == 50
+    assert not (found.ids == ids).all(axis=1).any()
+
+
+def test_tokens_change_places_within_their_class_alone() -> None:
+    found = control_texts(SENTENCE, mask_id=MASK, count=80, seed=0)
+    classes = np.array(classes_of(SENTENCE, MASK), dtype=object)
+    assert (classes[found.sources] == classes).all()
+    assert {classes[4], classes[10]} == {"pieces that go on a word"}
+    assert {classes[11], classes[13]} == {"punctuation"}
+    assert (found.sources[:, 4] == 10).any()  # and they do
+    assert (found.sources[:, 11] == 13).any()
+    assert "each among their own kind" in found.how
+
+
+def test_what_asks_stays_and_a_moved_token_never_does() -> None:
+    the = 5
+    found = control_texts(SENTENCE, mask_id=MASK, count=60, seed=1, kept=[9], moved=[the])
+    assert (found.ids[:, 9] == SENTENCE.ids[9]).all()
+    assert (found.ids[:, the] != SENTENCE.ids[the]).all()  # not by the other `the` either
+    assert (found.sources[:, the] != 12).all()
+    assert "the token that asks" in found.how
+    free = control_texts(SENTENCE, mask_id=MASK, count=60, seed=1)
+    assert (free.ids[:, the] == SENTENCE.ids[the]).any()  # else the claim above says nothing
+
+
+def test_a_short_text_has_as_many_controls_as_it_has_orders() -> None:
+    short = tokens_of("[CLS]", "a", "b", "c", "[SEP]")
+    every = {order for order in permutations(short.ids[1:4]) if order[1] != short.ids[2]}
+    found = control_texts(short, count=100, moved=[2])
+    assert {tuple(control[1:4].tolist()) for control in found.ids} == every
+    assert (len(found), found.asked) == (4, 100)
+
+
+def test_a_moved_token_that_is_alone_in_its_class_changes_places_with_any() -> None:
+    text = tokens_of("[CLS]", "watch", "##ing", "the", "door", "[SEP]")
+    found = control_texts(text, count=10, moved=[2])
+    assert (found.ids[:, 2] != text.ids[2]).all()
+    assert "whatever their kind" in found.how
+
+
+def test_the_same_seed_gives_the_same_controls_and_another_one_others() -> None:
+    first, again, other = (control_texts(SENTENCE, count=20, seed=seed).ids for seed in (5, 5, 6))
+    assert (first == again).all()
+    assert not (first == other).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [(tokens_of("[CLS]", "door", "[SEP]"), [1]), (tokens_of("[CLS]", "a", "a", "a", "[SEP]"), [2])],
+)
+def test_a_text_without_another_order_has_no_control(text: Tokens, moved: list[int]) -> None:
+    with pytest.raises(InputError, match="too few words"):
+        control_texts(text, count=5, moved=moved)
+
+
+def test_a_special_token_that_is_asked_for_stays_where_it_is() -> None:
+    found = control_texts(SENTENCE, mask_id=MASK, count=10, moved=[14])
+    assert (found.ids[:, 14] == SENTENCE.ids[14]).all()
+
+
+def test_a_batch_repeats_what_is_not_exchanged() -> None:
+    inputs = {"input_ids": torch.tensor([[1, 7, 8]]), "attention_mask": torch.ones(1, 3), "use_cache": False}
+    ids = np.array([[1, 8, 7], [1, 7, 7]])
+    made = inputs_with(inputs, "input_ids", ids)
+    assert made is not None
+    assert made["input_ids"].tolist() == ids.tolist()
+    assert made["attention_mask"].shape == (2, 3)
+    assert made["use_cache"] is False
+    packed = {"input_ids": inputs["input_ids"], "pixel_values": torch.ones(4, 3, 2, 2)}
+    assert inputs_with(packed, "input_ids", ids) is None
+
+
+def test_batches_hold_every_control_once() -> None:
+    parts = list(batches(7, 10, at_once=35))
+    assert [range(7)[part] for part in parts] == [range(3), range(3, 6), range(6, 7)]
+    assert list(batches(2, 10**6)) == [slice(0, 1), slice(1, 2)]

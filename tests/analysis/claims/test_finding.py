@@ -1,0 +1,240 @@
+"""Heads ranked: numbers against slow loops over queries and keys, controls against counting."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from made_calls import call_of
+from made_finding import finding
+
+from attnscope.analysis.claims.finding.lens import Lens, lens
+from attnscope.analysis.claims.finding.rank import beside, beside_controls, numbers, summary
+from attnscope.analysis.claims.finding.rows import rows_of
+from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
+from attnscope.attention import AttentionCall, Term
+from attnscope.measures.moved import moved_norms
+from attnscope.results import Pattern, Sought, Special
+from attnscope.results.claims.finding import Account, Controls, Finding, beyond
+from attnscope.sdpa import attend
+from attnscope.tokens import Token, Tokens
+
+HEADS, QUERIES, KEYS = 3, 5, 7
+
+
+def random_rows(seed: int = 0, queries: int = QUERIES, keys: int = KEYS) -> np.ndarray:
+    raw = np.random.default_rng(seed).exponential(size=(HEADS, queries, keys))
+    return raw / raw.sum(axis=2, keepdims=True)
+
+
+def text_of(*names: str) -> Tokens:
+    """Every name its own id; `[...]` are special, `.` is punctuation."""
+    ids = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return Tokens(
+        (" ".join(names),),
+        tuple(Token(ids[name], name, name, None, None, special=name.startswith("[")) for name in names),
+    )
+
+
+def test_the_number_of_a_pattern_is_the_mean_over_its_queries_of_the_weight_on_its_keys() -> None:
+    rows = random_rows()
+    meant = np.random.default_rng(1).random((QUERIES, KEYS)) < 0.3
+    meant[2] = False
+    target = Target(meant)
+    expected, ranks = [], []
+    for head in rows:
+        sums, places = [], []
+        for i in range(QUERIES):
+            keys = [j for j in range(KEYS) if meant[i, j]]
+            if keys:
+                sums.append(sum(head[i, j] for j in keys))
+                best = max(head[i, j] for j in keys)
+                places.append(1 + sum(1 for j in range(KEYS) if head[i, j] > best))
+        expected.append(sum(sums) / len(sums))
+        ranks.append(sum(places) / len(places))
+    assert 2 not in target.queries
+    assert target.number(rows[:, list(target.queries)]) == pytest.approx(expected)
+    assert target.rank(rows[:, list(target.queries)]) == pytest.approx(ranks)
+
+
+def test_one_pair_is_one_weight_and_its_rank_in_its_row() -> None:
+    rows = random_rows(2)
+    target = pair(3, 6, QUERIES, KEYS)
+    assert target.number(rows[:, [3]]) == pytest.approx(rows[:, 3, 6])
+    order = [sorted(head[3], reverse=True).index(head[3, 6]) + 1 for head in rows]
+    assert target.rank(rows[:, [3]]).tolist() == order
+
+
+def test_a_query_without_any_key_counts_for_nothing() -> None:
+    rows = random_rows(3)
+    target = Target(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))
+    rows[:, 0] = np.nan
+    assert target.number(rows) == pytest.approx([head[1:, :2].sum() / 4 for head in rows])
+    assert np.isnan(target.number(np.full_like(rows, np.nan))).all()
+
+
+PATTERNS = {
+    Pattern.PREVIOUS: lambda names, i, j: j == i - 1,
+    Pattern.NEXT: lambda names, i, j: j == i + 1,
+    Pattern.SELF: lambda names, i, j: j == i,
+    Pattern.FIRST: lambda names, i, j: j == 0,
+    Pattern.SAME: lambda names, i, j: i != j and names[i] == names[j] and names[i][0] != "[",
+    Pattern.INDUCTION: lambda names, i, j: (
+        0 < j <= i and names[j - 1] == names[i] and names[j][0] != "[" and names[i][0] != "["
+    ),
+    Pattern.PUNCTUATION: lambda names, i, j: names[j] == ".",
+    Pattern.SPECIAL: lambda names, i, j: names[j][0] == "[",
+}
+
+
+@pytest.mark.parametrize("pattern", Pattern)
+def test_the_keys_of_a_pattern_are_those_that_a_loop_finds(pattern: Pattern) -> None:
+    names = ["[BOS]", "a", "b", ".", "a", "b", "b", "c", ".", "a", "[BOS]"]
+    found = pattern_keys(pattern, text_of(*names), text_of(*names))
+    every = range(len(names))
+    expected = [[bool(PATTERNS[pattern](names, i, j)) for j in every] for i in every]
+    assert found.tolist() == expected
+    assert found.any()
+
+
+def test_divergence_is_jensen_shannon_by_hand_and_0_from_itself() -> None:
+    one, other = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.0, 1.0], [0.5, 0.5]])
+    assert divergence(np.stack([one, other]), one) == pytest.approx([0.0, math.log(2) / 2])
+    sinking = np.array([[0.5, 0.0], [0.5, 0.0]])  # a sink takes the other half: half the row is moved
+    middle = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
+    half = (math.log(1 / 0.75) + middle) / 2
+    assert divergence(sinking[None], np.array([[1.0, 0.0]] * 2)) == pytest.approx([half])
+
+
+def called(seed: int = 0, layer: int = 3, **changes: object) -> AttentionCall:
+    """A causal call of 4 heads over 2 key heads."""
+    random = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(4, 6, 5, generator=random), torch.randn(2, 6, 5, generator=random)
+    v = torch.randn(2, 6, 3, generator=random)
+    allowed = torch.ones(1, 6, 6, dtype=torch.bool).tril()
+    term = Term("positions", torch.randn(1, 6, 6, generator=random))
+    made = {"allowed": allowed, "terms": (term,), "layer": layer}
+    return call_of(q, k, v, **{**made, **changes})
+
+
+SIX = text_of("a", "b", "c", "d", "e", "f")
+TOKENS: Lens = lens(SIX, SIX, words=False, special=Special.SHOW)
+
+
+def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
+    call = called(sinks=torch.randn(4, generator=torch.Generator().manual_seed(5)))
+    whole = [attend(call.operands(head)).weights[0].numpy() for head in (0, 3)]
+    assert rows_of(call, (0, 3), (1, 5)) == pytest.approx(np.stack(whole)[:, [1, 5]])
+    assert rows_of(call, (3,)) == pytest.approx(whole[1][None])
+
+
+def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> None:
+    projection = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(7))
+    call = called(projection=projection)
+    target = pair(4, 2, 6, 6)
+    told = beside(target, [call], (0, 2, 3), TOKENS)
+    assert told.norms is not None
+    assert told.shares is not None
+    for place, head in enumerate((0, 2, 3)):
+        moved = [
+            float((call.v[head // 2, key].double() @ projection[head].double()).norm()) for key in range(6)
+        ]
+        row = attend(call.operands(head)).weights[0, 4].numpy()
+        assert told.norms[0, place] == pytest.approx(row[2] * moved[2], rel=1e-6)
+        total = sum(row[key] * moved[key] for key in range(6))
+        assert told.shares[0, place] == pytest.approx(row[2] * moved[2] / total, rel=1e-6)
+    assert moved_norms(call.v, projection).shape == (4, 6)
+    assert told.even == pytest.approx(np.full((1, 3), 1 / 5))  # query 4 may look at 5 keys
+    assert beside(target, [called()], (0,), TOKENS).norms is None
+
+
+def test_controls_are_counted_one_by_one() -> None:
+    target, heads = pair(4, 2, 6, 6), (0, 1, 3)
+    own = numbers(target, [called(0, 3), called(1, 4)], heads, TOKENS)
+    runs = [[called(seed, 3), called(seed + 50, 4)] for seed in range(2, 22)]
+    went = [seed % 6 for seed in range(20)]
+    found, followed = beside_controls(target, own, runs, heads, TOKENS, [[each] for each in went])
+    assert followed is not None
+    for i, j in np.ndindex(2, 3):
+        rows = [attend(run[i].operands(heads[j])).weights[0, 4].numpy() for run in runs]
+        values = [float(row[2]) for row in rows]
+        assert found.mean[i, j] == pytest.approx(sum(values) / 20)
+        assert found.percentile[i, j] == pytest.approx(5 * sum(value < own[i, j] for value in values))
+        assert found.low[i, j] == pytest.approx(np.quantile(values, 0.05))
+        seen = [float(row[key]) for row, key in zip(rows, went, strict=True) if key <= 4]
+        assert followed[i, j] == pytest.approx(sum(seen) / len(seen))
+    every = [numbers(target, run, heads, TOKENS).max() for run in runs]
+    assert found.best == pytest.approx(every)
+
+
+def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:
+    layers, heads = [called(0, 3), called(1, 4)], (0, 1, 2)
+    own = numbers(Likeness(1, 2), layers, heads, TOKENS)
+    assert np.isnan(own[1, 2])
+    assert np.isnan(own).sum() == 1
+    given = rows_of(layers[1], (2,))[0]
+    assert own[0, 1] == pytest.approx(divergence(rows_of(layers[0], (1,)), given)[0])
+    controls = np.stack([own - 0.1, own + 0.1, own + 0.2])
+    found = summary(own, controls, smaller=True)
+    assert found.percentile[0, 0] == pytest.approx(100 * 2 / 3)
+    assert found.best == pytest.approx([np.nanmin(each) for each in controls])
+
+
+def test_equal_numbers_are_not_gone_beyond() -> None:
+    assert beyond(0.5, np.array([0.5, 0.5 - 1e-12, 0.4, 0.6]), smaller=False) == 25.0
+    assert beyond(0.5, np.array([0.5, 0.5 + 1e-12, 0.4, 0.6]), smaller=True) == 25.0
+    assert np.isnan(beyond(math.nan, np.array([0.1]), smaller=False))
+
+
+@pytest.mark.parametrize("smaller", [False, True])
+def test_what_a_batch_rounds_otherwise_is_equal_and_what_is_a_decade_further_off_is_not(smaller) -> None:
+    epsilon, sign = float(np.finfo(np.float32).eps), -1 if smaller else 1
+    for value in (0.5, 3e-4, np.array([[0.25, 0.75]])):
+        near = value * np.array([1, 1 - 10 * epsilon, 1 + 10 * epsilon]).reshape(3, *np.ndim(value) * [1])
+        assert (beyond(value, near, smaller) == 0).all()
+        far = value * np.array([1, 1 - sign * 640 * epsilon]).reshape(2, *np.ndim(value) * [1])
+        assert (beyond(value, far, smaller) == 50).all()
+
+
+def found_with(weight: float, control: float, followed: float | None) -> Finding:
+    plain = finding()
+    one = np.full((3, 4), control)
+    controls = Controls(one, one, one, one, np.array([control]), "", 0, 1)
+    return replace(
+        plain,
+        sought=Sought(query=8, key=2),
+        weights=np.full((3, 4), weight),
+        controls=controls,
+        followed=None if followed is None else np.full((3, 4), followed),
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "account"),
+    [
+        ((0.9, 0.8, 0.1), Account.PLACE),
+        ((0.9, 0.1, 0.8), Account.WORD),
+        ((0.9, 0.1, 0.2), Account.TEXT),
+        ((0.9, 0.1, None), Account.TEXT),
+        ((0.9, 0.45, 0.9), Account.PLACE),
+        ((0.05, 0.0, 0.0), None),  # less than even attention has
+    ],
+)
+def test_a_head_is_said_to_look_by_what_keeps_half_of_its_weight(
+    numbers: tuple[float, float, float | None], account: Account | None
+) -> None:
+    assert found_with(*numbers).account((1, 2)) is account
+
+
+def test_the_ranking_is_by_weight_and_the_farthest_by_difference() -> None:
+    found = finding()
+    assert found.ranking[0] == (1, 2)
+    values = [found.weights[place] for place in found.ranking]
+    assert values == sorted(values, reverse=True)
+    assert len(found.ranking) == 12
+    most = max(np.ndindex(3, 4), key=lambda place: found.weights[place] - found.controls.mean[place])
+    assert found.most_above == most
+    near = finding(like=(2, 4))
+    assert len(near.ranking) == 11
+    assert near.weights[near.ranking[0]] == np.nanmin(near.weights)
