@@ -4,9 +4,9 @@ The answer to Ctrl-C stands before anything that takes time is imported. What Py
 this module cannot be covered: an interrupt that falls into that ends in Python's own way.
 """
 
-from attnscope.ending import answer_signals, leave
-from attnscope.startup import hasten
-from attnscope.stopwatch import running
+from attnscope.process.ending import answer_signals, leave
+from attnscope.process.startup import hasten
+from attnscope.process.stopwatch import running
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from attnscope.capture.routes import (
 )
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
+from attnscope.process.stopwatch import timed
 from attnscope.reference import place
-from attnscope.stopwatch import timed
 
 Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
 

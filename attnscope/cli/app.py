@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from attnscope.cli import run, streams
 from attnscope.cli.examples import EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
-from attnscope.ending import INTERRUPTED
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
+from attnscope.process.ending import INTERRUPTED
 from attnscope.tokens import printable
 from attnscope.version import __version__
 

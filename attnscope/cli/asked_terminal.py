@@ -14,7 +14,7 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from attnscope.ending import undone_by_a_signal
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.terminal.ramps import Background
 
 assert sys.platform != "win32"  # so mypy looks no further where it is asked about Windows

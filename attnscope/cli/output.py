@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from attnscope.cli.options.shown import Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
 from attnscope.cli.streams import ours_alone
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import CertificateError, InputError, one_line
-from attnscope.stopwatch import timed
+from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.stopwatch import timed
 from attnscope.tokens import printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from attnscope import stopwatch
+from attnscope.process import stopwatch
 from attnscope.render.kit.words.shell import word as quoted
 from attnscope.tokens import printable
 

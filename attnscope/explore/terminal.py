@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
 from attnscope.explore.drawing import graphics
+from attnscope.process.ending import undone_by_a_signal
 
 # out of the alternate screen, cursor, wrapping, mouse, pasting and keys as they were
 _MODES = (

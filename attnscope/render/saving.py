@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
 from attnscope.render.pictured import NO_PICTURE

@@ -9,12 +9,12 @@ from attnscope.model.inputs.generation import Settings, Written, check_room, tok
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, limit_of
+from attnscope.process.stopwatch import timed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.stopwatch import timed
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 

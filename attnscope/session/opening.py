@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError
 from attnscope.model.inputs.numbered import read_vocabulary
+from attnscope.process.startup import lean_loading
+from attnscope.process.stopwatch import running
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.startup import lean_loading
-from attnscope.stopwatch import running
 from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
+from attnscope.process.stopwatch import timed
 from attnscope.results import Certificate, Fault, Reach, Verdict
-from attnscope.stopwatch import timed
 from attnscope.verify.faults import applicable
 from attnscope.verify.together import Distance, Together
 from attnscope.vocabulary import Effect

@@ -145,7 +145,7 @@ def test_the_cursor_that_a_spinner_hides_is_given_back() -> None:
 
 def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
     code = (
-        "import signal, attnscope, attnscope.__main__, attnscope.ending\n"
+        "import signal, attnscope, attnscope.__main__, attnscope.process.ending\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     )
     subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=listening)
@@ -153,7 +153,7 @@ def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
 
 LEAVING = """
 import atexit, sys
-from attnscope.ending import leave
+from attnscope.process.ending import leave
 class Last:
     def __del__(self):
         print("taken apart")

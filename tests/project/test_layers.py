@@ -12,17 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = (
-    "errors tokens vocabulary results version ending stopwatch cachedir"  # for whoever stands above it
-)
+EVERYWHERE = "errors tokens vocabulary results version process"  # for whoever stands above it
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
-    "ending": "",
-    "stopwatch": "",
-    "cachedir": "",
+    "process": "",
     "version": "",
     "presenter": "",
     "errors": "",
-    "startup": "stopwatch",
     "tokens": "errors",
     "vocabulary": "errors",
     "results": "errors tokens vocabulary presenter",
@@ -37,15 +32,15 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "capture": f"model tiles verify attention reference {EVERYWHERE}",
     "analysis": f"capture model tiles verify attention sdpa measures reference {EVERYWHERE}",
     "worked": f"analysis capture model verify attention sdpa reference {EVERYWHERE}",
-    "session": f"worked analysis capture model verify attention measures reference startup {EVERYWHERE}",
+    "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": EVERYWHERE,
     "explore": f"session render measures {EVERYWHERE}",
     "cli": f"explore session render worked measures {EVERYWHERE}",
-    "__main__": f"cli startup {EVERYWHERE}",
+    "__main__": f"cli {EVERYWHERE}",
 }
 COMPUTING = "analysis attention capture measures sdpa tiles verify worked"
 OWNERS = {  # of each library that takes time to load: nobody else may import it
-    "torch": f"session startup {COMPUTING} demo model reference",
+    "torch": f"session process.startup {COMPUTING} demo model reference",
     "transformers": "model capture demo",
     "safetensors": "model",
     "tokenizers": "demo",

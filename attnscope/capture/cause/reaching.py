@@ -23,8 +23,8 @@ from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.process.stopwatch import timed
 from attnscope.results import Reach
-from attnscope.stopwatch import timed
 from attnscope.vocabulary import Effect
 
 _OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns

@@ -31,8 +31,8 @@ from attnscope.capture.routes import (
 from attnscope.capture.run import batch_size, chosen_row
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.process.stopwatch import timed
 from attnscope.results import Route
-from attnscope.stopwatch import timed
 
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
 _RUNS = 14  # that tell as many apart

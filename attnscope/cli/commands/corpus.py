@@ -14,8 +14,8 @@ from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.run import typed_command
 from attnscope.cli.streams import read_input
-from attnscope.ending import temporary_folder, undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.process.ending import temporary_folder, undone_by_a_signal
 
 Files = Annotated[
     list[str],

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnscope.ending import temporary_folder
 from attnscope.errors import InputError
 from attnscope.model.loading import memory, quantised
 from attnscope.model.loading.config import build_skeleton, saved_class
@@ -31,6 +30,7 @@ from attnscope.model.loading.quantised import Quantisation
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import has_adapter
 from attnscope.model.source.checkpoint import Checkpoint
+from attnscope.process.ending import temporary_folder
 
 _SPREAD = "; --device-map auto spreads it over all that there is, the disk too"
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError, one_line
 from attnscope.model.source import digests, hub
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
+from attnscope.process.ending import temporary_folder
 
 _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
 

@@ -16,12 +16,12 @@ from huggingface_hub.errors import (
     SafetensorsParsingError,
 )
 
-from attnscope.ending import temporary_folder
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.source import hub
 from attnscope.model.source.checkpoint import Checkpoint, weight_files
 from attnscope.model.source.find import Source
 from attnscope.model.source.weight_files import FLOATS, check_head
+from attnscope.process.ending import temporary_folder
 from attnscope.results import Storage
 
 HERE, ON_THE_HUB = "on this machine", "on the hub"

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnscope.cachedir import kept_in
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.process.cachedir import kept_in
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.cache.entry import Entry, Part, open_entry, written
 from attnscope.session.placing import bytes_of
 

@@ -14,6 +14,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
+from attnscope.process.stopwatch import running
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
@@ -22,7 +23,6 @@ from attnscope.session.questions.heads import TOKENS, needs_norms
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import window
-from attnscope.stopwatch import running
 from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Pool, Route
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.corpus.engine.interface import Broken, Chunk, Engine, Finished, Recipe, Refused
 from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener

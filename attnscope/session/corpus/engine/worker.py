@@ -16,8 +16,8 @@ import traceback
 from typing import Any, BinaryIO
 
 from attnscope.errors import AttnscopeError, lacking
+from attnscope.process.startup import hasten
 from attnscope.session.corpus.engine.interface import Broken, Measurer, Refused
-from attnscope.startup import hasten
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from attnscope.ending import undone_by_a_signal
 from attnscope.errors import InputError, one_line
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals, replaced
 from attnscope.session.listener import Listener
 from attnscope.tokens import printable

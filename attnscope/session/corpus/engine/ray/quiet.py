@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from attnscope.ending import undone_by_a_signal
+from attnscope.process.ending import undone_by_a_signal
 
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import attnscope
-from attnscope import startup
+from attnscope.process import startup
 
 FAMILIES = Path(__file__).with_name("families.py")
 OF_EACH = 7

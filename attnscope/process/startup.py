@@ -16,7 +16,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from attnscope.stopwatch import running
+from attnscope.process.stopwatch import running
 
 EAGER_IMPORTS = "ATTNSCOPE_EAGER_IMPORTS"  # set to anything: no stand-ins
 COLLECT = "ATTNSCOPE_COLLECT"  # set to anything: the collector works as Python has it

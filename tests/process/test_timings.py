@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attnscope.cli.app import app
-from attnscope.stopwatch import REST, Stopwatch
+from attnscope.process.stopwatch import REST, Stopwatch
 
 
 class Clock:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 
-from attnscope import startup
+from attnscope.process import startup
 
 HOW, FOLDER = sys.argv[1:]
 HEAVY = ("scipy.optimize", "sympy", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.tensor")

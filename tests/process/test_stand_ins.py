@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from attnscope import startup
-from attnscope.startup import UNNEEDED, StandIn
+from attnscope.process import startup
+from attnscope.process.startup import UNNEEDED, StandIn
 
 HEAVY = """
 import sys
