@@ -36,7 +36,7 @@ def suffixes(kind: type) -> tuple[str, ...]:
     """Every suffix under which one kind of result can be saved."""
     from attnscope.render import files
 
-    return picture_suffixes(kind) + files.suffixes(kind)
+    return (*picture_suffixes(kind), *files.FORMATS, PAGE)
 
 
 def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
@@ -125,12 +125,12 @@ def content(
         # one page but of a PDF, which may have several
         drawn = figure.pages if suffix == ".pdf" else _one_page
         return _picture(result, drawn(result, focus, look), suffix, look, notice)
-    from attnscope.render import files
-
-    if suffix == PAGE and suffix in files.suffixes(type(result)):
+    if suffix == PAGE:
         from attnscope.render.web.page import as_page
 
         return as_page(result, focus, beside)
+    from attnscope.render import files
+
     return files.numbers(result, suffix)
 
 

@@ -14,6 +14,7 @@ from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import Result
+from attnscope.results.stored.document import schema
 from attnscope.tokens import printable
 
 
@@ -44,7 +45,7 @@ def _cell(value: object) -> object:
 
 
 def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
-    yield "schema", f"attnscope.{sheet.kind}/1"
+    yield "schema", schema(result)
     yield "subject", sheet.title
     yield "setting", sheet.setting
     yield from sheet.record

@@ -168,11 +168,6 @@ class Outline(Presented):
         """The cost at every length that was asked for, in that order."""
         return () if self.cost is None else (self.cost, *self.further)
 
-    @property
-    def verdict(self) -> None:
-        """None: nothing was computed."""
-        return None
-
     def derived(self) -> dict[str, Value]:
         layers = [
             {"tower": tower.name, "kind": tower.kind, **vars(layer)}

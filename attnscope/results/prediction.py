@@ -70,11 +70,6 @@ class Prediction(Presented):
     provenance: Provenance
     notes: tuple[str, ...] = ()
 
-    @property
-    def verdict(self) -> None:
-        """None: the model was run untouched, there is nothing to certify."""
-        return None
-
     def check_parts(self) -> None:
         if self.generated is None:  # else they are tokens of the text that was written
             in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")

@@ -5,6 +5,7 @@ A further kind is its class and its line here; how it is stored follows from its
 
 from typing import TypeAlias
 
+from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.checking import Check
 from attnscope.results.claims.comparison import Comparison
@@ -29,38 +30,7 @@ from attnscope.results.verification import Verification
 from attnscope.results.view import HeadView
 from attnscope.results.worked import ScaleStudy, Worked
 
-Result: TypeAlias = (
-    HeadAttention
-    | HeadWeights
-    | HeadView
-    | HeadTerms
-    | Dimensions
-    | Overview
-    | Verification
-    | Projection
-    | Prediction
-    | Report
-    | Comparison
-    | Senses
-    | Worked
-    | ScaleStudy
-    | PictureAttention
-    | PictureHeads
-    | SoundAttention
-    | SoundHeads
-    | Outline
-    | Finding
-    | Flow
-    | Ablation
-    | Dependencies
-    | Difference
-    | Check
-    | Composition
-    | Thumbnails
-    | Corpus
-    | CorpusDifference
-    | LongHead
-)
+Result: TypeAlias = Presented
 
 KINDS: dict[str, type[Result]] = {
     "ablation": Ablation,
@@ -93,3 +63,9 @@ KINDS: dict[str, type[Result]] = {
     "view": HeadView,
     "worked": Worked,
 }
+_NAMES = {kind: name for name, kind in KINDS.items()} | {HeadAttention: "head"}
+
+
+def name_of(kind: type[Result]) -> str:
+    """What a kind of result is called in files; its sheet has the same name."""
+    return _NAMES[kind]

@@ -24,7 +24,7 @@ from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import number
-from attnscope.render.sheets.overview import overview
+from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import measures_json, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict

@@ -14,7 +14,7 @@ from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
 from attnscope.render.kit.words.weights import special_words, weights_words
 from attnscope.render.report.page import report_figure
-from attnscope.render.sheets.overview import overview
+from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import shares, shares_remark
 from attnscope.results import HeadAttention, Special, SpecialMass
 from attnscope.tokens import Token, Tokens

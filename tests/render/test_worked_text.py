@@ -8,7 +8,7 @@ from golden_text import assert_golden, printed
 
 from attnscope.render.screen import screen
 from attnscope.render.sheets.arithmetic import spelled_out, texts
-from attnscope.render.sheets.scale_study import scale_study
+from attnscope.render.sheets.scale import sheet as scale_study
 from attnscope.render.terminal.steps import grid
 from attnscope.results import Certificate, Fault, ScaleStudy, Verdict, Worked
 from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, Scoring, Step

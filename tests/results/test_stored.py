@@ -2,9 +2,9 @@
 
 import io
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import made_results as made
 import made_stored
@@ -18,6 +18,7 @@ from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.present.written import written
 from attnscope.render.saving import NO_PICTURE
 from attnscope.results import HeadAttention, Result, Verification, load
+from attnscope.results.base.presented import Presented
 from attnscope.results.result import KINDS
 from attnscope.results.stored.strict import LAYOUT
 
@@ -55,7 +56,14 @@ def json_of(folder: Path, document: object) -> Path:
 def test_every_schema_is_among_the_kinds() -> None:
     made_here = {json.loads(files.as_json(original(name)))["schema"] for name in made_stored.MADE}
     assert made_here == {f"attnscope.{kind}/1" for kind in KINDS}
-    assert {*KINDS.values(), HeadAttention} == set(get_args(Result))
+    assert {*KINDS.values(), HeadAttention} == set(every_class(Presented))
+
+
+def every_class(kind: type) -> Iterator[type]:
+    """Those that are derived from a class, in the package itself."""
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("attnscope."):
+            yield from (each, *every_class(each))
 
 
 @pytest.mark.parametrize("suffix", STORED)

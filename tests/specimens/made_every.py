@@ -1,7 +1,6 @@
 """One result of every kind, and the texts that a page must not take for its own."""
 
 from dataclasses import fields, replace
-from typing import get_args
 
 import made_ablation
 import made_check
@@ -23,6 +22,7 @@ import made_thumbnails
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
+from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
 from attnscope.worked import example
 
@@ -56,7 +56,7 @@ def every() -> dict[str, Result]:
         made_corpus.corpus(), made_corpus.apart(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
-    assert set(named) == {kind.__name__ for kind in get_args(Result)}
+    assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}
     return named
 
 

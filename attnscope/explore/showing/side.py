@@ -18,7 +18,7 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.said import chance, signed
-from attnscope.render.sheets.prediction import prediction
+from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.render.terminal.sheet import laid
 from attnscope.render.terms.terminal import query_terms_within
 from attnscope.results import HeadTerms, Overview, Prediction
@@ -95,7 +95,7 @@ def of_prediction(state: State, find: Find) -> Part:
         first = _absence(state, gone) if state.removed else []
         if not isinstance(predicted, Prediction):
             return Group(*first, Text(predicted.why, DIM))
-        return Group(*first, *laid(prediction(predicted).every, width))
+        return Group(*first, *laid(predicted_sheet(predicted).every, width))
 
     return Part((predicted, gone, state.removed), drawn, title)
 

@@ -12,7 +12,7 @@ from attnscope.errors import InputError
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import USUAL, written
 from attnscope.render.proof import proof
-from attnscope.render.saving import PAGE, content, picture_suffixes, suffixes
+from attnscope.render.saving import PAGE, content, picture_suffixes
 from attnscope.results import Result
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:0 0 .4em 0"
@@ -48,9 +48,7 @@ def html(result: Result) -> str:
 
 
 def frame(result: Result) -> str:
-    """The page of a result, closed until it is asked for; empty where there is none, or it would be large."""
-    if PAGE not in suffixes(type(result)):
-        return ""
+    """The page of a result, closed until it is asked for; empty where it would be too large."""
     if result not in _framed:
         _framed[result] = _frame_of(result)
     return _framed[result]

@@ -19,7 +19,6 @@ class Sheet:
     head, query and key of `opens`.
     """
 
-    kind: str
     title: str
     setting: str
     origins: tuple[Provenance, ...]

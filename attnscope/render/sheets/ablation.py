@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, largest_magnitude, short
 from attnscope.render.kit.words.certificate import GLYPHS
@@ -52,12 +53,11 @@ class Row(NamedTuple):
     estimate: float | None = None
 
 
-def ablation(found: Ablation) -> Sheet:
+def sheet(found: Ablation, focus: Focus = WHOLE) -> Sheet:
     ranking, answer = _ranking(found), answer_words(found)
     most = name(found.heads[0].layer, found.heads[0].head) if found.heads else ""
     edge = found.edge or (None, None)
     return Sheet(
-        kind="ablation",
         title=f"{_done(found)} · answer {answer}",
         setting=f"{attention(found.kind, found.tower)} · {model_words(found.provenance)}",
         origins=(found.provenance,),

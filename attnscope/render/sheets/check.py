@@ -2,7 +2,7 @@
 
 import math
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
@@ -13,11 +13,10 @@ from attnscope.results import Check, HeadCheck, Verdict
 from attnscope.tokens import printable
 
 
-def check(result: Check, focus: Focus) -> Sheet:
+def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
     """The heads that are not as stored, or where more is asked for every one."""
     shown = result.heads if focus.verbose else result.off
     return Sheet(
-        kind="check",
         title=f"{printable(result.file)} made anew",
         setting=model_words(result.provenance),
         origins=(result.provenance,),

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
@@ -36,13 +36,12 @@ _ALIKE, _APART = Scale(-1.0, 1.0, "signed"), Scale(0.0, math.log(2))
 _DIVERGENCE = "Jensen-Shannon divergence in nats, 0 to 0.693"
 
 
-def comparison(found: Comparison, focus: Focus) -> Sheet:
+def sheet(found: Comparison, focus: Focus = WHOLE) -> Sheet:
     kinds = " and ".join(dict.fromkeys(attention_words(side.head.kind) for side in found.sides))
     curve = _by_layer(found) if found.similarities or len(found.layers) > 1 else None
     by_head = () if curve or len(found.heads) < 2 or found.divergence is None else (_by_head(found),)
     rows = [_row(found, letter, side) for letter, side in zip("AB", found.sides, strict=True)]
     return Sheet(
-        kind="comparison",
         title=" · ".join((subject(found), *_looks(found))),
         setting=f"{kinds} · {models(found)}",
         origins=tuple(side.head.provenance for side in found.sides[: 1 + _two_origins(found)]),

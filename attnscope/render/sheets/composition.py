@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import model_words
@@ -29,7 +30,7 @@ _WHAT = {
 Ranked = dict[Through, list[Pair]]
 
 
-def composition(found: Composition) -> Sheet:
+def sheet(found: Composition, focus: Focus = WHOLE) -> Sheet:
     ranked = {each: pairs for each in found.through if (pairs := found.ranked(each, most=_SHOWN))}
     rankings = [_ranking(found, each, ranked) for each in ranked]
     grids = [_grid(found, each, ranked) for each in ranked] if found.shown else []
@@ -39,7 +40,6 @@ def composition(found: Composition) -> Sheet:
     if found.shown:
         title = f"composition of {name(*found.shown)} with the heads before and after it"
     return Sheet(
-        kind="composition",
         title=title,
         setting=f"{attention(found.kind, found.tower)} · {model_words(found.provenance)}",
         origins=(found.provenance,),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table
@@ -19,13 +20,12 @@ Place = tuple[int, int]
 _LISTED = 10
 
 
-def corpora(found: CorpusDifference) -> Sheet:
+def sheet(found: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     models = dict.fromkeys(map(model_words, found.provenances))
     a, b = (printable(each.name) for each in found.reads)
     others = [each for each in found.measures.values() if each is not found.main]
     main, both = _grid(found, found.main), zip("AB", found.verdict_of_each, strict=True)
     return Sheet(
-        kind="corpora",
         title=f"corpora: B less A, A {a}, B {b}",
         setting=f"{attention(found.kind, found.tower)} · {' and '.join(models)}",
         origins=found.provenances,

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet import measured
@@ -23,11 +24,10 @@ _ERROR = "standard error over texts; of a class the share of texts that are of i
 _MOST = 1.05  # of the largest number, where the shades end
 
 
-def corpus(found: Corpus) -> Sheet:
+def sheet(found: Corpus, focus: Focus = WHOLE) -> Sheet:
     there = [each for each in found.measures.values() if not each.absent and each is not found.main]
     main = _grid(found, found.main)
     return Sheet(
-        kind="corpus",
         title=_subject(found),
         setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
         f"{model_words(found.provenance)}",

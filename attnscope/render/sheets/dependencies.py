@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.kit.words.header import model_words
@@ -26,7 +27,7 @@ _DIRECTIONS = {
 _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
 
 
-def dependencies(found: Dependencies) -> Sheet:
+def sheet(found: Dependencies, focus: Focus = WHOLE) -> Sheet:
     relation, bank = found.looked_at, printable(found.treebank.name)
     main: Block | None = None
     blocks: tuple[Block | Beside, ...]
@@ -36,7 +37,6 @@ def dependencies(found: Dependencies) -> Sheet:
     else:
         blocks = (_heads(found, relation), Beside(tuple(_grids(found, relation))))
     return Sheet(
-        kind="dependencies",
         title=f"{printable(found.shown)} in {bank}" if found.shown else f"relations of {bank}",
         setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
         f"{model_words(found.provenance)}",

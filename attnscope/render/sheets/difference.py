@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
@@ -21,12 +22,11 @@ _SHOWN = 10  # heads, and queries of the one that is shown
 _FACTS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
 
 
-def difference(found: Difference) -> Sheet:
+def sheet(found: Difference, focus: Focus = WHOLE) -> Sheet:
     a, b = printable(found.a.name), printable(found.b.name)
     matrix, alike = _matrix(found), found.largest[found.shown] == 0
     layer, head = found.pairs[found.shown][:2]
     return Sheet(
-        kind="difference",
         title=f"{found.name(found.shown)}: {b} less {a}",
         setting="",
         origins=(found.a.provenance, found.b.provenance),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, signed_texts, weight_text
 from attnscope.render.kit.words.certificate import certificate_line
@@ -19,11 +19,10 @@ _MOST_PAIRS = 12
 _BESIDE = "the same product with the query's other keys, mean over them; what all keys share moves no weight"
 
 
-def dimensions(result: Dimensions, focus: Focus) -> Sheet:
+def sheet(result: Dimensions, focus: Focus = WHOLE) -> Sheet:
     """As many of the dimensions as are asked for; a file has all."""
     head, pair = result.head, _pair(result)
     return Sheet(
-        kind="dimensions",
         title=f"{head.name}, {pair} by dimension",
         setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
         origins=(head.provenance,),

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -50,7 +51,7 @@ _BARS: dict[Account | None, tuple[Tint, str]] = {
 }
 
 
-def finding(found: Finding) -> Sheet:
+def sheet(found: Finding, focus: Focus = WHOLE) -> Sheet:
     best = found.ranking[0] if found.ranking else None
     ranking = _ranking(found)
     measured, change = "divergence" if found.smaller_is_better else "weight", Scale.around(found.difference)
@@ -58,7 +59,6 @@ def finding(found: Finding) -> Sheet:
     size = grid_size(found.layers, found.heads)
     pieces = " by tokens" if found.words or found.special is not Special.SHOW else ""
     return Sheet(
-        kind="finding",
         title=_subject(found),
         setting=f"{size} · {attention(found.kind, found.tower)} · {model_words(found.provenance)}",
         origins=(found.provenance,),

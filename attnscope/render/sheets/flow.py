@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, largest_magnitude, weight_text
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.certificate import GLYPHS
@@ -25,13 +26,12 @@ _FLAT = 0.005  # effects below it would all be the same two digits
 _FEW = 10  # tokens, of which a rank correlation says little
 
 
-def flow(found: Flow) -> Sheet:
+def sheet(found: Flow, focus: Focus = WHOLE) -> Sheet:
     patches, tokens = patches_of(found), _tokens(found)
     maps = () if patches is None else (Beside(tuple(_maps(found, patches))),)
     agreement = () if found.ablated is None else (_agreement(found.ablated.trust),)
     asked = at(found.tokens, found.query)
     return Sheet(
-        kind="flow",
         title=f"what reaches {asked} from the input through {counted(len(found.layers), 'layer')}",
         setting=f"{attention(found.kind, found.tower)}, mean of {counted(len(found.heads), 'head')} · "
         f"{model_words(found.provenance)}",

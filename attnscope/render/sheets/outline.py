@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.sheet.blocks import Block, Column, Ranking, Table
 from attnscope.render.sheet.sheet import Sheet
@@ -28,12 +29,11 @@ _COLUMNS = tuple(field.name for field in fields(LayerOutline))
 _RECORD = ("requested", "model", "demo", "revision", "architecture", "model_type", "parameters")
 
 
-def outline(result: Outline) -> Sheet:
+def sheet(result: Outline, focus: Focus = WHOLE) -> Sheet:
     name = f"bundled {result.model} model" if result.demo else printable(result.model)
     record = [(each, getattr(result, each)) for each in _RECORD]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     return Sheet(
-        kind="outline",
         title=name + (f" at {result.revision[:10]}" if result.revision else ""),
         setting=printable(result.architecture),
         origins=(),

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from rich.cells import cell_len
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import opening
@@ -25,13 +26,12 @@ _LONGEST = 18  # cells of the name of a token
 _MOST_SPECIAL = 0.5  # of a head's weight: what leaves more on special tokens tells little of the text
 
 
-def overview(found: Overview) -> Sheet:
+def sheet(found: Overview, focus: Focus = WHOLE) -> Sheet:
     grids = [_grid(found, each) for each in shown(found)]
     size, names = grid_size(found.layers, found.heads), ", ".join(found.scores)
     one = found.main.description.label if found.aim is not None else found.main.measure
     best = next(iter(ranked(found)), (0, 0))
     return Sheet(
-        kind="overview",
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=f"{size} · {attention(found.kind, found.tower)} · {model_words(found.provenance)}",
         origins=(found.provenance,),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import short
@@ -18,10 +19,9 @@ _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks si
 _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own"}
 
 
-def prediction(result: Prediction) -> Sheet:
+def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
     likeliest = [f"“{printable(each.guesses[0].text)}”" for each in result.blanks if each.guesses]
     return Sheet(
-        kind="prediction",
         title=_title(result),
         setting=model_words(result.provenance),
         origins=(result.provenance,),

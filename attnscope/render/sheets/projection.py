@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.stage import NOTHING_LEFT
@@ -40,7 +40,7 @@ _FIGURES = (
 )
 
 
-def projection(result: Projection, focus: Focus) -> Sheet:
+def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     head, queries, key = result.head, focus.queries, focus.key
     maps = tuple(Map(result, query, key) for query in queries or (None,))
     tables = [] if queries else [_nearest(result)]
@@ -52,7 +52,6 @@ def projection(result: Projection, focus: Focus) -> Sheet:
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     answer = correlation_words(result)
     return Sheet(
-        kind="projection",
         title=f"t-SNE map of {head.name}{by}{'' if result.settled else ' that DID NOT SETTLE'}",
         setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
         origins=(head.provenance,),

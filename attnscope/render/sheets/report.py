@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.header import feature_words, model_words
@@ -20,7 +20,7 @@ from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
 from attnscope.render.sheet.said import attention, certified, of_head, read, signed, weight
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
-from attnscope.render.sheets.prediction import prediction
+from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.results import HeadScores, Report
 
 _MOST_KEYS = 25
@@ -45,13 +45,12 @@ class Fact:
     meaning: str
 
 
-def report(result: Report, focus: Focus) -> Sheet:
+def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
     head = result.head
-    predicted = () if result.prediction is None else prediction(result.prediction).blocks
+    predicted = () if result.prediction is None else predicted_sheet(result.prediction).blocks
     features = " · ".join(feature_words(head))
     notes = (special_words(head.special_mass), " · ".join(view_words(result.weights)), DISCLAIMER, features)
     return Sheet(
-        kind="report",
         title=f"{head.name}, query {query_name(result)}",
         setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
         origins=(head.provenance,),

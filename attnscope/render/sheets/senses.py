@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Column, Curve, Line, Matrix, Names, Table
@@ -20,14 +21,13 @@ _AROUND = 38  # characters of a text on each side of the word
 _PARTS = ("within", "between", "chance", "percentile", "best_chance", "best_percentile")
 
 
-def senses(found: Senses) -> Sheet:
+def sheet(found: Senses, focus: Focus = WHOLE) -> Sheet:
     order = _by_label(found)
     curve = _by_layer(found) if found.separation is None else _parted(found)
     heads = "all heads of a layer as one" if len(found.heads) > 1 else f"H{found.heads[0]}"
     asked = f"“{printable(found.asked)}” in {counted(len(found.usages), 'text')}"
     groups = f", {counted(len(found.labels), 'group')}" if found.labels else ""
     return Sheet(
-        kind="senses",
         title=asked + groups,
         setting=f"{model_words(found.provenance)} · {attention(found.kind, '')} · cosines of the output "
         f"vectors, {heads}",

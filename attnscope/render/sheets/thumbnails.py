@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -18,7 +18,7 @@ from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling
 
 
-def thumbnails(result: Thumbnails, focus: Focus) -> Sheet:
+def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
     scale = common_scale(result, focus.scale)
     size = f"{len(result.query_tokens)} queries x {len(result.key_tokens)} keys"
     cell = f", each cell the largest weight of {result.step} x {result.step}" if result.step > 1 else ""
@@ -34,7 +34,6 @@ def thumbnails(result: Thumbnails, focus: Focus) -> Sheet:
     opened = opening_head(result, result.layers[0], result.heads[0])
     by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
     return Sheet(
-        kind="thumbnails",
         title=grid_size(result.layers, result.heads),
         setting=f"{attention(result.kind, result.tower)} · {model_words(result.provenance)}",
         origins=(result.provenance,),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
@@ -23,12 +24,11 @@ _ERRORS = ("weight_error", "weight_tolerance", "output_error", "output_tolerance
 Layer = list[LayerCheck]  # the blocks of one layer
 
 
-def verification(result: Verification) -> Sheet:
+def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
     layers, names = _layers(result), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
     heads = counted(len(every), "head")
     return Sheet(
-        kind="verification",
         title=f"verification of {heads}",
         setting=model_words(result.provenance),
         origins=(result.provenance,),

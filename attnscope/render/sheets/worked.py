@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import certificate_line
@@ -29,7 +29,7 @@ class Steps(Drawing):
     says: str = ""
 
 
-def worked(result: Worked, focus: Focus) -> Sheet:
+def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
     right = Steps("", tuple(each for each in result.steps if not each.wrong), focus.decimals)
     blocks = [right]
     if result.mistake is not None:
@@ -38,7 +38,6 @@ def worked(result: Worked, focus: Focus) -> Sheet:
     example = f"example {result.name}" if result.name else ""
     setting = " · ".join(each for each in (printable(example), result.formula, _sizes(result)) if each)
     return Sheet(
-        kind="worked",
         title=result.title,
         setting=setting,
         origins=() if result.provenance is None else (result.provenance,),

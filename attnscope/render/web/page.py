@@ -19,7 +19,7 @@ from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json
-from attnscope.render.web.document import PAGED, Document, document
+from attnscope.render.web.document import Document, document
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
 from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
@@ -27,7 +27,6 @@ from attnscope.tokens import Tokens, printable
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
-__all__ = ["PAGED", "as_page"]
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope import presenter
+from attnscope.results.base.origin import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,13 @@ class Presented:
     All of it is done by the presenter that the package names (`attnscope.render.present`); matplotlib and
     pandas are loaded when they are needed.
     """
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is proved of its numbers, the worst of it; None where there is nothing to certify:
+        an outline computes nothing, for a prediction the model runs untouched.
+        """
+        return None
 
     def __repr__(self) -> str:
         return str(presenter.load().summary(self))

@@ -15,21 +15,19 @@ import numpy as np
 
 from attnscope.errors import Damaged, InputError
 from attnscope.results.base.parts import Arrays, Value
-from attnscope.results.heads import HeadAttention
-from attnscope.results.result import KINDS, Result
+from attnscope.results.result import KINDS, Result, name_of
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
 from attnscope.tokens import printable, steers
 
-_NAMES = {kind: name for name, kind in KINDS.items()} | {HeadAttention: "head"}
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 NO_RESULT = "is no result of attnscope"
 
 
 def schema(result: Result) -> str:
     """What a file says that it is: `attnscope.head/1`."""
-    return f"attnscope.{_NAMES[type(result)]}/1"
+    return f"attnscope.{name_of(type(result))}/1"
 
 
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
 from attnscope.render.sheet.blocks import HeadGrid, Ranking
 from attnscope.render.sheet.scale import TINTS
-from attnscope.render.sheets.ablation import ablation
+from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Answer, Asks, Effect, Floor, HeadEffect, Intervention, ranked
 

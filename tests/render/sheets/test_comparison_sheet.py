@@ -21,7 +21,8 @@ from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.focus import WHOLE
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
-from attnscope.render.sheets.comparison import MOST_KEYS, comparison
+from attnscope.render.sheets.comparison import MOST_KEYS
+from attnscope.render.sheets.comparison import sheet as comparison
 from attnscope.results import Comparison, Special, Verdict
 
 ROTARY = ("query", "key", "unrotated key", "value", "output")

@@ -15,7 +15,7 @@ from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import HeadGrid, Ranking
-from attnscope.render.sheets.composition import composition
+from attnscope.render.sheets.composition import sheet as composition
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Through
 

@@ -13,8 +13,10 @@ from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import HeadGrid, Ranking
 from attnscope.render.sheet.said import error, number, signed, signed_telling, telling
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.corpora import corpora, ranked
-from attnscope.render.sheets.corpus import corpus, held_out
+from attnscope.render.sheets.corpora import ranked
+from attnscope.render.sheets.corpora import sheet as corpora
+from attnscope.render.sheets.corpus import held_out
+from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.results import Corpus
 
 

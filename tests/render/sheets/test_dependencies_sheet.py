@@ -13,7 +13,8 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import weight
-from attnscope.render.sheets.dependencies import LEAST, dependencies, finder, shown_relations
+from attnscope.render.sheets.dependencies import LEAST, finder, shown_relations
+from attnscope.render.sheets.dependencies import sheet as dependencies
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import Offset
 

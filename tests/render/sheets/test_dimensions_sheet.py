@@ -13,7 +13,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheets.dimensions import dimensions
+from attnscope.render.sheets.dimensions import sheet as dimensions
 from attnscope.results import Dimensions
 
 GOLDEN = {

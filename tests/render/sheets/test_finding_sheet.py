@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnscope.render.sheet.blocks import HeadGrid, Ranking
-from attnscope.render.sheets.finding import finding
+from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
 from attnscope.results import Finding, Pattern
 

@@ -15,7 +15,8 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
-from attnscope.render.sheets.flow import flow, patches_of
+from attnscope.render.sheets.flow import patches_of
+from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Flow
 from attnscope.tokens import Patches, Tokens
 

@@ -13,7 +13,7 @@ from attnscope.render.files import as_csv
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Matrix, Ranking
-from attnscope.render.sheets.long_head import long_head
+from attnscope.render.sheets.long import sheet as long_head
 from attnscope.results import LongHead, Verdict
 from attnscope.vocabulary import Pool, Scaling
 

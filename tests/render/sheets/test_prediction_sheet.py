@@ -12,7 +12,7 @@ from matplotlib.text import Text
 from attnscope.render.figure import figure_of
 from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheets.prediction import prediction
+from attnscope.render.sheets.prediction import sheet as prediction
 from attnscope.results import Generated, Guess, NextSentence, Prediction
 
 

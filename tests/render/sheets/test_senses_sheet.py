@@ -12,7 +12,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Curve, Matrix
-from attnscope.render.sheets.senses import senses
+from attnscope.render.sheets.senses import sheet as senses
 
 
 def blocks(labelled: bool = True) -> tuple[Curve, Matrix]:

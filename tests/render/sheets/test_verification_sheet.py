@@ -19,7 +19,8 @@ from attnscope.render.focus import Focus
 from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import HeadGrid, Ranking
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.verification import POWERS, verification
+from attnscope.render.sheets.verification import POWERS
+from attnscope.render.sheets.verification import sheet as verification
 from attnscope.results import Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
 
 

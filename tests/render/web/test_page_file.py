@@ -11,17 +11,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import made_every
-import made_long_heads
 import made_pages
 import made_results as made
 import numpy as np
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.render.saving import content, suffixes
+from attnscope.render.saving import content
 from attnscope.render.web import page as pages
-from attnscope.render.web.document import PAGED
-from attnscope.results import LongHead, Verdict
+from attnscope.results import Verdict
+from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
 from attnscope.version import __version__
 
@@ -95,7 +94,7 @@ def test_nothing_in_the_page_stands_elsewhere(text) -> None:
         assert not {"src", "href", "action", "srcset"} & set(told)
 
 
-@pytest.mark.parametrize("kind", PAGED)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
     result = made_pages.KINDS[kind]()
     first = content(result, ".html")
@@ -103,13 +102,6 @@ def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
     told = document_of(first.decode())
     assert told["heading"]
     assert told["verdict"] == ("none" if result.verdict is None else result.verdict.value)
-
-
-def test_results_without_a_page_say_which_files_there_are() -> None:
-    assert ".html" not in suffixes(LongHead)
-    with pytest.raises(InputError, match=r"no '.html' of this result: .npz, .csv, .json"):
-        content(made_long_heads.long_head(), ".html")
-    assert all(".html" in suffixes(kind) for kind in PAGED)
 
 
 def test_a_hostile_text_stands_in_the_page_as_text_alone() -> None:

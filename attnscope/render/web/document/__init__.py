@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.focus import Focus
-from attnscope.render.sheets import SHEETS
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.document import claims, heads
@@ -30,7 +29,7 @@ STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "pro
 
 
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
-    """The parts of a page for any of `PAGED`."""
+    """The parts of a page of any result."""
     made = Document(Blocks())
     next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), claims.of_sheet)(
         made, result, beside
@@ -65,6 +64,5 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     Comparison: claims.of_comparison,
     Difference: claims.of_difference,
 }
-PAGED = (*_PARTS, *SHEETS)
 
-__all__ = ["PAGED", "Document", "document"]
+__all__ = ["Document", "document"]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from attnscope.render.sheets import compared, sheet_of
-from attnscope.render.sheets.difference import difference
 from attnscope.render.web import readings as sides
 from attnscope.render.web import runs
 from attnscope.render.web.beside import Beside
@@ -46,7 +45,8 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
-    sheet = difference(found)
+    sheet = sheet_of(found)
+    assert sheet is not None, "a kind that has a sheet"
     made.heading = sheet.title
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)

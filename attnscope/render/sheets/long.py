@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.scale import scale_of
@@ -24,12 +24,11 @@ _RANKS = ("strongest", "second", "third", "fourth", "fifth")
 _MOST_KEYS, _LABEL = 25, 16  # keys of one query; cells of a token beside others
 
 
-def long_head(found: LongHead, focus: Focus) -> Sheet:
+def sheet(found: LongHead, focus: Focus = WHOLE) -> Sheet:
     matrix = _matrix(found, focus.scale)
     below = _listed(found, focus.rows) if found.query is None else _of_query(found, found.query)
     certified = certificate_line(found.certificate, focus.verbose).plain
     return Sheet(
-        kind="long-head",
         title=found.name,
         setting=f"{where_words(found)} · {_window(found)} · {model_words(found.provenance)}",
         origins=(found.provenance,),

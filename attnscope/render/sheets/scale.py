@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.blocks import Beside, Column, Curve, Line, Table, Tint
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
@@ -17,9 +18,8 @@ _WAYS = ("unscaled", "scaled")
 _TINTS: tuple[Tint, ...] = ("loses", "own", "kin")  # without the scale, with it, additive
 
 
-def scale_study(result: ScaleStudy) -> Sheet:
+def sheet(result: ScaleStudy, focus: Focus = WHOLE) -> Sheet:
     return Sheet(
-        kind="scale_study",
         title="why scores are divided by √d",
         setting="example why-scale",
         origins=(),
