@@ -150,7 +150,8 @@ def test_one_pair_is_shown_by_dimension_and_written(attnscope, tmp_path: Path) -
     products = [q * k for q, k in zip(head["q"][5], head["k"][8], strict=True)]
     written = json.loads(target.read_text())
     assert sorted(row["product"] for row in written["products"]) == pytest.approx(sorted(products))
-    assert f"5 [MASK] → 8 opened: q·k {sum(products):.2f}, the sum of 8 products" in result.stdout
+    assert result.stdout.startswith("L3 H11, 5 [MASK] → 8 opened by dimension ")
+    assert f"q·k {sum(products):.2f}, the sum of 8 products" in result.stdout
     strongest = attnscope(*ONE, "--dims", width=100)
     assert strongest.stdout == result.stdout, "the pair that is the strongest without being named"
 
