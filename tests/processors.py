@@ -48,10 +48,10 @@ ARITHMETIC = (
 FRAGILE = (  # what once held equal bits against one another that nothing makes equal
     "tests/test_verify_together.py",
     "tests/analysis/heads/test_padding.py",
-    "tests/capture/test_direct.py",
-    "tests/capture/test_intervening.py",
+    "tests/capture/intervening/test_direct.py",
+    "tests/capture/intervening/test_intervening.py",
     "tests/capture/test_long.py",
-    "tests/capture/test_value_zeroing.py",
+    "tests/capture/intervening/test_value_zeroing.py",
 )
 EVERY = tuple((name, threads) for threads in THREADS for name in SETTINGS)
 # files, and the settings with how many threads

@@ -143,7 +143,7 @@ for where in ({"device": "cpu"}, {"device_map": places}):
 def test_slopes_and_circuits_of_a_spread_model_are_those_of_the_whole(emulated: Any, name: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", SLOPES, name, json.dumps(OVER_ALL[name]), TEXTS[name]],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
