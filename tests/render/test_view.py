@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from golden_text import assert_golden, body, printed
 
-from attnscope.analysis.heads.view import viewed, viewed_overview
+from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.view import viewed
 from attnscope.render.figure import figure_of, heatmap
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix

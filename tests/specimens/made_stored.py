@@ -23,8 +23,9 @@ import made_senses
 import made_thumbnails
 import numpy as np
 
+from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.projection import points_of
-from attnscope.analysis.heads.view import viewed, viewed_overview
+from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
     Certificate,
     Fault,

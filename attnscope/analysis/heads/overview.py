@@ -1,15 +1,21 @@
-"""Many heads at once: how focused each is, and its strongest link."""
+"""Many heads at once: how focused each is, and its strongest link; between tokens, or between words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
 
 from attnscope.analysis.heads.links import links
+from attnscope.analysis.heads.view import groups_of, members, regrouped
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
-from attnscope.analysis.scores.supplies import of_calls, without_norms
+from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import Overview
+from attnscope.results import Overview, Special
+from attnscope.results.base.words import joined
 from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
 
@@ -68,3 +74,58 @@ def _check_same_axes(calls: Sequence[AttentionCall]) -> None:
                 f"layers {first.layer} and {call.layer} differ in their numbers of queries and keys: "
                 "show them one by one"
             )
+
+
+def viewed_overview(
+    overview: Overview,
+    *,
+    words: bool = False,
+    special: Special = Special.SHOW,
+    allowed: AllowedPairs | None = None,
+) -> Overview:
+    """The overview by words, or without special tokens; measures and links are those of the new rows.
+
+    Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
+    head where which tokens may look.
+
+    `InputError` for rows that special tokens were only hidden in, which have no entropy.
+    """
+    if special is Special.HIDE:
+        raise InputError(
+            "an overview shows entropies, and rows with hidden tokens have none: "
+            "--special renormalise, or give one --layer and one --head"
+        )
+    queries = groups_of(overview.query_tokens, "query", words, special)
+    keys = groups_of(overview.key_tokens, "key", words, special)
+    scaled = special is Special.RENORMALISE
+    weights = tuple(
+        tuple(regrouped(each, queries, keys, renormalise=scaled) for each in row)
+        for row in overview.dense_weights
+    )
+    asked, given = joined(overview.query_tokens, queries), joined(overview.key_tokens, keys)
+    rows, columns = members(queries, len(overview.query_tokens)), members(keys, len(overview.key_tokens))
+
+    def seen(layer: int, head: int) -> Tensor:
+        assert allowed is not None, "asked where it is known"
+        return torch.from_numpy(rows @ allowed(layer, head).numpy() @ columns.T)
+
+    measured = apply_measures(
+        [[torch.from_numpy(each) for each in row] for row in weights],
+        tuple(overview.scores),
+        layers=overview.layers,
+        heads=overview.heads,
+        unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
+        words=words,
+        supplies=of_groups(asked, given, None if allowed is None else seen, words),
+    )
+    return replace(
+        overview,
+        query_tokens=asked,
+        key_tokens=given,
+        scores=measured,
+        **links(weights, asked, given, ordinary=overview.ordinary)._asdict(),
+        weights=weights,
+        words=words,
+        special=special,
+        tokens=overview,
+    )

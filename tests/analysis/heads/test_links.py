@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnscope.analysis.heads.links import aimed, among_all, links
-from attnscope.analysis.heads.view import viewed_overview
+from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.results import Overview, Special
 from attnscope.results.stored.document import as_json, as_npz
 from attnscope.results.stored.load import load

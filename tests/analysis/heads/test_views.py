@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from small_tokenizers import BUILD
 
-from attnscope.analysis.heads.view import regrouped, viewed, viewed_overview
+from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.view import regrouped, viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special

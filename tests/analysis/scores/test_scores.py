@@ -10,8 +10,8 @@ import torch
 from families import ids, sharp
 
 from attnscope.analysis import measure_heads
+from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.report import statistics
-from attnscope.analysis.heads.view import viewed_overview
 from attnscope.analysis.scores.dense import apply_measures, evenly_spread, unplaced
 from attnscope.capture import record
 from attnscope.errors import InputError
