@@ -25,10 +25,7 @@ from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheets import sheet_of
-from attnscope.render.terms.figure import terms_figure
-from attnscope.render.terms.row_figure import row_terms_figure
 from attnscope.results import (
-    HeadTerms,
     HeadView,
     HeadWeights,
     PictureAttention,
@@ -83,12 +80,6 @@ def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
     return heatmap(result, focus.stage, focus.scale, focus.query)
 
 
-def _terms(result: HeadTerms, focus: Focus) -> Figure:
-    if focus.query is not None:
-        return row_terms_figure(result, focus.query, focus.key, focus.scale)
-    return terms_figure(result, focus.scale)
-
-
 def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
     """`draw` for a picture that is always of the whole result."""
     return lambda result, focus: draw(result)
@@ -98,7 +89,6 @@ def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
 _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
-    HeadTerms: _terms,
     PictureAttention: _alone(picture_figure),
     PictureHeads: _alone(picture_heads_figure),
     SoundAttention: _alone(sound_figure),

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from attnscope.render.head import csv as head
 from attnscope.render.media import csv as media
 from attnscope.render.table import as_csv
-from attnscope.render.terms import csv as terms
 from attnscope.results import Result
 from attnscope.results.stored.document import as_json, as_npz
 
@@ -18,7 +17,6 @@ from attnscope.results.stored.document import as_json, as_npz
 ROWS = (
     head,
     media,
-    terms,
 )
 
 

@@ -9,7 +9,6 @@ from attnscope.render.look import Look
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     Comparison,
-    HeadTerms,
     HeadView,
     HeadWeights,
     LongHead,
@@ -33,7 +32,7 @@ def proof(result: Result) -> str:
     match result:
         case HeadWeights() | LongHead():
             return certificate_words(result.certificate)
-        case HeadView() | HeadTerms() | PictureAttention() | SoundAttention():
+        case HeadView() | PictureAttention() | SoundAttention():
             return proof(result.head)
         case PictureHeads() | SoundHeads():
             return proof(result.overview)
@@ -60,7 +59,7 @@ def origins(result: Result) -> list[Provenance]:
     if (sheet := sheet_of(result)) is not None:
         return list(sheet.origins)
     match result:
-        case HeadView() | HeadTerms() | PictureAttention() | SoundAttention():
+        case HeadView() | PictureAttention() | SoundAttention():
             return origins(result.head)
         case PictureHeads() | SoundHeads():
             return origins(result.overview)

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.head.bars import query_bars
 from attnscope.render.head.matrix import matrix
-from attnscope.render.head.shown import head_shown, introduced
+from attnscope.render.head.shown import head_shown
 from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
@@ -22,9 +22,7 @@ from attnscope.render.media.sound_terminal import sound_frames, sound_heads
 from attnscope.render.media.words import medium_line
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import screen as shown_sheet
-from attnscope.render.terms.terminal import query_terms, terms
 from attnscope.results import (
-    HeadTerms,
     HeadView,
     HeadWeights,
     PictureAttention,
@@ -46,12 +44,6 @@ def screen(result: Result, width: int, focus: Focus = WHOLE) -> Lines:
 @singledispatch
 def _shown(result: Any, width: int, focus: Focus) -> Lines:
     raise TypeError(f"nothing is shown of {type(result).__name__}")
-
-
-def _terms(result: HeadTerms, width: int, focus: Focus) -> Lines:
-    if focus.query is None:
-        return introduced(result.head, focus, terms(result))
-    return introduced(result.head, focus, query_terms(result, focus.query, focus.key, width))
 
 
 def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
@@ -80,7 +72,6 @@ def _sound_heads(result: SoundHeads, width: int, focus: Focus) -> Lines:
 _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: head_shown,
     HeadView: head_shown,
-    HeadTerms: _terms,
     PictureAttention: _picture,
     PictureHeads: _picture_heads,
     SoundAttention: _sound,
@@ -96,8 +87,6 @@ __all__ = [
     "header",
     "matrix",
     "query_bars",
-    "query_terms",
     "screen",
-    "terms",
     "verdict_words",
 ]

@@ -7,8 +7,8 @@ import numpy as np
 from attnscope.explore.app import Explorer
 from attnscope.explore.drawing import matrix
 from attnscope.explore.questions import OfParts, needed, parts_of
+from attnscope.explore.showing.side import parts_within
 from attnscope.explore.source import Source
-from attnscope.render.terms.terminal import query_terms_within
 
 Explored = Callable[..., Explorer]
 
@@ -90,15 +90,14 @@ def test_parts_keep_to_the_lines_that_there_are_and_list_the_strongest_keys(
         weights = found.head.weights[query]
         counts = []
         for height in range(4, 24):
-            lines = app.surface.lines(query_terms_within(found, query, None, 108, height), 108)
+            lines = app.surface.lines(parts_within(found, query, None, 108, height), 108)
             told = ["".join(each.text for each in line) for line in lines]
             assert len(told) <= height
             table = next((i for i, each in enumerate(told) if each.startswith("key")), None)
             if table is None:
                 assert height < 11, "the sum alone"
                 continue
-            end = next(i for i, each in enumerate(told) if each.startswith("score ="))
-            listed = [int(each.split()[0]) for each in told[table + 1 : end]]
+            listed = [int(each.split()[0]) for each in told[table + 1 :] if each[:2].strip().isdigit()]
             assert listed == sorted(np.argsort(-weights, kind="stable")[: len(listed)].tolist())
             counts.append(len(listed))
         assert counts == sorted(counts)

@@ -109,7 +109,6 @@ def curve(**other: object) -> Curve:
 def sheet(**other: object) -> Sheet:
     """A ranking, then its grid."""
     made = {
-        "kind": "invented",
         "title": "an invention",
         "setting": "12 heads",
         "origins": (made_results.provenance(),),

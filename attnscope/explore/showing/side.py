@@ -15,13 +15,17 @@ from attnscope.explore.state import State
 from attnscope.render.head.bars import query_bars
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
+from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.said import chance, signed
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
+from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
+from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.sheet import laid
-from attnscope.render.terms.terminal import query_terms_within
 from attnscope.results import HeadTerms, Overview, Prediction
+
+_FEWEST_KEYS = 3  # that are worth a table
 
 
 def heads_measured(state: State, find: Find) -> heads.Heads:
@@ -71,7 +75,20 @@ def of_parts(state: State, find: Find) -> Part:
         reason = WAITS if terms is None else Text(terms.why, DIM)
         return Part((state.place, terms), lambda w, h: reason, title)
     query, key = state.query, state.key
-    return Part((terms, query, key), lambda w, h: query_terms_within(terms, query, key, w, h), title)
+    return Part((terms, query, key), lambda w, h: parts_within(terms, query, key, w, h), title)
+
+
+def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, height: int) -> RenderableType:
+    """The sum in so many lines, with as many keys as have room: without any where hardly one has."""
+    shown = shown_key(terms, query, key)
+    if shown is None:
+        return Text(NO_KEY, DIM)
+    summed = folded(Text(worked_sum(terms, query, shown)), width)
+    beside = len(lines_of_ranking(keys_of(terms, query, shown, 1), width)) - 1
+    room = height - len(summed) - 1 - beside
+    if room < _FEWEST_KEYS:
+        return Group(*summed, Text(recipe(terms), DIM))
+    return Group(*summed, Text(), *lines_of_ranking(keys_of(terms, query, shown, room), width))
 
 
 def parts_lines(state: State) -> int:

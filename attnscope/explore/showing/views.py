@@ -14,6 +14,7 @@ from attnscope.explore.drawing.surface import Cells, Line, Surface
 from attnscope.explore.questions import Beside
 from attnscope.explore.showing import BAD, Find, Part
 from attnscope.explore.state import Head, State, View
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
@@ -23,7 +24,6 @@ from attnscope.render.media.sound_terminal import sound_frames
 from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import body
-from attnscope.render.terms.terminal import query_terms
 from attnscope.results import Finding, PictureAttention, Result, Special
 
 
@@ -41,9 +41,8 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
         case View.MATRIX:
             return _medium(state, answer, title, surface)
         case View.TERMS:
-            key = None if state.key is None else state.key
-            query = state.query
-            return Part((answer, query, key), lambda w, h: query_terms(answer, query, key, w), title)
+            focus = Focus(queries=(state.query,), key=state.key)
+            return Part((answer, focus), lambda w, h: of_sheet(answer, w, focus), title)
         case View.MAP:
             row = row_of(answer.shown, state.query)
             return Part((answer, row), lambda w, h: scatter(answer, -1 if row is None else row, w, h), title)
@@ -59,9 +58,9 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
     return _beside(state, answer, surface)
 
 
-def of_sheet(result: Result, width: int) -> RenderableType:
+def of_sheet(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
     """What stands under the header of its sheet: model and text are known here."""
-    sheet = sheet_of(result)
+    sheet = sheet_of(result, focus)
     assert sheet is not None, "a kind that has a sheet"
     return body(sheet, width)
 

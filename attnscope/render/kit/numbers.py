@@ -21,12 +21,17 @@ def signed_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.n
     `decimals` holds for values from 0.1 to 1000; smaller ones get up to two more, larger ones fewer, and
     beyond that all are written with an exponent.
     """
+    return in_words(notation(values, decimals), values)
+
+
+def notation(values: Float[np.ndarray, "..."], decimals: int) -> Callable[[float], str]:
+    """How each of these values is written, so that all are in one notation."""
     extent = largest_magnitude(values)
     if extent and not 1e-3 <= extent < 1e5:
-        return in_words(short, values)
+        return short
     more = 2 if 0 < extent < 0.01 else 1 if 0 < extent < 0.1 else 0
     places = 0 if extent >= 1000 else decimals + more
-    return in_words(lambda value: _positive_zero(f"{value:.{places}f}"), values)
+    return lambda value: _positive_zero(f"{value:.{places}f}")
 
 
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:

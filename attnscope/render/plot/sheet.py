@@ -137,13 +137,19 @@ def _factor(band: Columns, room: float) -> float:
 
 
 def _bands(sheet: Sheet) -> list[Columns]:
-    """Bands one below the other: blocks that are read beside one another, the others as they fit best."""
+    """Bands one below the other: blocks that are read beside one another, the others as they fit best.
+
+    Of blocks that belong beside one another and would make the page too wide, as many as stand in a square.
+    """
     bands, loose = list[Columns](), list[Panel]()
     alone = sum(isinstance(each, HeadGrid) for each in sheet.every) == 1
     for each in sheet.blocks:
         if isinstance(each, Beside):
             bands += [_arranged(loose)] if loose else []
             band = [[panel(one)] for one in each.blocks if _drawn(one)]
+            if len(band) > 2 and _across(band) > _WIDEST:
+                abreast = math.ceil(math.sqrt(len(band)))
+                band = [[one for (one,) in band[k::abreast]] for k in range(abreast)]
             bands += [band] if band else []
             loose = []
         elif _drawn(each):

@@ -12,7 +12,6 @@ from attnscope.render.media.words import medium_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
-    HeadTerms,
     HeadView,
     HeadWeights,
     PictureAttention,
@@ -63,10 +62,6 @@ def _view(result: HeadView) -> list[str]:
     return [f"{name} by {how}" if result.words else f"{name}, {how}", *rest]
 
 
-def _terms(result: HeadTerms) -> list[str]:
-    return _head(result.head)
-
-
 def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
     return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
 
@@ -79,7 +74,6 @@ def _heads_over_medium(result: PictureHeads | SoundHeads) -> list[str]:
 _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
-    HeadTerms: _terms,
     PictureAttention: _over_medium,
     PictureHeads: _heads_over_medium,
     SoundAttention: _over_medium,

@@ -11,7 +11,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Result
 from attnscope.results.result import name_of
 
-_ROOMS = {"head", "view", "terms", "picture", "picture-heads", "sound", "sound-heads"}  # not sheets yet
+_ROOMS = {"head", "view", "picture", "picture-heads", "sound", "sound-heads"}  # not sheets yet
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet | None:

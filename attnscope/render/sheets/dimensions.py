@@ -10,7 +10,7 @@ from attnscope.render.kit.numbers import counted, short, signed_texts, weight_te
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.kit.words.header import feature_words, model_words
 from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
-from attnscope.render.sheet.said import attention, read, reading_notes
+from attnscope.render.sheet.said import attention, read
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Dimensions
@@ -152,7 +152,6 @@ def _wave(wavelength: float) -> str:
 def _notes(result: Dimensions) -> Iterator[str]:
     yield f"{number(float(result.head.scaled[result.query, result.key]))} enters the softmax"
     yield from feature_words(result.head)
-    yield from reading_notes(result.head.kind, result.head.query_tokens)
     if result.unpaired:
         yield f"rotary pairs: {result.unpaired}"
 

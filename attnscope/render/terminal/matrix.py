@@ -41,6 +41,11 @@ class Picture:
         shown = as_panel(block)
         yield picture(shown, shading(shown), self.width)
 
+    @property
+    def height(self) -> int:
+        """About how many lines it takes."""
+        return min(len(self.block.rows), _LINES)
+
     def _fitting(self, lines: int) -> Matrix:
         """With so large cells that all rows and columns have room, where the block can be had so."""
         block = self.block

@@ -1,6 +1,7 @@
 """A ranking in a terminal: its columns as far as they have room, and its bars where there is room for more.
 
-The lesser columns give way first, then columns of words are folded, then the last ones give way.
+Headings are folded first; then the lesser columns give way, columns of words are folded, and the last ones
+give way.
 """
 
 from rich.cells import cell_len
@@ -22,11 +23,10 @@ Columns = list[tuple[Column, int]]  # with the cells that each has
 
 def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> list[Text]:
     """Title, headings, rows with bars of at most so many cells, and how many more there are."""
-    name, columns = _name(block), _laid_out(block, width)
-    heading = left(block.of, name) + "".join(_fitted(each, each.heading, cells) for each, cells in columns)
+    columns = _laid_out(block, width)
     lines = [Text(each, style="bold") for each in (block.title,) if each]
     lines += [Text(each, style=DIM) for each in (block.says,) if each]
-    lines.append(line((heading, HEADING)))
+    lines += _headings(block, columns)
     room = min(_spare(block, columns, width), longest)
     bars = _bars(block) if room >= _LEAST_BAR else ()
     for row in range(len(block.names)):
@@ -72,7 +72,7 @@ def _words(text: str, cells: int) -> list[str]:
 def _laid_out(block: Rows, width: int) -> Columns:
     """The columns that have room, and how many cells each takes."""
     room, kept = width - _name(block), list(block.table.headed)
-    while sum(map(_cells, kept)) > room and (spared := [each for each in kept if each.spared]):
+    while sum(map(_headed, kept)) > room and (spared := [each for each in kept if each.spared]):
         kept.remove(max(spared, key=lambda each: each.spared))
     while len(kept) > 1 and sum(map(_least, kept)) > room:
         kept.pop()
@@ -96,10 +96,18 @@ def _cells(column: Column) -> int:
     return max(map(cell_len, _texts(column))) + _GAP + len(_pad(column))
 
 
+def _headed(column: Column) -> int:
+    """Of numbers as wide as the widest of them, and the longest word of the heading."""
+    if column.words:
+        return _cells(column)
+    heading, *texts = _texts(column)
+    return max(map(cell_len, [*heading.split(" "), *texts])) + _GAP + len(_pad(column))
+
+
 def _least(column: Column) -> int:
     """Of words as wide as the longest of them."""
     if not column.words:
-        return _cells(column)
+        return _headed(column)
     return max(cell_len(word) for text in _texts(column) for word in text.split(" ")) + _GAP
 
 
@@ -109,6 +117,19 @@ def _fitted(column: Column, text: str, cells: int) -> str:
 
 def _pad(column: Column) -> str:
     return " " if column.scale else ""
+
+
+def _headings(block: Rows, columns: Columns) -> list[Text]:
+    """As many lines as the longest heading needs, above the last of which the name of a row stands."""
+    texts = [_words(each.heading, cells - _GAP - len(_pad(each))) for each, cells in columns]
+    depth = max(map(len, texts), default=1)
+    lowered = [[""] * (depth - len(each)) + each for each in texts]
+    lines = []
+    for i in range(depth):
+        named = left(block.of if i == depth - 1 else "", _name(block))
+        parts = (_fitted(each, text[i], cells) for (each, cells), text in zip(columns, lowered, strict=True))
+        lines.append(line((named + "".join(parts), HEADING)))
+    return lines
 
 
 def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:
@@ -130,7 +151,7 @@ def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:
 
 
 def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> tuple[str, StyleType]:
-    shade = column.scale.style(column.values[row]) if column.scale and text else faint
+    shade = column.scale.style(column.values[row]) or faint if column.scale and text else faint
     return _fitted(column, text, cells), shade
 
 

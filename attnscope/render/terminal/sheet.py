@@ -54,7 +54,9 @@ def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
     shown, lines = list[Block | Beside](), 0
     for each in sheet.blocks:
         blocks = flat(each)
+        pictures = (picture for one in blocks if isinstance(picture := picture_of(one, width), Picture))
         needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
+        needed += sum(each.height for each in pictures)
         spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in blocks)
         behind = any(not isinstance(one, HeadGrid) for earlier in shown for one in flat(earlier))
         if behind and spared and lines + needed > _MOST_LINES:

@@ -48,7 +48,7 @@ def _row(block: Rows, row: int, columns: tuple[Column, ...]) -> str:
 def _cell(column: Column, row: int) -> str:
     """The text of a value on its shade, exact under the pointer."""
     value, text, shade = column.values[row], column.text(row), ""
-    if column.scale and text:
+    if column.scale and text and not missing(value):
         ground, ink = column.scale.paper(value)
         shade = f' style="background:{ground};color:{ink}"'
     exact = "" if missing(value) else f"{value:.7g}" if isinstance(value, float) else str(value)
