@@ -16,6 +16,7 @@ from transformers import BertForMaskedLM, BertModel
 
 from attnscope.model.loading import memory
 from attnscope.model.source import adapter as adapters
+from attnscope.process import memory as machine
 from attnscope.render.kit.words.header import model_words, reading
 
 TEXT = "the dog was near the big door"
@@ -76,7 +77,7 @@ def test_the_precision_is_told_when_asked_and_unasked_when_it_costs_much(
 
 
 def test_a_model_that_cannot_fit_is_exit_code_4(attnscope, half: Path, monkeypatch) -> None:
-    monkeypatch.setattr(memory, "_available", lambda: 2000)
+    monkeypatch.setattr(machine, "_available", lambda: 2000)
     result = attnscope("heads", TEXT, "-m", str(half), *HEAD)
     takes = f"{half} in float32 (its first 3 layers) takes 0.2 MB, and memory has 0.0 MB free"
     spread = "--device-map auto spreads it over all that there is, the disk too"

@@ -4,24 +4,19 @@ Weights that run as they are stored are mapped from their files and cost nothing
 only numbers that are converted, or that move to another device, need room of their own.
 """
 
-import os
 import re
-import sys
 from collections.abc import Container, Iterable, Mapping
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loaded import Model
+from attnscope.process.memory import gigabytes, left
 
 _NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
 _KNOWN = ("cpu", "cuda", "mps")
 
-_MEMINFO = Path("/proc/meminfo")
-_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_STATM = Path("/proc/self/statm")
 _LARGE = 10**9  # bytes
 
 
@@ -85,10 +80,7 @@ def free(device: torch.device) -> int | None:
     """Bytes that can still be taken on `device`, rather too many than too few; None where nothing tells."""
     if device.type == "mps":
         return max(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory(), 0)
-    if device.type != "cpu":
-        return _free_on(device)
-    bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
-    return min(bounds, default=None)
+    return left() if device.type == "cpu" else _free_on(device)
 
 
 def _free_on(device: torch.device) -> int | None:
@@ -133,39 +125,5 @@ def taken(model: Model) -> int:
     return sum(each.numel() * each.dtype.itemsize for each in model.module.parameters())
 
 
-def gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
-
-
 def _run(model: Model) -> str:
     return str(model.module.dtype).removeprefix("torch.")
-
-
-def _available() -> int | None:
-    """Memory and swap that are free or can be freed; all that there is where the system does not tell."""
-    if _MEMINFO.is_file():
-        lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
-        sizes = {line[0]: int(line[1]) for line in lines if len(line) > 1}
-        return 1024 * (sizes["MemAvailable:"] + sizes.get("SwapFree:", 0))
-    if sys.platform != "win32" and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def _container_limit() -> int | None:
-    """What a container may take at most, where one is limited."""
-    limit = _CONTAINER_LIMIT.read_text("ascii").strip() if _CONTAINER_LIMIT.is_file() else "max"
-    return int(limit) if limit.isdigit() else None
-
-
-def _process_limit() -> int | None:
-    """What this process may still map (`ulimit -v`), where it is limited and the system tells what it has."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY or not _STATM.is_file():
-        return None
-    taken = int(_STATM.read_text("ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    return max(limit - taken, 0)

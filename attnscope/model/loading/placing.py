@@ -21,6 +21,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loading import memory
 from attnscope.model.loading.memory import devices, torch_device
 from attnscope.model.loading.partial import cut_away
+from attnscope.process.memory import gigabytes
 from attnscope.tokens import printable
 
 AUTO, DISK, CPU = "auto", "disk", torch.device("cpu")
@@ -104,7 +105,7 @@ def refuse_full_disk(places: Mapping[str, Place], left: Any, dtype: torch.dtype)
     size = sum(_size(left, part, dtype) for part, place in places.items() if place == DISK)
     room = disk_usage(gettempdir()).free
     if size > room:
-        takes, there = memory.gigabytes(size), memory.gigabytes(room)
+        takes, there = gigabytes(size), gigabytes(room)
         raise DoesNotFitError(f"what goes to the disk takes {takes}, and {gettempdir()} has {there} free")
 
 

@@ -13,6 +13,7 @@ from attnscope.model.loading import memory
 from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
+from attnscope.process import memory as machine
 
 CPU = torch.device("cpu")
 
@@ -28,8 +29,8 @@ def loaded(folder: Path, **options) -> Model:
 
 
 def room(monkeypatch: pytest.MonkeyPatch, available: int | None, limit: int | None = None) -> None:
-    monkeypatch.setattr(memory, "_available", lambda: available)
-    monkeypatch.setattr(memory, "_container_limit", lambda: limit)
+    monkeypatch.setattr(machine, "_available", lambda: available)
+    monkeypatch.setattr(machine, "_container_limit", lambda: limit)
 
 
 def test_the_size_is_that_of_the_parameters_in_the_precision_they_run_in(half: Path) -> None:
@@ -95,8 +96,8 @@ def test_fewer_layers_need_less_room(half: Path, monkeypatch) -> None:
 def test_what_the_system_tells_is_read_in_bytes(tmp_path: Path, monkeypatch) -> None:
     told = tmp_path / "meminfo"
     told.write_text("MemTotal: 900 kB\nMemAvailable:     300 kB\nHugePages_Total:  0\nSwapFree:  50 kB\n")
-    monkeypatch.setattr(memory, "_MEMINFO", told)
-    monkeypatch.setattr(memory, "_CONTAINER_LIMIT", tmp_path / "memory.max")
+    monkeypatch.setattr(machine, "_MEMINFO", told)
+    monkeypatch.setattr(machine, "_CONTAINER_LIMIT", tmp_path / "memory.max")
     assert memory.free(CPU) == 350 * 1024
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.free(CPU) == 350 * 1024
@@ -108,7 +109,7 @@ def test_a_process_that_is_limited_has_what_it_has_not_mapped_yet(tmp_path: Path
     resource = pytest.importorskip("resource")
     page = resource.getpagesize()
     (tmp_path / "statm").write_text("3 2 1 1 0 1 0\n")
-    monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
+    monkeypatch.setattr(machine, "_STATM", tmp_path / "statm")
     monkeypatch.setattr(resource, "getrlimit", lambda what: (10 * page, resource.RLIM_INFINITY))
     assert memory.free(CPU) == 7 * page
     monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY,) * 2)
@@ -117,7 +118,7 @@ def test_a_process_that_is_limited_has_what_it_has_not_mapped_yet(tmp_path: Path
 
 def test_a_system_without_a_table_bounds_it_by_all_its_memory(tmp_path: Path, monkeypatch) -> None:
     before = memory.free(CPU)
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
+    monkeypatch.setattr(machine, "_MEMINFO", tmp_path / "none")
     assert before is None or memory.free(CPU) is not None
 
 
@@ -139,4 +140,4 @@ def test_the_statement_says_what_is_stored_and_what_is_run(half: Path, tmp_path:
     ("size", "words"), [(14_500_000_000, "14.5 GB"), (10**8, "0.1 GB"), (250_000, "0.2 MB")]
 )
 def test_sizes_are_in_decimal_units(size: int, words: str) -> None:
-    assert memory.gigabytes(size) == words
+    assert machine.gigabytes(size) == words

@@ -21,6 +21,7 @@ from attnscope.model.loading import memory
 from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
+from attnscope.process import memory as machine
 from attnscope.results import Verdict
 
 FOUR_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -127,7 +128,7 @@ def test_as_stored_it_runs_in_the_precision_of_the_other_weights(tmp_path: Path)
 
 def test_what_is_multiplied_out_needs_room(tmp_path: Path, monkeypatch) -> None:
     four_bit_experts(tmp_path / "m")
-    monkeypatch.setattr(memory, "_available", lambda: 100_000)
+    monkeypatch.setattr(machine, "_available", lambda: 100_000)
     with pytest.raises(DoesNotFitError, match=r"m in bfloat16 .* takes .* MB, and memory has 0\.1 MB free"):
         loaded(tmp_path / "m", dtype="auto")
 

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
-from attnscope.model.loading import memory
 from attnscope.model.loading.load import load_model, load_with_head, plan_model
 from attnscope.model.source import hub as real_hub
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import find
+from attnscope.process import memory as machine
 
 REPOSITORY = "some/llama"
 INDEX = "model.safetensors.index.json"
@@ -152,7 +152,7 @@ def test_shards_are_taken_from_the_commit_that_the_index_came_from(hub: Hub, mon
 
 def test_what_cannot_fit_is_refused_before_it_is_fetched(tmp_path: Path, monkeypatch) -> None:
     folder = in_shards(llama().to(torch.bfloat16), tmp_path / "m")
-    monkeypatch.setattr(memory, "_available", lambda: 20_000)
+    monkeypatch.setattr(machine, "_available", lambda: 20_000)
     with served(REPOSITORY, folder, monkeypatch) as hub:
         with pytest.raises(DoesNotFitError, match=r"in float32 \(its first 2 layers\) takes 0\.2 MB"):
             load_model(plan_model(opened()), layers=2)
