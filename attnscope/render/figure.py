@@ -19,8 +19,6 @@ from attnscope.render.kit.figure.figure_file import FORMATS, Format, figure_byte
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import USUAL, Look, dressed
-from attnscope.render.media.picture_figure import picture_figure, picture_heads_figure
-from attnscope.render.media.sound_figure import sound_figure, sound_heads_figure
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
@@ -28,12 +26,8 @@ from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     HeadView,
     HeadWeights,
-    PictureAttention,
-    PictureHeads,
     Report,
     Result,
-    SoundAttention,
-    SoundHeads,
     Verdict,
 )
 
@@ -80,19 +74,10 @@ def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
     return heatmap(result, focus.stage, focus.scale, focus.query)
 
 
-def _alone(draw: Callable[[Any], Figure]) -> Callable[[Any, Focus], Figure]:
-    """`draw` for a picture that is always of the whole result."""
-    return lambda result, focus: draw(result)
-
-
 # a new kind of picture is its figure in a room and one line here
 _FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
     HeadWeights: _head,
     HeadView: _head,
-    PictureAttention: _alone(picture_figure),
-    PictureHeads: _alone(picture_heads_figure),
-    SoundAttention: _alone(sound_figure),
-    SoundHeads: _alone(sound_heads_figure),
 }
 for _kind, _of_kind in _FIGURES.items():
     _drawn.register(_kind, _of_kind)

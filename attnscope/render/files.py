@@ -8,16 +8,12 @@ and its entry in the table.
 from collections.abc import Callable
 
 from attnscope.render.head import csv as head
-from attnscope.render.media import csv as media
 from attnscope.render.table import as_csv
 from attnscope.results import Result
 from attnscope.results.stored.document import as_json, as_npz
 
 # modules whose import registers the rows of their results
-ROWS = (
-    head,
-    media,
-)
+ROWS = (head,)
 
 
 FORMATS: dict[str, Callable[[Result], str | bytes]] = {".npz": as_npz, ".csv": as_csv, ".json": as_json}

@@ -13,12 +13,8 @@ from attnscope.results import (
     HeadWeights,
     LongHead,
     Overview,
-    PictureAttention,
-    PictureHeads,
     Provenance,
     Result,
-    SoundAttention,
-    SoundHeads,
     Verdict,
 )
 
@@ -32,10 +28,8 @@ def proof(result: Result) -> str:
     match result:
         case HeadWeights() | LongHead():
             return certificate_words(result.certificate)
-        case HeadView() | PictureAttention() | SoundAttention():
+        case HeadView():
             return proof(result.head)
-        case PictureHeads() | SoundHeads():
-            return proof(result.overview)
         case Overview():
             every = [each.verdict for row in result.certificates for each in row]
             alike = f"{every.count(result.verdict)} of {counted(len(every), 'head')}"
@@ -59,10 +53,8 @@ def origins(result: Result) -> list[Provenance]:
     if (sheet := sheet_of(result)) is not None:
         return list(sheet.origins)
     match result:
-        case HeadView() | PictureAttention() | SoundAttention():
+        case HeadView():
             return origins(result.head)
-        case PictureHeads() | SoundHeads():
-            return origins(result.overview)
         case Comparison():
             return [side.head.provenance for side in result.sides]
     found = getattr(result, "provenance", None)

@@ -17,19 +17,12 @@ from attnscope.render.head.shown import head_shown
 from attnscope.render.kit.stage import SHOWS, Show
 from attnscope.render.kit.words.certificate import certificate_line, verdict_words
 from attnscope.render.kit.words.header import header
-from attnscope.render.media.picture_terminal import picture_heads, picture_patches
-from attnscope.render.media.sound_terminal import sound_frames, sound_heads
-from attnscope.render.media.words import medium_line
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import screen as shown_sheet
 from attnscope.results import (
     HeadView,
     HeadWeights,
-    PictureAttention,
-    PictureHeads,
     Result,
-    SoundAttention,
-    SoundHeads,
 )
 
 Lines = list[RenderableType]
@@ -46,36 +39,10 @@ def _shown(result: Any, width: int, focus: Focus) -> Lines:
     raise TypeError(f"nothing is shown of {type(result).__name__}")
 
 
-def _laid_over(result: PictureAttention | SoundAttention, focus: Focus, body: RenderableType) -> Lines:
-    """One head over a picture or a sound, which has a line of its own above the certificate."""
-    proof = certificate_line(result.head.certificate, focus.verbose)
-    return [header(result.head), medium_line(result), proof, "", body]
-
-
-def _picture(result: PictureAttention, width: int, focus: Focus) -> Lines:
-    return _laid_over(result, focus, picture_patches(result, width))
-
-
-def _sound(result: SoundAttention, width: int, focus: Focus) -> Lines:
-    return _laid_over(result, focus, sound_frames(result, width))
-
-
-def _picture_heads(result: PictureHeads, width: int, focus: Focus) -> Lines:
-    return [header(result.overview), medium_line(result), "", picture_heads(result, width)]
-
-
-def _sound_heads(result: SoundHeads, width: int, focus: Focus) -> Lines:
-    return [header(result.overview), medium_line(result), "", sound_heads(result, width)]
-
-
 # a new kind of result is one function above and one line here
 _SCREENS: dict[type, Callable[[Any, int, Focus], Lines]] = {
     HeadWeights: head_shown,
     HeadView: head_shown,
-    PictureAttention: _picture,
-    PictureHeads: _picture_heads,
-    SoundAttention: _sound,
-    SoundHeads: _sound_heads,
 }
 for _kind, _of_kind in _SCREENS.items():
     _shown.register(_kind, _of_kind)

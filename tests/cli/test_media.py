@@ -40,7 +40,8 @@ def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_pa
     wanted = [part for file in files for part in ("-o", file)]
     result = attnscope("heads", "--image", square, "-m", saved("vit"), "-l", "1", "--head", "2", *wanted)
     assert result.exit_code == 0
-    assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10 · query [CLS]" in result.stdout
+    assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10\n" in result.stdout
+    assert "Query [CLS] gives the most to patch r" in result.stdout
     assert "✓ certified" in result.stdout
     assert "note: showing query 0 [CLS] (--query chooses)" in result.stderr
     with Image.open(files[0]) as drawn:
@@ -60,7 +61,7 @@ def test_a_patch_as_the_query(attnscope: Any, saved: Any, square: str) -> None:
     told = document(attnscope("heads", "--image", square, *options, "--json"))
     assert told["query"] == 1 + 2 * 6 + 4
     assert told["query_cell"] == [2, 4]
-    assert "◆ the query's own patch" in " ".join(
+    assert "the query's own patch is r2c4" in " ".join(
         attnscope("heads", "--image", square, *options).stdout.split()
     )
 
@@ -159,7 +160,7 @@ def test_a_grid_of_a_picture_is_its_heads_in_small(
     given = ("heads", "--image", square, "-m", saved("dinov2"), "--grid")
     shown = attnscope(*given, "-o", files[0], "-o", files[1])
     assert shown.exit_code == 0, shown.stderr
-    assert "patches row by row · over square.png, read as 40 x 60 pixels" in shown.stdout
+    assert "patches row by row\nover square.png, read as 40 x 60 pixels\n" in shown.stdout
     assert "Open one: attnscope heads --image ... -m " in shown.stdout
     told = document(
         attnscope("heads", "--image", square, "-m", saved("dinov2"), "-l", "1", "--head", "2", "--json")

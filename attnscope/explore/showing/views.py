@@ -19,8 +19,6 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
 from attnscope.render.kit.words.weights import head_of, weights_words
-from attnscope.render.media.picture_terminal import picture_patches
-from attnscope.render.media.sound_terminal import sound_frames
 from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import body
@@ -98,12 +96,10 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
     named = settled(state.scene.queries.named(state.query))
 
     def drawn(width: int, height: int) -> RenderableType:
-        if not isinstance(answer, PictureAttention):
-            return sound_frames(answer, width)
-        patches = picture_patches(answer, width)
-        if surface.shades or answer.picture.pixels is None:
-            return patches
-        return Group(_seen(answer, width, max(height // 2, 4), surface), patches)
+        shown = of_sheet(answer, width)
+        if not isinstance(answer, PictureAttention) or surface.shades or answer.picture.pixels is None:
+            return shown
+        return Group(_seen(answer, width, max(height // 2, 4), surface), shown)
 
     return Part(answer, drawn, f"{title} · query {named}", state.scene.medium)
 

@@ -11,6 +11,7 @@ from attnscope.render.kit.figure.page import Frame
 from attnscope.render.kit.labels import clusters, fit
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.sheet.blocks import Named
 from attnscope.tokens import Tokens
 
 MOST_NUMBERS = 16  # rows and columns of a heat map with a number in every cell
@@ -118,7 +119,7 @@ def sparse(labels: list[str], every: int) -> list[str]:
     return [label if i % every == 0 else "" for i, label in enumerate(labels)]
 
 
-def token_labels(tokens: Tokens) -> list[str]:
+def token_labels(tokens: Named) -> list[str]:
     """Unique labels; one that has to be cut carries its position instead of its end, if it is a token's."""
     if not isinstance(tokens, Tokens):
         return [fit(label, _WIDEST_NAME) for label in tokens.labels]

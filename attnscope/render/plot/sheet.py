@@ -6,7 +6,7 @@ Where a size is asked for, the axes take what the words leave; where that is too
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, ranking, steps, thumbnails
+from attnscope.render.plot import curve, grid, matrix, overlay, ranking, steps, thumbnails, timeline
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import (
@@ -34,6 +34,8 @@ from attnscope.render.sheet.blocks import (
 )
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import Map
+from attnscope.render.sheets.picture import Original, Overlay, Overlays
+from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -45,7 +47,14 @@ _FEW = 8  # panels of which every arrangement is tried
 _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
-DRAWINGS: dict[type, Callable[[Any], Panel]] = {Map: map_.panel, Steps: steps.panel}
+DRAWINGS: dict[type, Callable[[Any], Panel]] = {
+    Map: map_.panel,
+    Original: overlay.original,
+    Overlay: overlay.overlay,
+    Overlays: overlay.overlays,
+    Steps: steps.panel,
+    Timeline: timeline.panel,
+}
 
 Columns = list[list[Panel]]  # panels one below the other, and these side by side
 
@@ -150,7 +159,7 @@ def _bands(sheet: Sheet) -> list[Columns]:
             if len(band) > 2 and _across(band) > _WIDEST:
                 abreast = math.ceil(math.sqrt(len(band)))
                 band = [[one for (one,) in band[k::abreast]] for k in range(abreast)]
-            bands += [band] if band else []
+            bands += [_aligned(band)] if band else []
             loose = []
         elif _drawn(each):
             loose.append(panel(each, alone))
@@ -159,7 +168,7 @@ def _bands(sheet: Sheet) -> list[Columns]:
 
 def _drawn(block: Block) -> bool:
     """Whether a picture has anything to draw of it, and not only words and numbers."""
-    return not isinstance(block, Ranking) or bool(block.marks or block.cells)
+    return not isinstance(block, Ranking) or (bool(block.marks or block.cells) and not block.repeats)
 
 
 def _arranged(panels: list[Panel]) -> Columns:
@@ -169,10 +178,22 @@ def _arranged(panels: list[Panel]) -> Columns:
     """
     inner, alike = range(1, len(panels)), len({(each.width, each.height) for each in panels}) == 1
     if alike or len(panels) > _FEW:
-        return min(([panels[k::n] for k in range(n)] for n in range(1, len(panels) + 1)), key=_cost)
+        return _aligned(min(([panels[k::n] for k in range(n)] for n in range(1, len(panels) + 1)), key=_cost))
     cuts = [cut for pieces in range(len(panels)) for cut in combinations(inner, pieces)]
     every = [[panels[a:b] for a, b in pairwise((0, *cut, len(panels)))] for cut in cuts]
     return min(every, key=_cost)
+
+
+def _aligned(columns: Columns) -> Columns:
+    """The axes of one row begin at the same height, whatever stands above each."""
+    heads = [max(each.head for each in row if each) for row in zip_longest(*columns)]
+    return [
+        [
+            replace(each, above=each.above + head - each.head)
+            for each, head in zip(column, heads, strict=False)
+        ]
+        for column in columns
+    ]
 
 
 def _cost(columns: Columns) -> float:

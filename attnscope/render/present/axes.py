@@ -14,8 +14,6 @@ from attnscope.render.head.row import draw_row, row_of
 from attnscope.render.kit.stage import VECTORS, only, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import USUAL, Look
-from attnscope.render.media.plot_picture import draw_heads, draw_picture
-from attnscope.render.media.plot_sound import draw_curve, draw_rows
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.sheet import draw as draw_block
@@ -24,11 +22,7 @@ from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     HeadView,
     HeadWeights,
-    PictureAttention,
-    PictureHeads,
     Result,
-    SoundAttention,
-    SoundHeads,
 )
 
 Name = str | int | None
@@ -89,31 +83,9 @@ def _head(result: HeadWeights | HeadView, ax: Axes, focus: Focus) -> None:
         draw_row(row_of(shown, focus.query, focus.key), ax)
 
 
-def _picture(result: PictureAttention, ax: Axes, focus: Focus) -> None:
-    draw_picture(result, ax)
-
-
-def _picture_heads(result: PictureHeads, ax: Axes, focus: Focus) -> None:
-    draw_heads(result, ax)
-
-
-def _sound(result: SoundAttention, ax: Axes, focus: Focus) -> None:
-    draw_curve(result.weights, result.seconds, result.sound.seconds, ax)
-
-
-def _sound_heads(result: SoundHeads, ax: Axes, focus: Focus) -> None:
-    rows = result.weights.reshape(-1, result.weights.shape[-1])
-    labels = [f"L{layer} H{head}" for layer in result.overview.layers for head in result.overview.heads]
-    draw_rows(rows, labels, result.seconds, result.sound.seconds, ax, own_scale=True)
-
-
 _PLOTS: dict[type, Callable[[Any, Axes, Focus], None]] = {
     HeadWeights: _head,
     HeadView: _head,
-    PictureAttention: _picture,
-    PictureHeads: _picture_heads,
-    SoundAttention: _sound,
-    SoundHeads: _sound_heads,
 }
 for _kind, _of_kind in _PLOTS.items():
     _draw.register(_kind, _of_kind)

@@ -8,18 +8,13 @@ from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.media.words import medium_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     HeadView,
     HeadWeights,
-    PictureAttention,
-    PictureHeads,
     Provenance,
     Result,
-    SoundAttention,
-    SoundHeads,
 )
 
 _MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in it
@@ -62,22 +57,9 @@ def _view(result: HeadView) -> list[str]:
     return [f"{name} by {how}" if result.words else f"{name}, {how}", *rest]
 
 
-def _over_medium(result: PictureAttention | SoundAttention) -> list[str]:
-    return [result.head.name, fit(medium_words(result), _MOST_NAME), _model(result.head.provenance)]
-
-
-def _heads_over_medium(result: PictureHeads | SoundHeads) -> list[str]:
-    size = f"{counted(len(result.overview.layers), 'layer')} x {counted(len(result.overview.heads), 'head')}"
-    return [size, fit(medium_words(result), _MOST_NAME), _model(result.overview.provenance)]
-
-
 _SUMMARIES: dict[type, Callable[[Any], list[str]]] = {
     HeadWeights: _head,
     HeadView: _view,
-    PictureAttention: _over_medium,
-    PictureHeads: _heads_over_medium,
-    SoundAttention: _over_medium,
-    SoundHeads: _heads_over_medium,
 }
 for _kind, _of_kind in _SUMMARIES.items():
     _told.register(_kind, _of_kind)

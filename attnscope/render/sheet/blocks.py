@@ -126,7 +126,7 @@ class Ranking(Rows):
     Without marks it is a table: terminal and page show it, a picture leaves it out.
     `written` names the column whose text stands at the end of each row's marks, `axis` the ends of the axis
     where these are not the marks' own. `cells` names the columns whose shaded numbers stand before the marks
-    in a picture too.
+    in a picture too. What `repeats` in numbers what another block draws is left out of a picture.
     """
 
     measured: str = ""
@@ -134,6 +134,7 @@ class Ranking(Rows):
     written: str = ""
     axis: tuple[float, float] | None = None
     cells: tuple[str, ...] = ()
+    repeats: bool = False
 
     def extent(self) -> tuple[float, float]:
         """The ends of the axis: those asked for, else all that is drawn, with 0 and a little room."""
@@ -325,7 +326,7 @@ class Matrix:
     `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
     the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Where there
     are more rows and columns than a medium has room for, `coarser` gives the matrix with so many of them in
-    one; of others the strongest of several cells is drawn.
+    one; of others the strongest of several cells is drawn. `blank` is what an empty cell is.
     """
 
     title: str
@@ -340,6 +341,7 @@ class Matrix:
     groups: tuple[int, ...] = ()
     marked: tuple[tuple[int, int], ...] = ()
     coarser: "Callable[[int, int], Matrix] | None" = None
+    blank: str = "masked"
 
     @property
     def pictured(self) -> bool:
@@ -366,8 +368,11 @@ class HeadMatrices:
 class Drawing:
     """What one kind of result alone has: a class of its own beside its sheet.
 
-    `plot` has what draws it, `terminal` what writes it where it can be written; elsewhere it is left out.
+    `plot` has what draws it. Elsewhere its `plain` block stands for it, which says the same, unless a medium
+    has its own way to write it; without one it is left out.
     """
+
+    plain: "Matrix | HeadGrid | None" = None
 
 
 Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices | Drawing

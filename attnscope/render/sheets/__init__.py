@@ -1,7 +1,8 @@
 """What a result shows: the sheet of a `finding` is made by `sheet` in `finding.py`, and so of every kind.
 
 The module has the name that files give the kind, so that a kind is entered once, in `results.result.KINDS`.
-It is loaded when a result of its kind is shown.
+It is loaded when a result of its kind is shown. Where a name has two parts
+the first is the module: `picture-heads` stands with `picture`.
 """
 
 from importlib import import_module
@@ -11,7 +12,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Result
 from attnscope.results.result import name_of
 
-_ROOMS = {"head", "view", "picture", "picture-heads", "sound", "sound-heads"}  # not sheets yet
+_ROOMS = {"head", "view"}  # not sheets yet
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet | None:
@@ -19,5 +20,5 @@ def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet | None:
     name = name_of(type(result))
     if name in _ROOMS:
         return None
-    made: Sheet = import_module(f"{__name__}.{name}").sheet(result, focus)
+    made: Sheet = import_module(f"{__name__}.{name.split('-')[0]}").sheet(result, focus)
     return made

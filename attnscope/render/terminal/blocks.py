@@ -6,12 +6,14 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
 from attnscope.render.sheet.blocks import Drawing, HeadGrid, HeadMatrices, Matrix, Rows
+from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.grid import grid
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.steps import steps
 from attnscope.render.terminal.thumbnails import Mosaic, cells_of
+from attnscope.render.terminal.timeline import timeline
 
 
 @singledispatch
@@ -22,13 +24,18 @@ def lines_of(block: object, width: int) -> list[Text]:
 
 @lines_of.register
 def _(block: Drawing, width: int) -> list[Text]:
-    """Nothing of what only a picture shows."""
-    return []
+    """The plain block in its place, nothing of what only a picture shows."""
+    return [] if block.plain is None else lines_of(block.plain, width)
 
 
 @lines_of.register
 def _(block: Steps, width: int) -> list[Text]:
     return [each for long in steps(block, width) for each in folded(long, width)]
+
+
+@lines_of.register
+def _(block: Timeline, width: int) -> list[Text]:
+    return [each for long in timeline(block, width) for each in folded(long, width)]
 
 
 @lines_of.register
@@ -64,6 +71,8 @@ def _(block: HeadMatrices, width: int) -> list[Text]:
 
 def picture_of(block: object, width: int) -> Picture | Mosaic | None:
     """What stands below the lines of a matrix whose numbers have no room, or of many small ones."""
+    if isinstance(block, Drawing) and not isinstance(block, Timeline):
+        return picture_of(block.plain, width)
     if isinstance(block, HeadMatrices):
         return Mosaic(block, cells) if (cells := cells_of(block, width)) else None
     return Picture(block, width) if isinstance(block, Matrix) and numbers(block, width) is None else None

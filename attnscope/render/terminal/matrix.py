@@ -39,7 +39,7 @@ class Picture:
         block = self._fitting(2 * _LINES if halves else _LINES)
         yield from (Text(each, style=DIM) for each in (block.says,) if each)
         shown = as_panel(block)
-        yield picture(shown, shading(shown), self.width)
+        yield picture(shown, shading(shown), self.width, block.blank)
 
     @property
     def height(self) -> int:
@@ -69,8 +69,8 @@ def number_table(shown: Panel, shades: Shading, width: int) -> Group | None:
     return None
 
 
-def picture(shown: Panel, shades: Shading, width: int) -> Raster:
-    """The whole matrix without its numbers."""
+def picture(shown: Panel, shades: Shading, width: int, blank: str = "masked") -> Raster:
+    """The whole matrix without its numbers; `blank` is what an empty cell is."""
     assert shown.column_tokens is not None, "vectors have no names for their columns"
     return Raster(
         shares=shades.shares,
@@ -82,7 +82,7 @@ def picture(shown: Panel, shades: Shading, width: int) -> Raster:
         plain_ends=shades.plain_ends,
         width=width,
         signed=shades.signed,
-        blank="masked" if shown.masked else "",
+        blank=blank if shown.masked else "",
     )
 
 

@@ -3,22 +3,35 @@
 import base64
 import struct
 import zlib
+from html import escape
 from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
-from attnscope.render.media.words import medium_words
+from attnscope.render.sheets.media import medium_words
+from attnscope.render.sheets.picture import Original
 from attnscope.render.web.blocks import Blocks
+from attnscope.render.web.ranking import paragraph
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
+
+_SIDE = 300  # pixels of the longer side of a picture
+
+
+def original(block: Original) -> str:
+    """The picture as the model saw it, which the page's script takes from here."""
+    pixels = np.rint(np.clip(block.picture.image, 0.0, 1.0) * 255).astype(np.uint8)
+    source = f"data:image/png;base64,{base64.b64encode(png(pixels)).decode()}"
+    side = "width" if pixels.shape[1] > pixels.shape[0] else "height"
+    shown = f'<img id="original" src="{source}" {side}="{_SIDE}" alt="{escape(block.picture.described)}">'
+    told = paragraph(block.picture.described, "told")
+    return f"<figure><figcaption>{escape(block.title)}</figcaption>{shown}{told}</figure>"
 
 
 def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
-    """The picture as the model saw it, and which key each of its patches is."""
+    """How large the picture is, and which key each of its patches is."""
     picture = found.picture
-    pixels = np.rint(np.clip(picture.image, 0.0, 1.0) * 255).astype(np.uint8)
     return {
-        "source": f"data:image/png;base64,{base64.b64encode(png(pixels)).decode()}",
         "described": medium_words(found),
         "size": picture.size,
         "covered": picture.covered,

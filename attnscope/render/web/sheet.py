@@ -4,9 +4,11 @@ from html import escape
 
 from attnscope.render.sheet.blocks import Block, Drawing, HeadGrid, Matrix, Rows, legend
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.picture import Original
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.web.grid import grid
 from attnscope.render.web.matrix import matrix
+from attnscope.render.web.media import original
 from attnscope.render.web.ranking import paragraph, ranking
 
 _CELLS = 100  # of a line
@@ -27,8 +29,10 @@ def _block(block: Block) -> str:
         return grid(block)
     if isinstance(block, Matrix):
         return matrix(block)
+    if isinstance(block, Original):
+        return original(block)
     if isinstance(block, Drawing):
-        return _written(block)
+        return _written(block) if block.plain is None else _block(block.plain)
     return ranking(block) if isinstance(block, Rows) and block.names else ""
 
 

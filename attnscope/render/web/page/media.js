@@ -25,12 +25,12 @@ function askers(reading) {
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function picture(reading, page) {
-  const found = page.given.picture, row = await rowNow(reading), [height, width] = found.size, [rows, columns] = found.patches;
+  const found = page.given.picture, original = /** @type {HTMLImageElement} */ (document.getElementById("original")), row = await rowNow(reading), [height, width] = found.size, [rows, columns] = found.patches;
   const scale = Math.min((page.room()[0] - 20) / (2 * width + 24), 520 / height), w = width * scale, h = height * scale;
   const drawn = figure(2 * w + 24, h + 36, `The picture, and the weights on its ${rows} by ${columns} patches`), { svg } = drawn;
   const values = found.keys.map((/** @type {number} */ k) => (k < 0 ? NaN : row[k])), most = Math.max(...values.filter((/** @type {number} */ v) => v >= 0), 1e-12), ramp = pixels(shadeColour);
   const cover = [(found.covered[1] / width) * w, (found.covered[0] / height) * h];
-  for (const x of [0, w + 24]) svg.before(el("img", { src: found.source, alt: found.described, class: "raster", style: `left:${x}px;top:0;width:${w}px;height:${h}px` }));
+  for (const x of [0, w + 24]) svg.before(el("img", { src: original.src, alt: found.described, class: "raster", style: `left:${x}px;top:0;width:${w}px;height:${h}px` }));
   const faint = Uint32Array.from(values, (/** @type {number} */ v) => (Number.isNaN(v) ? 0 : ((ramp[Math.round((255 * v) / most)] & 0xffffff) | (190 << 24)) >>> 0));
   drawn.pixels(raster(columns, rows, faint), [w + 24, 0, ...cover]);
   const told = el("output", { class: "readout" }, "Point at a patch for its weight; a click makes it the query, where patches ask.");

@@ -1,4 +1,4 @@
-"""Attention laid over a picture, drawn on an Axes: one head in full, or a grid of many.
+"""Attention over a picture on Axes: one head in full beside what the model sees, or a grid of many.
 
 The weights are one opaque square of colour for each patch, so that a colour says a weight and nothing else,
 however bright the picture is; of the picture its outlines are drawn above them, and its greys where there are
@@ -6,7 +6,9 @@ no weights. Rows of patches run from top to bottom, columns from left to right.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -16,15 +18,20 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import INK, Frame
+from attnscope.render.kit.figure.page import INK
+from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, weight_text
 from attnscope.render.kit.typesetting import text_width
+from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.scale import OUTLINES
+from attnscope.render.sheets.media import query_words
+from attnscope.render.sheets.picture import Original, Overlay, Overlays
 from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict
 
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
 _SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
 _GAP, _CAPTION = 0.1, 0.17  # inches beside a small picture, and above it
+BAR = 0.85  # inches of a colour bar and its numbers
 _MOST_PIXELS = 160  # of a side of a small picture
 _OUTLINES, _OUTLINED = 0.75, 0.2  # opacity, and share of the pixels at most
 _SOFTENED = 90  # of a side: the size of details that have no outline
@@ -41,24 +48,38 @@ def faded(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "hei
     return np.asarray(0.3 + 0.6 * (pixels @ np.array([0.299, 0.587, 0.114])))
 
 
-def picture_frame(picture: Picture, top: float = 0.25) -> Frame:
+def original(block: Original) -> Panel:
+    """The picture as the model saw it."""
+    return _panel(block.title, "", block.picture, partial(_draw_original, block.picture))
+
+
+def overlay(block: Overlay) -> Panel:
+    """The weights under the outlines of the picture, with their colour bar at the right."""
+    result = block.result
+    told = ["white lines: outlines of the picture"]
+    told += ["framed: the query's own patch"] if result.gaze.cell is not None else []
+    told += ["without colour: not read"] if np.isnan(result.weights).any() else []
+    panel = _panel(query_words(result), " · ".join(told), result.picture, partial(_draw_overlay, result))
+    return replace(panel, right=BAR)
+
+
+def _panel(title: str, says: str, picture: Picture, draw: Callable[[Axes], None]) -> Panel:
     """The largest axes of the picture's own proportions."""
     height, width = picture.size
     scale = min(_TALLEST / height, _WIDEST / width)
-    return Frame(width * scale, height * scale, left=0.15, top=top)
+    return Panel(
+        title=title, says=says, width=width * scale, height=height * scale, left=0.0, above=0.0, below=0.05,
+        draw=draw, least=0.4,
+    )  # fmt: skip
 
 
-def draw_plain(picture: Picture, axes: Axes) -> None:
-    """The picture as the model saw it."""
+def _draw_original(picture: Picture, axes: Axes) -> None:
     axes.imshow(picture.image, interpolation="nearest", aspect="auto")
     _bare(axes)
 
 
-def draw_picture(result: PictureAttention, axes: Axes) -> ScalarMappable:
-    """The weights of the query under the outlines of the picture; the query's own patch is framed.
-
-    Returns what a colour bar is made for: 0 to the largest weight on a patch.
-    """
+def _draw_overlay(result: PictureAttention, axes: Axes) -> None:
+    """The query's own patch is framed; the colour bar goes from 0 to the largest weight on a patch."""
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
     drawn = _overlay(result.picture, result.picture.image, result.weights, axes, place)
@@ -67,7 +88,16 @@ def draw_picture(result: PictureAttention, axes: Axes) -> ScalarMappable:
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     _bare(axes)
-    return drawn
+    weight_bar(drawn, axes)
+
+
+def weight_bar(drawn: ScalarMappable, axes: Axes) -> None:
+    """The colour bar of weights, right of the axes."""
+    wide, _ = inches(axes)
+    bar = axes.figure.colorbar(drawn, cax=axes.inset_axes((1 + 0.1 / wide, 0.0, 0.14 / wide, 1.0)))
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.ax.tick_params(labelsize=TICK, length=2, colors=INK)
+    bar.ax.set_ylabel("attention weight", size=TICK, color=INK)
 
 
 @dataclass(frozen=True)
@@ -150,8 +180,7 @@ def _outline(
 def _bare(axes: Axes) -> None:
     axes.set_xticks([])
     axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    only_spines(axes)
 
 
 def _small(result: PictureHeads) -> tuple[float, float]:
@@ -162,19 +191,27 @@ def _small(result: PictureHeads) -> tuple[float, float]:
     return wide * height / width, wide
 
 
-def grid_frame(result: PictureHeads) -> Frame:
-    """The size of the grid, and the room for `L11` and `H11` beside it."""
+def overlays(block: Overlays) -> Panel:
+    """As large as the pictures of all heads, with room for `L11` and `H11` beside them."""
+    result = block.result
     high, wide = _small(result)
-    label = text_width(f"L{max(result.overview.layers)}", 8.0)
-    return Frame(
+    told = ["above each: largest weight on a patch, the brightest colour, and share on the picture"]
+    told += ["white lines: outlines"]
+    told += ["framed: the query's own patch"] if result.gaze.cell is not None else []
+    told += ["outlined: not certified"] if result.overview.verdict is not Verdict.CERTIFIED else []
+    return Panel(
+        title=query_words(result),
+        says=" · ".join(told),
         width=(wide + _GAP) * len(result.overview.heads),
         height=(high + _CAPTION + _GAP) * len(result.overview.layers),
-        left=label + 0.4,
-        top=0.5,
+        left=text_width(f"L{max(result.overview.layers)}", TICK) + 0.1,
+        above=0.2,
+        below=0.0,
+        draw=partial(_draw_heads, result),
     )
 
 
-def draw_heads(result: PictureHeads, axes: Axes) -> None:
+def _draw_heads(result: PictureHeads, axes: Axes) -> None:
     """A picture for each head, layers down and heads across, each with colours of its own.
 
     Above each stand the largest weight on a patch, which is its brightest colour, and the share of the
@@ -205,15 +242,11 @@ def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) ->
     axes.set_xlim(0, across * len(overview.heads))
     axes.set_ylim(down * len(overview.layers), 0)
     _bare(axes)
-    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=3, colors=INK)
-    axes.set_xticks(
-        [j * across + wide / 2 for j in range(len(overview.heads))], [f"H{h}" for h in overview.heads], size=8
-    )
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
+    middles = [j * across + wide / 2 for j in range(len(overview.heads))]
+    axes.set_xticks(middles, [f"H{head}" for head in overview.heads], size=TICK)
     rows = [i * down + _CAPTION + high / 2 for i in range(len(overview.layers))]
-    axes.set_yticks(rows, [f"L{layer}" for layer in overview.layers], size=8)
-    axes.xaxis.set_label_position("top")
-    axes.set_xlabel("head", size=9, color=INK, labelpad=5)
-    axes.set_ylabel("layer", size=9, color=INK, labelpad=5)
+    axes.set_yticks(rows, [f"L{layer}" for layer in overview.layers], size=TICK)
 
 
 def _thinned(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "smaller narrower 3"]:

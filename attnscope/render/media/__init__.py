@@ -1,1 +1,0 @@
-"""Attention over a picture or a sound."""

@@ -1,0 +1,98 @@
+"""Attention of one query over the patches of a picture, of one head or of several."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.labels import fit
+from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.sheet.blocks import Beside, Companion, Drawing, HeadGrid, Matrix, Names
+from attnscope.render.sheet.said import percent
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.media import flat, largest, of_heads, of_one, query_words, share, thousandths
+from attnscope.results import Picture, PictureAttention, PictureHeads
+from attnscope.vocabulary import Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Original(Drawing):
+    """The picture as the model saw it."""
+
+    picture: Picture
+    title: str = "as the model sees it"
+
+
+@dataclass(frozen=True, eq=False)
+class Overlay(Drawing):
+    """The weights of one query on the patches of a picture; `plain` has them in per cent."""
+
+    result: PictureAttention
+    plain: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Overlays(Drawing):
+    """A small picture for every head; `plain` has the largest weight of each on one patch."""
+
+    result: PictureHeads
+    plain: HeadGrid
+
+
+def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Sheet:
+    """The picture beside the weights of one head on it, or a small picture for each of several."""
+    original = Original(result.picture)
+    if isinstance(result, PictureAttention):
+        overlay = Overlay(result, _patches(result))
+        return of_one(result, focus, (Beside((original, overlay)),), overlay)
+    overlays = Overlays(result, _grid(result))
+    return replace(of_heads(result, overlays, overlays), more=(original,))
+
+
+def _patches(result: PictureAttention) -> Matrix:
+    """The patches in their rows and columns, in per cent with as many digits as tell them apart."""
+    cells, cell = 100 * result.weights, result.gaze.cell
+    largest = largest_magnitude(cells) or 1.0
+    decimals = max(0, 1 - math.floor(math.log10(largest)))
+    own = "" if cell is None else f"the query's own patch is r{cell[0]}c{cell[1]}"
+    unread = "blank: not read here" if np.isnan(cells).any() else ""
+    return Matrix(
+        title=f"{query_words(result)}: attention in %",
+        words=("row", "column"),
+        rows=_numbered(len(cells)),
+        columns=_numbered(cells.shape[1]),
+        values=cells,
+        scale=Weights(Scaling.MAX, np.full(len(cells), largest)),
+        form=lambda share: f"{share:.{decimals}f}",
+        says=" · ".join(each for each in (own, unread) if each),
+        unanswered="",
+        marked=() if cell is None else ((cell[0], cell[1]),),
+        blank="",
+    )
+
+
+def _numbered(count: int) -> Names:
+    return Names(("",) * count, tuple(range(count)))
+
+
+def _grid(result: PictureHeads) -> HeadGrid:
+    """The largest weight of each head on one patch, that patch, and how much lies on the picture."""
+    overview = result.overview
+    values = flat(result).max(axis=1, initial=0.0, where=~np.isnan(flat(result)))
+    return HeadGrid(
+        title=f"{query_words(result)}: largest weight on one patch",
+        layers=overview.layers,
+        heads=overview.heads,
+        values=values.reshape(len(overview.layers), -1),
+        scale=Scale(0.0, float(values.max()) or 1.0),
+        form=thousandths,
+        companion=Companion(
+            "share of the attention on the picture, and the patch",
+            lambda i, j: percent(share(result, i, j)),
+            lambda i, j, cells: fit(largest(result, i, j)[0], cells),
+        ),
+        verdicts=tuple(tuple(each.verdict for each in row) for row in overview.certificates),
+    )

@@ -1,0 +1,67 @@
+"""Attention of one query over the frames of a sound, of one head or of several."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.sheet.blocks import Drawing, Matrix, Named, Names
+from attnscope.render.sheet.said import name
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, query_words, thousandths
+from attnscope.results import Kind, SoundAttention, SoundHeads
+from attnscope.vocabulary import Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline(Drawing):
+    """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram."""
+
+    result: SoundAttention | SoundHeads
+    plain: Matrix
+    spectrogram: bool = True
+
+
+def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
+    """The row of one query, or those of all tokens of a decoder; of several heads a row each."""
+    rows = _rows(result)
+    alone = Timeline(result, rows, spectrogram=False)
+    if isinstance(result, SoundAttention):
+        return of_one(result, focus, (Timeline(result, rows),), alone)
+    return of_heads(result, Timeline(result, rows), alone)
+
+
+def _rows(result: SoundAttention | SoundHeads) -> Matrix:
+    """The rows of heads have colours of their own each."""
+    words = query_words(result)
+    if not isinstance(result, SoundAttention):
+        overview = result.overview
+        heads = (name(layer, head) for layer in overview.layers for head in overview.heads)
+        return _over_time(result, words, "head", Names(tuple(heads)), flat(result), Scaling.ROW)
+    if result.head.kind is Kind.CROSS and result.gaze.query is None:
+        rows = result.head.weights[:, result.gaze.keys]
+        return _over_time(result, "all queries", "query", result.head.query_tokens, rows)
+    return _over_time(result, words, "query", Names((words,)), result.weights[None])
+
+
+def _over_time(
+    result: SoundAttention | SoundHeads,
+    title: str,
+    word: str,
+    rows: Named,
+    values: Float[np.ndarray, "row frame"],
+    kind: Scaling = Scaling.MAX,
+) -> Matrix:
+    own = np.nan_to_num(values).max(axis=1, initial=0.0)
+    tops = own if kind is Scaling.ROW else np.full(len(own), own.max(initial=0.0))
+    return Matrix(
+        title=title,
+        words=(word, "frame"),
+        rows=rows,
+        columns=Names(tuple(place_name(result, frame) for frame in range(values.shape[1]))),
+        values=values,
+        scale=Weights(kind, np.where(tops > 0, tops, 1.0)),
+        form=thousandths,
+    )

@@ -1,0 +1,48 @@
+"""Attention over a sound in a terminal: a line of bars over time for each row."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.cells import cell_len
+from rich.text import Text
+
+from attnscope.render.kit.cells import DIM, HEADING, line
+from attnscope.render.kit.labels import left, settled
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.palette import BAR
+from attnscope.render.sheets.sound import Timeline
+
+_LEVELS = " ▁▂▃▄▅▆▇█"
+_MOST_LABEL, _MOST_ROWS = 21, 160
+
+
+def timeline(block: Timeline, width: int) -> Iterator[Text]:
+    """One line of bars for each row, each from 0 to its own largest bar; at its end what that is."""
+    rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
+    names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]
+    names = ["weight"] if len(names) == 1 else names
+    label = min(max(map(cell_len, names)), _MOST_LABEL)
+    margin, frames = label + 1, rows.shape[1]
+    cells = min(max(width - margin - 6, 8), frames)
+    bounds = np.linspace(0, frames, cells + 1).round().astype(int)
+    yield Text(block.plain.title, style="bold")
+    for name, row in zip(names, rows, strict=True):
+        summed = np.add.reduceat(np.nan_to_num(row), bounds[:-1])
+        largest = float(summed.max())
+        levels = np.ceil(8 * summed / (largest or 1.0) - 1e-9).astype(int)
+        bars = "".join(_LEVELS[level] for level in levels)
+        yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight_text(largest, 3)}")
+    lasts = step * frames / cells
+    yield _axis(margin, cells, lasts)
+    bar = "a frame" if cells == frames else f"{1000 * lasts:.0f} ms, weights summed"
+    yield Text(f"each bar: {bar}; a full bar is the number at the end of its line", style=DIM)
+    if more := len(block.plain.rows) - len(rows):
+        yield Text(f"and {counted(more, block.plain.words[0])} more (-o FILE.png shows them)", style=DIM)
+
+
+def _axis(margin: int, cells: int, lasts: float) -> Text:
+    """Times in seconds under the bars that begin there."""
+    every = max(8, cells // 8)
+    marks = [left(f"{cell * lasts:.2f}s", every) for cell in range(0, cells, every)]
+    whole = [mark for i, mark in enumerate(marks) if i * every + len(mark.rstrip()) <= cells or not i]
+    return line(" " * margin, ("".join(whole), DIM))

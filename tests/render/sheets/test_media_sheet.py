@@ -1,0 +1,409 @@
+"""Attention over a picture or a sound: its weights in place, where they lie, and the same in every medium."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import made_media as made
+import numpy as np
+import pytest
+from golden_text import body, printed
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from PIL import Image
+
+from attnscope.render import files
+from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.plot.overlay import outlines
+from attnscope.render.saving import content
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.media import medium_words, query_words, shares
+from attnscope.render.terminal.ramps import theme
+from attnscope.results import Verdict
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "picture": made.picture_head,
+    "window": made.window_head,
+    "picture-heads": made.picture_grid,
+    "sound": made.sound_head,
+    "spoken": made.spoken_head,
+    "sound-heads": made.sound_grid,
+}
+
+
+def images(axes: Axes) -> list[AxesImage]:
+    return [each for each in axes.get_children() if isinstance(each, AxesImage)]
+
+
+def every_axes(figure: Figure) -> list[Axes]:
+    return [each for each in figure.findobj(Axes) if isinstance(each, Axes)]
+
+
+def written(figure: Figure) -> str:
+    from matplotlib.text import Text
+
+    return " ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text))
+
+
+def shown(result: Any, width: int = 80) -> str:
+    return printed(body(result, width), width)
+
+
+# ---- what is said
+
+
+def test_words_about_query_medium_and_shares() -> None:
+    assert query_words(made.picture_head(0)) == "query [CLS]"
+    assert query_words(made.picture_head(None)) == "mean over 16 queries"
+    assert query_words(made.spoken_head(2)) == "query 2 “door”"
+    assert medium_words(made.picture_head()) == "scene.png, read as 31 x 52 pixels, 3 x 5 patches of 10 x 10"
+    assert medium_words(made.sound_head()) == "tone.wav, 0.80 s at 16000 Hz, 40 frames of 20 ms"
+    result = made.picture_head(0)
+    assert shares(result)["on [CLS]"] == pytest.approx(result.head.weights[0, 0])
+    assert sum(shares(result).values()) == pytest.approx(1)
+    with_sink = replace(result.head, sink=0.3, weights=0.8 * result.head.weights)
+    halved = {name: 0.8 * share for name, share in result.elsewhere.items()}
+    sunk = replace(result, head=with_sink, weights=0.8 * result.weights, elsewhere=halved)
+    assert shares(sunk)["on the sink"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("query", [0, 9, None])
+def test_the_answer_names_the_strongest_patch_and_how_much_lies_on_the_picture(query: int | None) -> None:
+    result = made.picture_head(query)
+    row, column = np.unravel_index(result.weights.argmax(), result.weights.shape)
+    answer = sheet_of(result).answer
+    assert f"patch r{row}c{column}, {result.weights.max():.3f}".replace("0.", ".") in answer
+    assert f"{100 * result.weights.sum():.1f} % lies on the picture" in answer
+
+
+def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
+    window = made.window_head(None)
+    nothing = replace(window.gaze, keys=np.full((3, 5), -1))
+    empty = replace(window, gaze=nothing, weights=np.full((3, 5), np.nan))
+    assert sheet_of(empty).answer == "The mean over 6 queries reads no patch of the picture."
+    assert "reads no patch" in shown(empty)
+    assert "reads no patch" in written(figure_of(empty))
+
+
+@pytest.mark.parametrize(("result", "part"), [(made.picture_head(0), "patch"), (made.sound_head(), "frame")])
+def test_the_largest_weights_are_listed_in_order_and_a_picture_does_not_repeat_them(
+    result: Any, part: str
+) -> None:
+    (ranking,) = (each for each in sheet_of(result).every if isinstance(each, Ranking))
+    expected = np.sort(result.weights, axis=None)[::-1]
+    np.testing.assert_array_equal(ranking.table["weight"].values, expected[:8])
+    assert ranking.hidden == len(expected) - 8
+    lines = shown(result).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(part))
+    assert [line.split()[0] for line in lines[start + 1 : start + 9]] == list(ranking.names)
+    assert ranking.names[-1] not in written(figure_of(result))
+
+
+@pytest.mark.parametrize("result", [made.picture_grid(), made.sound_grid()])
+def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> None:
+    (ranking,) = (each for each in sheet_of(result).every if isinstance(each, Ranking))
+    rows = {f"L{i} H{j}": result.weights[i, j] for i, j in np.ndindex(result.weights.shape[:2])}
+    order = sorted(rows, key=lambda name: -rows[name].max())
+    assert list(ranking.names) == order
+    for row, name in enumerate(order):
+        weights, place = rows[name], int(rows[name].argmax())
+        assert ranking.table["largest"].values[row] == weights.max()
+        assert ranking.table["share"].values[row] == pytest.approx(weights.sum())
+        named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"r{place // 5}c{place % 5}"
+        assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
+    assert f"{order[0]} gives the most" in sheet_of(result).answer
+    assert f"--layer {order[0][1]} --head {order[0][-1]}" in sheet_of(result).next
+
+
+# ---- pictures
+
+
+def test_the_overlay_holds_the_weights_in_place() -> None:
+    result = made.picture_head(4)
+    plain_axes, axes = figure_of(result).axes[:2]
+    np.testing.assert_array_equal(images(plain_axes)[0].get_array(), result.picture.pixels)
+    grey, heat, _ = images(axes)
+    np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights)
+    assert grey.get_extent() == [0, 52, 31, 0]
+    assert heat.get_extent() == [0, 50, 30, 0]
+    assert heat.norm.vmin == 0
+    assert heat.norm.vmax == result.weights.max()
+
+
+def test_what_the_model_sees_and_what_lies_over_it_are_side_by_side() -> None:
+    original, overlay = (each.get_position() for each in figure_of(made.window_head()).axes[:2])
+    assert (original.y0, original.y1) == pytest.approx((overlay.y0, overlay.y1))
+    assert original.x1 < overlay.x0
+
+
+def rendered(figure: Figure) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(figure_bytes(figure, "png"))).convert("RGB"))
+
+
+def patch_colours(figure: Figure, axes: Axes, shape: tuple[int, int], covered: tuple[int, int]) -> np.ndarray:
+    """The colour in the middle of every patch of a picture as it is written."""
+    dots = rendered(figure)
+    rows, columns = np.indices(shape)
+    middles = np.stack([(columns + 0.5) * covered[1] / shape[1], (rows + 0.5) * covered[0] / shape[0]], -1)
+    places = axes.transData.transform(middles.reshape(-1, 2)).astype(int)
+    return dots[len(dots) - 1 - places[:, 1], places[:, 0]].reshape(*shape, 3)
+
+
+@pytest.mark.parametrize("lightness", [0.0, 1.0, "black beside white"])
+def test_a_colour_reads_back_to_its_weight_whatever_the_picture_is_like(lightness: Any) -> None:
+    result = made.picture_head(0)
+    pixels = np.ones_like(result.picture.pixels) * (lightness if isinstance(lightness, float) else 0.0)
+    if not isinstance(lightness, float):
+        pixels[:, 20:] = 1.0
+    result = replace(result, picture=replace(result.picture, pixels=pixels))
+    figure = figure_of(result)
+    axes = figure.axes[1]
+    heat = images(axes)[1]
+    expected = heat.get_cmap()(heat.norm(result.weights), bytes=True)[..., :3]
+    found = patch_colours(figure, axes, result.weights.shape, result.picture.covered)
+    np.testing.assert_allclose(found, expected.astype(int), atol=1)
+
+
+def test_outlines_lie_on_the_edges_of_the_picture_and_an_even_one_has_none() -> None:
+    grey = np.full((40, 60), 0.3)
+    assert not outlines(grey)[..., 3].any()
+    grey[:, 25:] = 0.9
+    rows, columns = np.nonzero(outlines(grey)[..., 3])
+    assert set(rows.tolist()) == set(range(40))
+    assert set(columns.tolist()) <= {24, 25}
+    assert not outlines(np.zeros((1, 7)))[..., 3].any()
+
+
+def frames(figure: Figure) -> list[Rectangle]:
+    return [each for each in figure.axes[1].patches if isinstance(each, Rectangle)]
+
+
+def test_the_patch_of_the_query_is_outlined() -> None:
+    (outline,) = frames(figure_of(made.picture_head(4)))
+    assert outline.get_bbox().bounds == (30, 0, 10, 10)
+    assert not frames(figure_of(made.picture_head(0)))
+
+
+def test_patches_that_a_window_does_not_read_have_no_colour() -> None:
+    figure = figure_of(made.window_head())
+    assert np.ma.getmaskarray(images(figure.axes[1])[1].get_array()).sum() == 9
+    assert "without colour: not read" in written(figure)
+    assert "without colour" not in written(figure_of(made.picture_head()))
+
+
+def test_the_grid_has_a_picture_for_each_head_in_the_order_of_layers_and_heads() -> None:
+    result = made.picture_grid()
+    axes = figure_of(result).axes[0]
+    heats = images(axes)[1::3]
+    assert len(heats) == 6
+    for i, heat in enumerate(heats):
+        np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights[i // 3, i % 3])
+    corners = [heat.get_extent()[0] for heat in heats[:3]]
+    assert corners == sorted(corners)
+    assert heats[3].get_extent()[3] > heats[0].get_extent()[2]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["L0", "L1"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["H0", "H1", "H2"]
+
+
+def test_above_each_picture_of_a_grid_stand_its_largest_weight_and_its_share() -> None:
+    result = made.picture_grid()
+    said = written(figure_of(result))
+    for weights in result.weights.reshape(6, 3, 5):
+        assert f"{weights.max():.3f} · {100 * weights.sum():.0f} %".removeprefix("0") in said
+
+
+def test_a_head_that_is_not_certified_is_outlined_and_told() -> None:
+    result = made.picture_grid()
+    doubted = replace(made.made.overview(2, 3, verdicts={(1, 2): Verdict.PARTIAL}))
+    several = replace(result.overview, certificates=doubted.certificates)
+    figure = figure_of(replace(result, overview=several))
+    assert "outlined: not certified" in written(figure)
+    assert "outlined" not in written(figure_of(result))
+    assert "partial: 1 of 6 heads" in shown(replace(result, overview=several))
+
+
+# ---- sounds
+
+
+def test_curve_and_spectrogram_share_their_time() -> None:
+    figure = figure_of(made.sound_head())
+    axes = [each for each in every_axes(figure) if each.axison]
+    assert {each.get_xlim() for each in axes} == {(0.0, 0.8)}
+    (steps,) = (patch for each in axes for patch in each.patches if type(patch).__name__ == "StepPatch")
+    np.testing.assert_array_equal(steps.get_data().values, made.sound_head().weights)
+    np.testing.assert_allclose(steps.get_data().edges, 0.02 * np.arange(41))
+
+
+def test_on_an_axes_of_the_user_stand_the_weights_alone() -> None:
+    axes = Figure().add_subplot()
+    result = made.sound_head()
+    result.plot(ax=axes)
+    (steps,) = (patch for patch in axes.patches if type(patch).__name__ == "StepPatch")
+    np.testing.assert_array_equal(steps.get_data().values, result.weights)
+    assert not axes.child_axes
+
+
+def drawn_rows(figure: Figure, first: str) -> tuple[Axes, np.ndarray]:
+    """The axes whose first row is called so, and the shades that are drawn in them."""
+    axes = next(
+        each for each in every_axes(figure) if first in [label.get_text() for label in each.get_yticklabels()]
+    )
+    return axes, np.asarray(images(axes)[0].get_array())
+
+
+def test_cross_attention_shows_every_token_over_the_time_of_the_sound() -> None:
+    result = made.spoken_head()
+    axes, shades = drawn_rows(figure_of(result), "[CLS]")
+    weights = result.head.weights[:, :25]
+    np.testing.assert_allclose(shades, weights / weights.max())
+    assert axes.get_ylabel() == "query"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["[CLS]", "the", "door", "opens", "."]
+    assert images(axes)[0].get_extent() == [0.0, 0.5, 5.0, 0.0]
+    told = [line.split()[0] for line in shown(result).splitlines() if re.search("[▁-█]{9}", line)]
+    assert tuple(told[:5]) == result.head.query_tokens.names
+
+
+def test_heads_over_a_sound_have_a_row_each_with_its_own_scale() -> None:
+    result = made.sound_grid()
+    _, shades = drawn_rows(figure_of(result), "L0 H0")
+    rows = result.weights.reshape(6, 40)
+    np.testing.assert_allclose(shades, rows / rows.max(axis=1, keepdims=True))
+
+
+def test_bars_over_time_are_as_high_as_their_weights() -> None:
+    result = made.sound_head()
+    bars = next(line for line in shown(result).splitlines() if line.startswith("weight ")).split()[1]
+    heights = [" ▁▂▃▄▅▆▇█".index(bar) for bar in bars]
+    assert heights == np.ceil(8 * result.weights / result.weights.max() - 1e-9).astype(int).tolist()
+
+
+def test_long_sounds_sum_frames_into_bars_and_say_so() -> None:
+    assert "weights summed" in shown(made.sound_grid(), 40)
+    assert "each bar: a frame" in shown(made.sound_grid(), 80)
+
+
+# ---- every medium
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_figures_are_the_same_bytes_every_time_and_say_what_is_proved(name: str) -> None:
+    first, second = (figure_of(RESULTS[name]()) for _ in range(2))
+    assert figure_bytes(first, "svg") == figure_bytes(second, "svg")
+    said = written(first)
+    assert "certified" in said
+    assert ("scene.png" in said) != ("tone.wav" in said)
+    assert missing_glyphs(first) == ""
+
+
+def numbers_of(result: Any, colour: str | None = None) -> list[str]:
+    """The lines of the terminal that have the patches, row by row."""
+    lines = printed(body(result, 80), colour=colour).splitlines()
+    first = next(i for i, line in enumerate(lines) if "row ↓" in line) + 1
+    return lines[first : first + 3]
+
+
+@pytest.mark.parametrize("query", [0, None])
+def test_every_patch_has_its_number_on_the_colour_of_its_weight(query: int | None) -> None:
+    result = made.picture_head(query)
+    told = [line.split()[1:] for line in numbers_of(result)]
+    decimals = len(told[0][0].partition(".")[2])
+    np.testing.assert_allclose(np.array(told, float), 100 * result.weights, atol=0.51 / 10**decimals)
+    assert len(told[0][0].replace(".", "")) <= 2 or decimals, "two digits tell"
+    row, column = np.unravel_index(np.argmax(result.weights), result.weights.shape)
+    strongest = theme("light", "256").styles["weight.64"].bgcolor
+    assert strongest is not None
+    cells = re.findall(r"48;5;(\d+)m", numbers_of(result, "256")[int(row)])
+    assert cells[int(column)] == str(strongest.number)
+
+
+def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named() -> None:
+    result = made.picture_head(9)
+    said = shown(result, 20)
+    assert result.gaze.cell is not None
+    assert f"the query's own patch is r{result.gaze.cell[0]}c{result.gaze.cell[1]}" in " ".join(said.split())
+    drawn = [line.split()[1] for line in said.splitlines() if re.match(r"[0-2] +[·░▒▓█]{10}", line)]
+    shades = result.weights / result.weights.max()
+    wide = len(drawn[0]) // 5
+    assert [len(row) for row in drawn] == [5 * wide] * 3
+    for row, column in np.ndindex(3, 5):
+        assert drawn[row][wide * column] == "·░▒▓█"[min(int(5 * shades[row, column]), 4)]
+
+
+def test_a_window_leaves_blank_what_it_does_not_read_and_lists_only_what_it_does() -> None:
+    result = made.window_head()
+    first, *rest = numbers_of(result)
+    assert first.split() == ["0"]
+    assert [len(line.split()) for line in rest] == [4, 4]
+    said = " ".join(shown(result).split())
+    assert "blank: not read here" in said
+    assert "masked" not in said
+    assert "nan" not in said
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    assert max(len(line) for line in shown(RESULTS[name](), width).splitlines()) <= width
+
+
+def test_a_page_has_the_picture_once_and_a_cell_for_every_patch() -> None:
+    for result in (made.picture_head(9), made.picture_grid()):
+        assert content(result, ".html").count(b"data:image/png") == 1
+    page = content(made.picture_head(9), ".html").decode()
+    assert page.count("<title>") - 1 >= made.ROWS * made.COLUMNS
+    assert 'stroke="var(--chosen)"' in page
+    assert 'stroke="var(--chosen)"' not in content(made.picture_head(0), ".html").decode()
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_files_hold_the_weights_of_the_query_and_all_of_the_heads(name: str) -> None:
+    result = RESULTS[name]()
+    told = json.loads(files.as_json(result))
+    over = np.array(told["over"], float)
+    np.testing.assert_array_equal(over, result.weights)
+    assert told["keys"] == result.gaze.keys.tolist()
+    assert told["query"] == result.gaze.query
+    assert told["verdict"] == "certified"
+    medium = told["picture" if "picture" in told else "sound"]
+    assert medium["digest"] == made.DIGEST
+    archive = np.load(io.BytesIO(files.as_npz(result)))
+    np.testing.assert_array_equal(archive["over"], result.weights)
+    assert json.loads(str(archive["meta"]))["schema"] == told["schema"]
+    assert files.as_npz(result) == files.as_npz(RESULTS[name]())
+
+
+COLUMNS = {
+    "picture": "row,column,key,weight",
+    "window": "row,column,key,weight",
+    "picture-heads": "layer,head,row,column,key,weight,verdict",
+    "sound": "frame,start,key,weight",
+    "spoken": "frame,start,key,weight",
+    "sound-heads": "layer,head,frame,start,key,weight,verdict",
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_csv_has_a_row_for_every_patch_or_frame_that_is_read(name: str) -> None:
+    result = RESULTS[name]()
+    lines = files.as_csv(result).splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    heading, *rows = (line for line in lines if not line.startswith("#"))
+    assert heading == COLUMNS[name]
+    read = list(csv.DictReader([heading, *rows]))
+    expected = result.weights[np.isfinite(result.weights)].flatten()
+    np.testing.assert_array_equal([float(row["weight"]) for row in read], expected)
+    keys = result.gaze.keys[result.gaze.keys >= 0].tolist()
+    assert [int(row["key"]) for row in read][: len(keys)] == keys
+    assert any(line.startswith("# query: ") for line in comments)
+    assert any(line.startswith("# verdict: certified") for line in comments)
+    assert sum(line.startswith("# schema:") for line in comments) == 1
