@@ -10,8 +10,10 @@ MOST_TERMS = 6
 _LARGE, _WHOLE = 1e6, 1e12
 
 
-def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
-    """Every value as text, an object array of the same shape, all with as many decimals.
+def texts(
+    values: Float[np.ndarray, "..."], decimals: int, rows: int | None = None
+) -> Shaped[np.ndarray, "..."]:
+    """The values of the first `rows`, or all, as an object array of texts, with as many decimals as all need.
 
     Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
     exponent says the same as briefly as it can: `1e8`, `-1e9`; a whole number that this would round is
@@ -20,7 +22,7 @@ def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray,
     large = np.abs(values) >= _LARGE
     ordinary = values[~large]
     if 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2):
-        return in_words(lambda value: _unlimited(value) or _with_exponent(value, decimals), values)
+        return in_words(lambda value: _unlimited(value) or _with_exponent(value, decimals), values[:rows])
     places = next((p for p in range(decimals) if _exact(ordinary, p)), decimals)
 
     def word(value: float) -> str:
@@ -28,7 +30,7 @@ def texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray,
             return _with_exponent(value, decimals)
         return _unsigned_zero(f"{value:.{places}f}")
 
-    return in_words(lambda value: _unlimited(value) or word(value), values)
+    return in_words(lambda value: _unlimited(value) or word(value), values[:rows])
 
 
 def _exact(values: Float[np.ndarray, "..."], places: int) -> bool:

@@ -51,19 +51,21 @@ def body(sheet: Sheet, width: int) -> Group:
 
 def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
     """The blocks in their order; grids and matrices that are not the first as far as they have room."""
-    shown, lines = list[Block | Beside](), 0
+    shown = list[Block | Beside]()
     for each in sheet.blocks:
-        blocks = flat(each)
-        pictures = (picture for one in blocks if isinstance(picture := picture_of(one, width), Picture))
-        needed = sum(len(lines_of(one, width)) + 1 for one in blocks)
-        needed += sum(each.height for each in pictures)
-        spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in blocks)
-        behind = any(not isinstance(one, HeadGrid) for earlier in shown for one in flat(earlier))
-        if behind and spared and lines + needed > _MOST_LINES:
-            continue
-        shown.append(each)
-        lines += needed
+        before = [one for earlier in shown for one in flat(earlier)]
+        spared = all(isinstance(one, HeadGrid | Matrix) and one is not sheet.main for one in flat(each))
+        behind = any(not isinstance(one, HeadGrid) for one in before)
+        needed = (_height(one, width) for one in (*before, *flat(each)))
+        if not (behind and spared) or sum(needed) <= _MOST_LINES:
+            shown.append(each)
     return shown
+
+
+def _height(block: Block, width: int) -> int:
+    """About how many lines a block takes."""
+    picture = picture_of(block, width)
+    return len(lines_of(block, width)) + 1 + (picture.height if isinstance(picture, Picture) else 0)
 
 
 def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:

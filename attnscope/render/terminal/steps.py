@@ -22,6 +22,7 @@ INDENT = "  "
 _FEWEST_DECIMALS = 2
 _MOST_ROWS, _FIRST_ROWS, _MOST_PAIR_ROWS = 12, 4, 60
 _MOST_LABEL, _MOST_HEADING = 20, 12
+_NARROWEST = 2  # cells of a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +79,12 @@ def _laid(step: Step, width: int, decimals: int) -> _Laid:
     head = min(max(cell_len(_name(name)) for name in matrix.rows.names[:shown]), _MOST_LABEL)
     room = width - len(INDENT) - head
     fewest = 0 if matrix.columns.word == "key" and not step.weights else min(decimals, _FEWEST_DECIMALS)
-    for places, gap in product(range(decimals, fewest - 1, -1), (2, 1)):
+    tried = [*product(range(decimals, fewest - 1, -1), (2, 1))]
+    if (_NARROWEST + 1) * matrix.values.shape[1] > room:
+        tried = tried[-1:]  # no number of decimals lets all columns fit
+    for places, gap in tried:
         cells = _texts(step, places, shown)
-        least = max(widest(cells), 2) + gap
+        least = max(widest(cells), _NARROWEST) + gap
         if least * matrix.values.shape[1] <= room:
             break
     fitting = max(room // least, 1)
@@ -91,10 +95,10 @@ def _laid(step: Step, width: int, decimals: int) -> _Laid:
 
 def _texts(step: Step, decimals: int, rows: int) -> list[list[str]]:
     """Numbers as text, empty where a key is masked."""
-    written = texts(step.matrix.values, decimals)
+    written = texts(step.matrix.values, decimals, rows)
     if step.allowed is not None:
-        written = np.where(step.allowed, written, "")
-    shown: list[list[str]] = written[:rows].tolist()
+        written = np.where(step.allowed[:rows], written, "")
+    shown: list[list[str]] = written.tolist()
     return shown
 
 
