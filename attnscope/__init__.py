@@ -15,9 +15,9 @@ TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer tha
 _HOMES = {
     "load": "attnscope.session.library.models",
     "wrap": "attnscope.session.library.models",
-    "compare": "attnscope.session.library.comparing",
-    "difference": "attnscope.session.library.comparing",
-    "corpus": "attnscope.session.library.corpora",
+    "compare": "attnscope.session.library.several",
+    "difference": "attnscope.session.library.several",
+    "corpus": "attnscope.session.library.several",
     "outline": "attnscope.session.library.models",
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
-    from attnscope.session.library.comparing import compare as compare
-    from attnscope.session.library.comparing import difference as difference
-    from attnscope.session.library.corpora import corpus as corpus
     from attnscope.session.library.models import Model as Model
     from attnscope.session.library.models import load as load
     from attnscope.session.library.models import outline as outline
     from attnscope.session.library.models import wrap as wrap
     from attnscope.session.library.readings import Reading as Reading
+    from attnscope.session.library.several import compare as compare
+    from attnscope.session.library.several import corpus as corpus
+    from attnscope.session.library.several import difference as difference
 
 __all__ = [
     "AttnscopeError",

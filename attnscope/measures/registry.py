@@ -3,8 +3,7 @@
 import math
 
 from attnscope.errors import InputError
-from attnscope.measures import attributed, near, pattern, repeated, rows, strongest
-from attnscope.measures.copying import positivity
+from attnscope.measures import apart, attributed, near, pattern, rows, strongest
 from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
 from attnscope.measures.tile import Need
 from attnscope.results import MeasureDescription
@@ -228,7 +227,7 @@ _APART = (
     mass_on(
         "what came after it, of random tokens",
         "induction",
-        repeated.induction,
+        apart.induction,
         _OLSSON,
         meaning="Mean weight on the token behind a query's first place, of the second half.",
         apart=_TWICE,
@@ -239,7 +238,7 @@ _APART = (
     mass_on(
         "its first place, of random tokens",
         "duplicate",
-        repeated.duplicate,
+        apart.duplicate,
         _OLSSON,
         meaning="Mean weight on a query's first place, of the second half.",
         apart=_TWICE,
@@ -250,7 +249,7 @@ _APART = (
     mass_on(
         "the previous of random tokens",
         "previous-random",
-        repeated.previous,
+        apart.previous,
         _OLSSON,
         meaning="Mean weight on the previous token, of the second half.",
         apart=_TWICE,
@@ -272,7 +271,7 @@ _APART = (
             signed=True,
             apart="the model's weights alone",
         ),
-        positivity,
+        apart.positivity,
         signed_unit,
         needs=frozenset({Need.CIRCUIT}),
         finish=float,

@@ -51,7 +51,7 @@ def load(path: str | Path) -> Result:
     or no result. What JSON leaves out is None in the result: the dense weights of an overview, the pixels of
     a picture, the samples of a sound. Pictures and CSV cannot be read again.
     """
-    from attnscope.results.stored.load import load as load_stored
+    from attnscope.results.stored.document import load as load_stored
 
     return load_stored(path)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnscope.measures import MEASURES, Measure, Tile, near, pattern
-from attnscope.measures.copying import positivity
+from attnscope.measures.apart import positivity
 from attnscope.reference import EXACT, exact
 from attnscope.tiles.quick import adds_nothing
 

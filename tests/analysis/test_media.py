@@ -8,7 +8,7 @@ import pytest
 from transformers.audio_utils import mel_filter_bank, window_function
 from transformers.audio_utils import spectrogram as other_spectrogram
 
-from attnscope.analysis.media.overlay import (
+from attnscope.analysis.heads.overlay import (
     SILENCE,
     compute_spectrogram,
     default_query,

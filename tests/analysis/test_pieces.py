@@ -11,7 +11,7 @@ import torch
 
 import attnscope as at
 from attnscope.analysis.claims.controls import control_pieces, inputs_of
-from attnscope.analysis.media.pieces import Pieces, pieces_of
+from attnscope.analysis.claims.pieces import Pieces, pieces_of
 from attnscope.errors import InputError
 from attnscope.model.media.patches import moved, reader_of
 from attnscope.results import Contents, Picture, Sound

@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.difference.difference import Matrices, Picked, difference, matrices_in
+from attnscope.analysis.claims.comparison.difference import Matrices, Picked, difference, matrices_in
 from attnscope.results import Difference
 
 

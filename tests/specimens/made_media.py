@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.media.overlay import heads_over_picture, heads_over_sound, over_picture, over_sound
+from attnscope.analysis.heads.overlay import heads_over_picture, heads_over_sound, over_picture, over_sound
 from attnscope.results import (
     HeadAttention,
     Kind,

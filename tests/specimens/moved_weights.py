@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import nn
 
-from attnscope.analysis.claims.difference.checking import TIMES
+from attnscope.analysis.claims.comparison.checking import TIMES
 from attnscope.capture.arithmetic import move_weights
 
 Numbers = Float[np.ndarray, "..."]

@@ -8,7 +8,7 @@ than in the text, in each control. What asks is `kept`.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
-Pieces of a picture or a sound (`attnscope.analysis.media.pieces`) change places in the same way, all being
+Pieces of a picture or a sound (`attnscope.analysis.claims.pieces`) change places in the same way, all being
 of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
 and no grammar; a control picture has the patches of the picture, and nothing that they show together.
 """

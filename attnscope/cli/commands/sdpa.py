@@ -168,7 +168,7 @@ def sdpa(
 
 
 def _theatre(theatre: Theatre, output: Output) -> "Worked":
-    from attnscope.session.questions.worked import work_through_theatre
+    from attnscope.session.questions.heads import work_through_theatre
     from attnscope.session.request import ModelRequest
 
     model = "demo" if theatre.model is None else theatre.model

@@ -41,7 +41,7 @@ def verify(
     check_delivery(delivery, "Verification")
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.verification import verify_reading
+    from attnscope.session.questions.heads import verify_reading
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(verify_reading(reading, every_token=every_token))

@@ -24,11 +24,10 @@ from attnscope.session.effects import OTHERS, Attributing
 from attnscope.session.library.claimed import Claimed
 from attnscope.session.looking import ENTROPY, look_at, map_head, overview_aimed
 from attnscope.session.questions.claims.attribution import of_answers, read_measured
-from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.heads import OpenedHeads, verify_reading
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict, report_head
-from attnscope.session.questions.verification import verify_reading
 from attnscope.session.request import Looking, Numbers, Wanted
 
 

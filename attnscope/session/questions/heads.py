@@ -1,9 +1,9 @@
-"""Heads of a model in memory: one in full, its scores taken apart, or several at a glance."""
+"""Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms
 from attnscope.analysis.heads.links import among_all
@@ -13,6 +13,8 @@ from attnscope.analysis.heads.thumbnails import View, thumbnails
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
+from attnscope.capture import provenance_of
+from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
@@ -24,13 +26,17 @@ from attnscope.results import (
     HeadWeights,
     Overview,
     Thumbnails,
+    Verification,
+    Worked,
 )
 from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener
 from attnscope.session.looking import ENTROPY, Name, look_at
+from attnscope.session.opening import Purpose
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 from attnscope.vocabulary import Stage
 
 TOKENS = Looking()
@@ -170,3 +176,39 @@ def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Re
         if patches and isinstance(attention, Capture):
             tell_windows(attention, reading, chosen)
         yield attention
+
+
+def verify_reading(reading: Reading, *, every_token: bool = False) -> Verification:
+    """The certificates of all heads, and the model's results held against a run that was not touched.
+
+    With `every_token` the place of each token is tried, however long the text, and each row of a block.
+    """
+    model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
+    target = None if reading.target is None else reading.target.tokens
+    listener = reading.listener
+    with listener.working("certifying every head"), if_it_runs(model.module, inputs, model.name):
+        provenance = provenance_of(model.module, tokens, model.origin())
+        result = verify_model(model.module, inputs, tokens, provenance, target, every_token)
+    if reading.perceived is None or reading.perceived.medium is None:
+        return result
+    return replace(result, notes=(reading.perceived.medium.described, *result.notes))
+
+
+def work_through_theatre(
+    request: ModelRequest, layer: str | None, head: str | None, kind: str | None, listener: Listener
+) -> Worked:
+    """The theatre sentence through one head of a model, captured and certified.
+
+    Without a layer and a head it is the one that the bundled model learned for it, of others the first.
+    """
+    from attnscope.session.entering import open_chosen
+    from attnscope.worked.model_head import HEAD, LAYER, SENTENCE, theatre
+
+    usual = HEAD if request.model in ("demo", None) else 0
+    wanted = Wanted(layer=LAYER if layer is None else layer, head=usual if head is None else head, kind=kind)
+    reading, chosen = open_chosen(request, Inputs(SENTENCE), wanted, listener, Purpose.ATTENTION)
+    if not chosen.one:
+        raise InputError("--layer, --head: the theatre needs one head")
+    with listener.working("reading the attention"):
+        captured = reading.capture(chosen)
+        return theatre(reading.model.module, reading.inputs, captured, *chosen.only())

@@ -1,7 +1,7 @@
 """Attention of one query laid over the picture or the sound that was read."""
 
 from attnscope.analysis import measure_heads, recompute_head
-from attnscope.analysis.media.overlay import (
+from attnscope.analysis.heads.overlay import (
     default_query,
     heads_over_picture,
     heads_over_sound,

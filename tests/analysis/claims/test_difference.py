@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.analysis.claims.difference.difference import Picked, difference, matrices_in
+from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
 from attnscope.results import Difference
 

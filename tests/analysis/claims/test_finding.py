@@ -9,9 +9,8 @@ import torch
 from made_calls import call_of
 from made_finding import finding
 
-from attnscope.analysis.claims.finding.lens import Lens, lens
 from attnscope.analysis.claims.finding.rank import beside, beside_controls, numbers, summary
-from attnscope.analysis.claims.finding.rows import rows_of
+from attnscope.analysis.claims.finding.rows import Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
 from attnscope.attention import AttentionCall, Term
 from attnscope.measures.moved import moved_norms

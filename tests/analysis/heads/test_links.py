@@ -11,8 +11,7 @@ import pytest
 from attnscope.analysis.heads.links import aimed, among_all, links
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.results import Overview, Special
-from attnscope.results.stored.document import as_json, as_npz
-from attnscope.results.stored.load import load
+from attnscope.results.stored.document import as_json, as_npz, load
 
 NAMES = ["[CLS]", "the", "door", "opened", "[SEP]"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from golden_text import printed
 
-from attnscope.analysis.claims.difference.difference import difference as difference_of
+from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
 from attnscope.render.kit.numbers import short

@@ -9,7 +9,7 @@ import made_results as made
 import numpy as np
 import pytest
 
-from attnscope.analysis.claims.difference.difference import difference, matrices_in
+from attnscope.analysis.claims.comparison.difference import difference, matrices_in
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
 from attnscope.results import Comparison, Difference, Overview

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import attnscope as at
 from attnscope import demo
-from attnscope.analysis.claims.difference.checking import checked_head, checked_heads
+from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads
 from attnscope.capture.arithmetic import move_weights
 from attnscope.cli.app import app
 from attnscope.results import Check, HeadAttention, Overview, Verdict

@@ -1,1 +1,1 @@
-"""One word held against itself."""
+"""One thing held against another: a word in two texts or models, two runs, a stored run and a new one."""

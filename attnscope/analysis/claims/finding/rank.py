@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.finding.lens import Lens
-from attnscope.analysis.claims.finding.rows import Layer
+from attnscope.analysis.claims.finding.rows import Layer, Lens
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
 from attnscope.results.claims.finding import beyond

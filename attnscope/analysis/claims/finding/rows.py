@@ -1,16 +1,29 @@
-"""Rows of weights of a layer, as many as a question needs, however that layer was read."""
+"""Rows of weights of a layer, as many as a question needs, however that layer was read.
+
+A `Lens` is how they are looked at: by tokens, by words, or without special tokens, as by `heads`. Weights are
+summed over the pieces of a key and averaged over those pieces of a query that have one (Clark et al. 2019);
+special tokens may be left out, and each row divided by what is left. What a word moves is what its pieces
+move together: the length of the sum of their vectors, not the sum of their lengths.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.analysis.heads.view import groups_of
 from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
+from attnscope.errors import InputError
 from attnscope.reference import exact
+from attnscope.results import Special
+from attnscope.results.base.words import Groups, joined
 from attnscope.sdpa import Operands, attend
+from attnscope.tokens import Tokens
 
 Layer = AttentionCall | ReturnedLayer
 
@@ -70,3 +83,144 @@ def vectors_of(
     values = [exact(layer.v[head // shared][list(keys)]) for head in heads]
     made = [each @ exact(layer.projection[head]) for head, each in zip(heads, values, strict=True)]
     return np.asarray(torch.stack(made).numpy())
+
+
+Rows = Float[np.ndarray, "head row key"]
+TokenRows = Float[np.ndarray, "head row token"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """What a row and a column are: `queries` and `keys` are the positions of the tokens of each.
+
+    `query_tokens` and `key_tokens` are what they are called, `count` is how many tokens the keys are of all.
+    """
+
+    queries: Groups
+    keys: Groups
+    query_tokens: Tokens
+    key_tokens: Tokens
+    count: int
+    words: bool = False
+    special: Special = Special.SHOW
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows and columns are the tokens themselves."""
+        return not self.words and self.special is Special.SHOW
+
+    @cached_property
+    def members(self) -> Bool[np.ndarray, "key token"]:
+        """Which tokens are in each column."""
+        found = np.zeros((len(self.keys), self.count), dtype=bool)
+        for column, group in enumerate(self.keys):
+            found[column, list(group)] = True
+        return found
+
+    def rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
+        """The weights of `heads` for some rows, or for all (None); NaN where a row has no key."""
+        if self.plain:
+            return rows_of(layer, heads, queries)
+        return self._columns(self._token_rows(layer, heads, self._all(queries)))
+
+    def even(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> Rows:
+        """The same of heads that weigh all keys alike that they may look at."""
+        flat = [token for query in queries for token in self.queries[query]]
+        allowed = np.array([allowed_rows(layer, head, flat).numpy() for head in heads], dtype=float)
+        with np.errstate(invalid="ignore"):
+            alike = allowed / allowed.sum(axis=2, keepdims=True)
+        return alike if self.plain else self._columns(self._averaged(alike, queries))
+
+    def on_tokens(
+        self, layer: Layer, heads: Sequence[int], query: int, tokens: Sequence[int]
+    ) -> Float[np.ndarray, " head"]:
+        """What one row gives to these tokens together; NaN where it may look at none of them."""
+        given = self._token_rows(layer, heads, [query])
+        if self.special is Special.RENORMALISE:
+            given = _over(given, given[..., self.members.any(axis=0)].sum(axis=2, keepdims=True))
+        pieces, there = self.queries[query], list(tokens)
+        seen = [bool(allowed_rows(layer, head, pieces)[:, there].any()) for head in heads]
+        return np.where(np.array(seen), given[:, 0, there].sum(axis=1), np.nan)
+
+    def visible(self, layer: Layer, heads: Sequence[int]) -> Bool[np.ndarray, "query key"]:
+        """Where any of `heads` may look."""
+        every = range(len(layer.query_tokens))
+        tokens = np.any([allowed_rows(layer, head, every).numpy() for head in heads], axis=0)
+        if self.plain:
+            return np.asarray(tokens)
+        rows = np.array([tokens[list(group)].any(axis=0) for group in self.queries])
+        return np.asarray(rows @ self.members.T)
+
+    def moved(
+        self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
+    ) -> tuple[Rows, Float[np.ndarray, "head row"]] | None:
+        """Weight times ||f(x)|| of each column, and of all of its row together; None where f is not known.
+
+        Of a row that is renormalised its columns alone are all of it.
+        """
+        lengths = moved(layer)
+        if lengths is None:
+            return None
+        rows = self._token_rows(layer, heads, queries)
+        by_token = rows * lengths[list(heads)][:, None]
+        if self.plain:
+            return by_token, by_token.sum(axis=2)
+        found = by_token @ self.members.T.astype(float)
+        for column, group in enumerate(self.keys):
+            if len(group) > 1:
+                found[:, :, column] = _together(layer, heads, group, rows)
+        hidden = ~self.members.any(axis=0) & (self.special is not Special.RENORMALISE)
+        return found, found.sum(axis=2) + by_token[..., hidden].sum(axis=2)
+
+    def _all(self, queries: Sequence[int] | None) -> Sequence[int]:
+        return range(len(self.queries)) if queries is None else queries
+
+    def _token_rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
+        flat = [token for query in queries for token in self.queries[query]]
+        return self._averaged(rows_of(layer, heads, flat), queries)
+
+    def _averaged(self, rows: Float[np.ndarray, "head piece token"], queries: Sequence[int]) -> TokenRows:
+        """The mean over the pieces of each query that have a key."""
+        ends = np.cumsum([len(self.queries[query]) for query in queries])[:-1]
+        return np.stack([_mean(each) for each in np.split(rows, ends, axis=1)], axis=1)
+
+    def _columns(self, rows: TokenRows) -> Rows:
+        summed = rows @ self.members.T.astype(float)
+        if self.special is not Special.RENORMALISE:
+            return np.asarray(summed)
+        return _over(summed, summed.sum(axis=2, keepdims=True))
+
+
+def _mean(rows: Float[np.ndarray, "head piece token"]) -> Float[np.ndarray, "head token"]:
+    answered = ~np.isnan(rows).any(axis=2, keepdims=True)
+    count = answered.sum(axis=1)
+    total = np.where(answered, rows, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _over(rows: TokenRows, sums: Float[np.ndarray, "head row 1"]) -> TokenRows:
+    """Rows over their sums, NaN where that is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sums > 0, rows / sums, np.nan)
+
+
+def _together(
+    layer: Layer, heads: Sequence[int], pieces: Sequence[int], rows: TokenRows
+) -> Float[np.ndarray, "head row"]:
+    """The length of what these keys move together, by their weights."""
+    vectors = vectors_of(layer, heads, pieces)
+    assert vectors is not None, "the lengths of these are known"
+    products = np.einsum("hpd,hqd->hpq", vectors, vectors)
+    taken = rows[..., list(pieces)]
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hrp,hpq,hrq->hr", taken, products, taken), 0.0)))
+
+
+def lens(queries: Tokens, keys: Tokens, *, words: bool, special: Special) -> Lens:
+    """How rows and columns of these tokens are looked at; `InputError` where nothing is left, or no word."""
+    if words and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
+        raise InputError("--words joins the pieces of words: a picture or a sound has none")
+    rows, columns = groups_of(queries, "query", words, special), groups_of(keys, "key", words, special)
+    asked = queries if not words and special is Special.SHOW else joined(queries, rows)
+    same = queries is keys or queries == keys
+    given = keys if not words and special is Special.SHOW else joined(keys, columns)
+    return Lens(rows, columns, asked, asked if same else given, len(keys), words, special)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from attnscope.analysis.claims.ablation.question import Question, log_chances
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.analysis.claims.flow.replacing import Effects, vectors
-from attnscope.analysis.media.pieces import Pieces
+from attnscope.analysis.claims.pieces import Pieces
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.reference import exact
 from attnscope.results import Contents, Sound

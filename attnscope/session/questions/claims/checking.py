@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from attnscope.analysis.claims.difference.checking import checked_head, checked_heads
-from attnscope.analysis.claims.difference.difference import head_in
+from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads
+from attnscope.analysis.claims.comparison.difference import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from attnscope.analysis.claims.difference.difference import Picked, difference, matrices_in
+from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, Difference, HeadScores, Result, load
 from attnscope.results.claims.corpus import CorpusScores, ScoresApart

@@ -22,7 +22,7 @@ from attnscope.analysis.claims.controls import (
     inputs_of,
 )
 from attnscope.analysis.claims.finding.rows import Layer
-from attnscope.analysis.media.pieces import Pieces, pieces_of
+from attnscope.analysis.claims.pieces import Pieces, pieces_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Labels, Selection

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
-from attnscope.analysis.claims.finding.lens import Lens, lens
 from attnscope.analysis.claims.finding.rank import ByHead, beside, beside_controls, numbers
-from attnscope.analysis.claims.finding.rows import Layer
+from attnscope.analysis.claims.finding.rows import Layer, Lens, lens
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture

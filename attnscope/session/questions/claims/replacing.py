@@ -10,7 +10,7 @@ from torch import nn
 from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
 from attnscope.analysis.claims.flow.replacing import SHUFFLES, Input, lost_chance, trusted, turned_vector
-from attnscope.analysis.media.pieces import pieces_of
+from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.kept import holding
 from attnscope.results import Contents

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from attnscope.cli.asking import PAGE, Answer, Question, with_heads
-from attnscope.cli.commands.heads.options import HeadOptions, Long
 from attnscope.cli.naming import is_of_each_head
 from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.heads import HeadOptions, Long
 from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking, NoCache

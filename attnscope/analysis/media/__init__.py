@@ -1,1 +1,0 @@
-"""A head over a picture or a sound."""

@@ -1,0 +1,64 @@
+"""Measures that are not taken of the text that is read: of random tokens that stand twice, of weights.
+
+    A B C D A B C D        at the second B: induction looks at C, duplicate at the first B, previous at A
+
+Olsson et al. 2022, In-context Learning and Induction Heads: nothing but the order of random tokens tells a
+head where to look. The model reads a sequence of its own for it, which `analysis.scores.apart` makes.
+
+Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the value-output circuit takes the
+embedding of a token to the logits of all, W_E W_V W_O W_U. Its eigenvalues that are not 0 are those of the
+small matrix W_O W_U W_E W_V, value dimension by value dimension, since a product and its cyclic
+rearrangements have the same ones; vocabulary by vocabulary is never made. They sum up how many are positive.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Float
+
+from attnscope.measures.tile import Tile, known
+
+if TYPE_CHECKING:
+    from torch import Tensor
+else:
+    Tensor = Any
+
+Rows = Float[Tensor, " query"]
+
+
+def induction(tile: Tile) -> Rows:
+    """The weight on the token behind the query's first place, of the queries in the second half."""
+    return _behind(tile, known(tile.period) - 1)
+
+
+def duplicate(tile: Tile) -> Rows:
+    """The weight on the query's first place, of the queries in the second half."""
+    return _behind(tile, known(tile.period))
+
+
+def previous(tile: Tile) -> Rows:
+    """The weight on the token before the query, of the queries in the second half."""
+    return _behind(tile, 1)
+
+
+def _behind(tile: Tile, steps: int) -> Rows:
+    """Positions count from the first of the random tokens; what stands before these is negative."""
+    mass = (tile.weights * (tile.offsets == -steps)).sum(-1)
+    return mass.masked_fill(tile.queries < known(tile.period), float("nan"))
+
+
+def positivity(tile: Tile) -> Float[Tensor, ""]:
+    """Whether what a head moves of a token speaks for that token itself, from weights alone.
+
+    Sum of the eigenvalues of its circuit over the sum of their sizes, -1 to 1: 1 copies, -1 speaks against
+    its token.
+    """
+    import torch
+
+    from attnscope.reference import exact
+
+    circuit = exact(known(tile.circuit))
+    if not circuit.isfinite().all():
+        return torch.tensor(float("nan"))
+    values = torch.linalg.eigvals(circuit)
+    ratio: Tensor = values.real.sum() / values.abs().sum()
+    return ratio
