@@ -32,6 +32,7 @@ from attnscope.render.sheet.blocks import (
     Ranking,
     legend,
 )
+from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import Map
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
@@ -215,7 +216,7 @@ def _down(bands: list[Columns]) -> float:
 
 
 def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
-    """What stands above and below the panels, as the look will have it."""
+    """What stands above and below the panels, as the look will have it; what failed is no small print."""
     look, above = look_now(), []
     usual = sheet.title
     if sheet.proof and (verdict := worst(each for each, _ in sheet.proof)) is not Verdict.CERTIFIED:
@@ -230,9 +231,14 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
         return above, []
     above += [Line(each, _ANSWER) for each in wrapped(sheet.answer, width, _ANSWER)]
     sources = (source_words(each) for each in sheet.origins)
-    foot = (legend(_columns(sheet)), *sheet.notes, " · ".join(told for _, told in sheet.proof), *sources)
+    proved = [told for verdict, told in sheet.proof if verdict is not Verdict.FAILED]
+    failed = [told for verdict, told in sheet.proof if verdict is Verdict.FAILED]
+    foot = (legend(_columns(sheet)), *sheet.notes, " · ".join(proved), *sources)
+    lines = (each for told in failed for each in wrapped(told, width, _TEXT, bold=True))
+    small = (each for told in foot if told for each in wrapped(told, width, SMALL))
     return above, [
-        Line(each, SMALL, color=FAINT) for told in foot if told for each in wrapped(told, width, SMALL)
+        *(Line(each, _TEXT, "bold", OUTLINES[Verdict.FAILED]) for each in lines),
+        *(Line(each, SMALL, color=FAINT) for each in small),
     ]
 
 

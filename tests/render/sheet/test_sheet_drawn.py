@@ -232,6 +232,11 @@ def test_a_verdict_that_is_not_the_best_stands_in_the_heading_and_the_answer_abo
     assert told[0] == "an invention · ✗ FAILED"
     assert "L0 H3 does .91 where others do .20." in told
     assert "FAILED" not in figure(sheet()).texts[0].get_text()
+    (line,) = [each for each in failed.texts if each.get_text() == "✗ failed: 1 of 3 heads"]
+    (small,) = [each for each in failed.texts if each.get_text() == "✓"]
+    assert (line.get_fontweight(), line.get_color()) == ("bold", "#d00000")
+    assert line.get_fontsize() > small.get_fontsize()
+    assert line.get_position()[1] > small.get_position()[1], "above what holds"
 
 
 def test_bare_leaves_the_axes_alone() -> None:
