@@ -334,7 +334,7 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
         "Over all pairs near ones mostly score high",
         "the correlation of full-space distance and score is −.61 (Spearman)",
         "the axes have no unit, and distances in the plane are not attention",
-        "cosine distance", "perplexity 5", "seed 0", "settled after 1300 iterations",
+        "cosine distance", "perplexity 5", "seed 0", "settled after 1,300 iterations",
         "✓ certified",
     ):  # fmt: skip
         assert phrase in told.replace("\n", " ")
@@ -343,7 +343,7 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
 def test_what_was_asked_for_and_not_done_is_told() -> None:
     changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "centred": True, "metric": "euclidean"}
     told = texts(map_figure(made.projection(settled=False, iterations=20_000, **changed))).replace("\n", " ")
-    assert "DID NOT SETTLE in 20000 iterations" in told
+    assert "DID NOT SETTLE in 20,000 iterations" in told
     assert "t-SNE map of L3 H11 that DID NOT SETTLE" in told
     assert "perplexity 3.33 (not 30: too few points)" in told
     assert "keys moved to the mean of the queries" in told

@@ -210,7 +210,7 @@ def test_a_map_of_moved_keys_says_what_it_was_without() -> None:
 
 def test_a_map_that_did_not_settle_stands_out_and_the_clamp_is_told() -> None:
     result = clamped()
-    assert "DID NOT SETTLE in 20000 iterations" in shown(result, [], width=200)
+    assert "DID NOT SETTLE in 20,000 iterations" in shown(result, [], width=200)
     assert "perplexity 1.67 (not 5: too few points)" in shown(result, [], width=200)
     assert "undefined" in shown(result, [])
     assert "DID NOT SETTLE" in shown(result, []).splitlines()[0]

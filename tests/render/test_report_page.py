@@ -324,7 +324,7 @@ def test_the_small_print_has_certificate_map_and_provenance() -> None:
     with dressed(Look(caption="full")):
         shown = "\n".join(told(report_figure(causal(9))))
     for words in (
-        "tolerated 5.2e-7", "hatched: masked", "cosine distance", "perplexity 5", "settled after 1300",
+        "tolerated 5.2e-7", "hatched: masked", "cosine distance", "perplexity 5", "settled after 1,300",
         "86b5e09344", "float32", "kernel eager", "torch 2.9.0", "distances in the plane are not attention",
     ):  # fmt: skip
         assert words in shown

@@ -18,7 +18,7 @@ def table(rows: int = 3) -> Table:
     """Up to three rows; the last has no control."""
     scores = [0.91, 0.4, -0.05]
     return Table(
-        tuple(replace(each, values=each.values[:rows], told=each.told[:rows]) for each in _columns(scores))
+        *(replace(each, values=each.values[:rows], told=each.told[:rows]) for each in _columns(scores))
     )
 
 
@@ -92,7 +92,7 @@ def curve(**other: object) -> Curve:
         "title": "how alike, layer by layer",
         "of": "layer",
         "names": ("L0", "L1", "L2", "L5"),
-        "table": Table((Column("cosine", cosines, "cosine", form=weight, told=[*map(weight, cosines)]),)),
+        "table": Table(Column("cosine", cosines, "cosine", form=weight, told=[*map(weight, cosines)])),
         "places": (0.0, 1.0, 2.0, 5.0),
         "measured": "cosine",
         "lines": (

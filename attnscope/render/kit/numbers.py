@@ -61,6 +61,6 @@ def short(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 head`, `12 heads`, `3 queries`, `2 patches`."""
+    """`1 head`, `1,024 heads`, `3 queries`, `2 patches`."""
     plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith("ch") else "s")
-    return f"{number} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else plural}"

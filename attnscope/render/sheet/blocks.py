@@ -27,6 +27,11 @@ Tint: TypeAlias = Literal[
 ]  # fmt: skip
 
 
+def as_written(text: str) -> str:
+    """The form of numbers that are texts already, and stand at the right as numbers do."""
+    return text
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table: files know it by its `name`, people by its `heading`, if it has one.
@@ -55,17 +60,18 @@ class Column:
         return self.told[row] if self.told else "" if missing(value) else self.form(value)
 
 
-@dataclass(frozen=True)
 class Table:
     """Rows of a result, exact."""
 
-    columns: tuple[Column, ...]
+    def __init__(self, *columns: Column) -> None:
+        self.columns = columns
 
     @classmethod
-    def of(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-        """Rows for a file, which nobody reads by their headings."""
-        values = list(zip(*rows, strict=True)) or [()] * len(names)
-        return cls(tuple(Column(each, column) for each, column in zip(names, values, strict=True)))
+    def of(cls, names: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+        """Rows for a file, which nobody reads by their headings; single words may be given as one text."""
+        named = names.split() if isinstance(names, str) else names
+        values = list(zip(*rows, strict=True)) or [()] * len(named)
+        return cls(*map(Column, named, values))
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -393,6 +399,25 @@ def flat(block: Block | Beside) -> tuple[Block, ...]:
 def only(values: Values, kept: Iterable[bool]) -> list[Any]:
     """The values of the rows that are `kept`, none for the others."""
     return [value if keep else None for value, keep in zip(values, kept, strict=True)]
+
+
+def both_ways(values: Values, below: str = "", above: str = "") -> tuple[Mark, Mark]:
+    """Bars to both sides of 0, and what each side means; none for a row that has no number."""
+    losing = [not missing(value) and value < 0 for value in values]
+    loses = Mark("bar", "loses", below, only(values, losing))
+    return loses, Mark("bar", "gains", above, only(values, (not each for each in losing)))
+
+
+def each_of(values: np.ndarray, places: Iterable[tuple[int, int]]) -> list[float]:
+    """The number of each of these heads, by row and column."""
+    return [float(values[place]) for place in places]
+
+
+def ordered(values: np.ndarray) -> list[tuple[int, int]]:
+    """Every place that has a number, the largest first, those that are alike in their order."""
+    order = np.argsort(-values, axis=None, kind="stable")
+    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
+    return [place for place in places if not np.isnan(values[place])]
 
 
 def legend(columns: Iterable[Column]) -> str:

@@ -5,14 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal
 
-import numpy as np
-
 from attnscope.render.kit.numbers import short
-from attnscope.render.sheet.said import number, signed
+from attnscope.render.sheet.blocks import ordered
+from attnscope.render.sheet.said import Place, number, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.results import HeadScores
-
-Place = tuple[int, int]
 
 
 def written(scores: HeadScores, value: float, decimals: int = 2) -> str:
@@ -62,10 +59,7 @@ def classes(scores: HeadScores) -> str:
 
 def ranked(scores: HeadScores) -> list[Place]:
     """Every head that has a number, the strongest first; those that are alike in their order."""
-    values = scores.values if scores.description.strong == "low" else -scores.values
-    order = np.argsort(values, axis=None, kind="stable")
-    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
-    return [place for place in places if not np.isnan(values[place])]
+    return ordered(-scores.values if scores.description.strong == "low" else scores.values)
 
 
 def absent(every: Mapping[str, HeadScores]) -> Iterator[str]:

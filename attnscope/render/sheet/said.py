@@ -2,17 +2,26 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, short, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words
-from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, quoted, written_words
-from attnscope.render.kit.words.weights import special_words
+from attnscope.render.kit.words.header import (
+    CROSS_ROWS,
+    attention_words,
+    model_words,
+    quoted,
+    written_words,
+)
+from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
 from attnscope.render.look import look_now
-from attnscope.results import Certificate, HeadWeights, Kind, Verdict
+from attnscope.results import Certificate, HeadWeights, Kind, Provenance, Special, Verdict
 from attnscope.results.worked import Check
 from attnscope.tokens import Tokens, printable
+
+Place = tuple[int, int]
 
 
 def name(layer: int, head: int) -> str:
@@ -78,6 +87,40 @@ def attention(kind: Kind, tower: str) -> str:
     return attention_words(kind) + (f" of {printable(tower)}" if tower else "")
 
 
+class Attended(Protocol):
+    """A result that is of one attention of one model."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def tower(self) -> str: ...
+
+    @property
+    def provenance(self) -> Provenance: ...
+
+
+def setting(result: Attended, *before: str) -> str:
+    """`3 layers x 4 heads · encoder self-attention · bert-base-uncased`: which attention of which model."""
+    own = attention(result.kind, result.tower), model_words(result.provenance)
+    return " · ".join((*before, *own))
+
+
+class OfHeads(Protocol):
+    """A result with numbers for each of these heads."""
+
+    @property
+    def layers(self) -> Sequence[int]: ...
+
+    @property
+    def heads(self) -> Sequence[int]: ...
+
+
+def named(result: OfHeads, place: Place) -> str:
+    """`L3 H11`: the head at this row and column."""
+    return name(result.layers[place[0]], result.heads[place[1]])
+
+
 def grid_size(layers: Iterable[int], heads: Iterable[int]) -> str:
     return f"{counted(len(tuple(layers)), 'layer')} x {counted(len(tuple(heads)), 'head')}"
 
@@ -86,12 +129,27 @@ def read(kind: Kind, queries: Tokens, keys: Tokens) -> tuple[str, ...]:
     """The text that was read; of cross-attention both sides. Nothing of a picture or a sound."""
     if kind is Kind.CROSS and keys.texts:
         return f"query {quoted(queries).plain}", f"key   {quoted(keys).plain}"
-    return (quoted(queries).plain,) if queries.texts else ()
+    return text(queries)
+
+
+def text(tokens: Tokens) -> tuple[str, ...]:
+    """The text that was read, in quotes; none of a picture or a sound."""
+    return (quoted(tokens).plain,) if tokens.texts else ()
 
 
 def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
     """How rows are to be read where that is not plain."""
     return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
+
+
+def view_notes(words: bool, special: Special) -> Iterator[str]:
+    """What was joined and what is left out, where weights are not shown as they are."""
+    if words:
+        yield JOINED
+    if special is Special.RENORMALISE:
+        yield WITHOUT_SPECIAL
+    elif special is Special.HIDE:
+        yield "special tokens left out, rows keep what they hold"
 
 
 def at(tokens: Tokens, position: int) -> str:
@@ -104,10 +162,11 @@ def marked_word(before: str, word: str, after: str) -> str:
     return f"{printable(before)}«{printable(word)}»{printable(after)}"
 
 
-def numbered(tokens: Tokens, positions: Sequence[int]) -> tuple[str, ...]:
-    """` 5 [MASK]`, `12 it`: names of rows, their positions below one another."""
+def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> tuple[str, ...]:
+    """` 5 [MASK]`, `12 it`: names of rows of at most so many cells, their positions below one another."""
     digits = max((len(str(tokens.positions[i])) for i in positions), default=0)
-    return tuple(f"{tokens.positions[i]:>{digits}} {settled(tokens.names[i])}" for i in positions)
+    names = (settled(fit(tokens.names[i], longest)) for i in positions)
+    return tuple(f"{tokens.positions[i]:>{digits}} {name}" for i, name in zip(positions, names, strict=True))
 
 
 def proof(
@@ -117,8 +176,14 @@ def proof(
     count = Counter[str](verdicts)
     total = counted(count.total(), of) + more
     return tuple(
-        (each, f"{GLYPHS[each]} {each.value}: {count[each]} of {total}") for each in Verdict if count[each]
+        (each, f"{GLYPHS[each]} {each.value}: {count[each]:,} of {total}") for each in Verdict if count[each]
     )
+
+
+def in_sample(unlike: float) -> str:
+    """What is known of heads that were certified in some of many texts, which were read with others."""
+    alike = f"to {unlike:.1g}" if unlike else "to the last bit"
+    return f"read alone, these give the same weights {alike}"
 
 
 def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdict, str], ...]:

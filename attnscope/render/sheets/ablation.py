@@ -162,7 +162,7 @@ def _table(found: Ablation, rows: Sequence[Row]) -> Table:
         return [getattr(row.effect, field, None) for row in rows]
 
     # fmt: off
-    return Table((
+    return Table(
         Column("layer", [row.head[0] for row in rows]),
         Column("head", [row.head[1] for row in rows]),
         Column("before", of_each("before"), "before", chance, whole, spared=3),
@@ -179,7 +179,7 @@ def _table(found: Ablation, rows: Sequence[Row]) -> Table:
         Column("estimate", [row.estimate for row in rows], "estimate", change, _by(found)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
         Column("share", shares, "of the way", percent, "part of what the whole other text makes"),
-    ))
+)
     # fmt: on
 
 

@@ -44,14 +44,10 @@ def _heads(heads: tuple[HeadCheck, ...]) -> Ranking:
         of="head",
         names=tuple(each.name for each in heads),
         table=Table(
-            (
-                Column(
-                    "stage", [each.stage for each in heads], "stage", says="where a number is farthest off"
-                ),
-                Column("off", list(map(_off, heads)), "off"),
-                Column("allowed", [short(each.allowed) for each in heads], "allowed"),
-                Column("told", ["" if each.as_stored else _why(each) for each in heads], "verdict"),
-            )
+            Column("stage", [each.stage for each in heads], "stage", says="where a number is farthest off"),
+            Column("off", list(map(_off, heads)), "off"),
+            Column("allowed", [short(each.allowed) for each in heads], "allowed"),
+            Column("told", ["" if each.as_stored else _why(each) for each in heads], "verdict"),
         ),
     )
 
@@ -78,10 +74,8 @@ def _conclusion(result: Check) -> str:
 def _table(result: Check) -> Table:
     heads = result.heads
     return Table(
-        (
-            *(Column(name, [getattr(each, name) for each in heads]) for name in ("layer", "head", "stage")),
-            *(Column(name, [exact(getattr(each, name)) for each in heads]) for name in ("off", "allowed")),
-            Column("as_stored", [each.as_stored for each in heads]),
-            Column("verdict", [each.verdict.value for each in heads]),
-        )
+        *(Column(name, [getattr(each, name) for each in heads]) for name in ("layer", "head", "stage")),
+        *(Column(name, [exact(getattr(each, name)) for each in heads]) for name in ("off", "allowed")),
+        Column("as_stored", [each.as_stored for each in heads]),
+        Column("verdict", [each.verdict.value for each in heads]),
     )

@@ -33,6 +33,7 @@ from attnscope.tokens import printable
 MOST_KEYS = 16
 _MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
 _ALIKE, _APART = Scale(-1.0, 1.0, "signed"), Scale(0.0, math.log(2))
+_FACTS = "fact side layer_a layer_b head key token value"
 _DIVERGENCE = "Jensen-Shannon divergence in nats, 0 to 0.693"
 
 
@@ -47,7 +48,7 @@ def sheet(found: Comparison, focus: Focus = WHOLE) -> Sheet:
         origins=tuple(side.head.provenance for side in found.sides[: 1 + _two_origins(found)]),
         answer=_answer(found),
         blocks=(*by_head, Beside((*((curve,) if curve else ()), *rows))),
-        table=lambda: _every(found),
+        table=lambda: Table.of(_FACTS, _facts(found)),
         texts=tuple(_texts(found)),
         notes=tuple(notes(found)),
         proof=tuple(_proof(found, focus.verbose)),
@@ -135,7 +136,7 @@ def _by_layer(found: Comparison) -> Curve:
         else "how far the rows of A and B are apart",
         of="layer",
         names=tuple(f"L{layer}" for layer, _ in found.layers),
-        table=Table(tuple(columns)),
+        table=Table(*columns),
         places=tuple(float(layer) for layer, _ in found.layers),
         measured="cosine between A and B" if found.similarities else "Jensen-Shannon in nats",
         lines=tuple(lines),
@@ -190,10 +191,8 @@ def _by_head(found: Comparison) -> Ranking:
         of="head",
         names=tuple(f"H{head}" for head in found.heads),
         table=Table(
-            (
-                Column("apart", nats, "divergence", _cosine, _DIVERGENCE, _APART),
-                Column("moved", moved, "moved", _cosine, "share of the weight, total variation"),
-            )
+            Column("apart", nats, "divergence", _cosine, _DIVERGENCE, _APART),
+            Column("moved", moved, "moved", _cosine, "share of the weight, total variation"),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", nats),),
@@ -218,7 +217,7 @@ def _row(found: Comparison, letter: str, side: Side) -> Ranking:
         title=f"{letter}: {side.position} {settled(side.word)} attends to",
         of="key",
         names=tuple(names),
-        table=Table((Column("weight", [*weights, *rest], "weight", lambda value: weight_text(value, 3)),)),
+        table=Table(Column("weight", [*weights, *rest], "weight", lambda value: weight_text(value, 3))),
         says=" · ".join(_beside(side)),
         measured="attention weight",
         marks=(Mark("bar", "own", "", [*weights, *([None] * len(rest))]),),
@@ -296,17 +295,11 @@ def _record(found: Comparison) -> Iterator[tuple[str, object]]:
         yield f"{letter} model", f"{side.head.provenance.model} {side.head.provenance.source}"
 
 
-def _every(found: Comparison) -> Table:
+def _facts(found: Comparison) -> Iterator[tuple[object, ...]]:
     """A fact a row: a cosine or a divergence of two layers, or a weight of one side.
 
     Of a word or a token of a view `key` is the position of its first token in the head.
     """
-    names = "fact", "side", "layer_a", "layer_b", "head", "key", "token", "value"
-    columns = zip(names, zip(*_facts(found), strict=True), strict=True)
-    return Table(tuple(Column(name, values) for name, values in columns))
-
-
-def _facts(found: Comparison) -> Iterator[tuple[object, ...]]:
     for i, pair in enumerate(found.layers):
         for each in found.similarities:
             yield f"cosine {each.vector}", "", *pair, "together", "", "", float(each.together[i])

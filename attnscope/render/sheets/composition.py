@@ -7,26 +7,16 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table
-from attnscope.render.sheet.said import attention, name, number, signed, weight
+from attnscope.render.sheet.said import name, number, proof, setting, signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.results import Composition, Verdict
+from attnscope.results import Composition
 from attnscope.results.claims.composition import Pair, Through
 from attnscope.tokens import printable
 
 _SHOWN, _SIDE = 12, 6  # pairs by each input; of one head those before it, and as many after it
 _INPUTS = {Through.QUERY: "queries (Q)", Through.KEY: "keys (K)", Through.VALUE: "values (V)"}
-_WHAT = {
-    "score": "how much of what the later head reads is along what the earlier one writes, 0 to 1",
-    "chance": "its mean where directions are random and singular values are kept",
-    "sd": "standard deviation of chance",
-    "diff": "score less chance",
-    "others": "median of the other pairs of the same two layers",
-    "beats": "how many of the draws the score lies above",
-}
 Ranked = dict[Through, list[Pair]]
 
 
@@ -41,13 +31,13 @@ def sheet(found: Composition, focus: Focus = WHOLE) -> Sheet:
         title = f"composition of {name(*found.shown)} with the heads before and after it"
     return Sheet(
         title=title,
-        setting=f"{attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        setting=setting(found),
         origins=(found.provenance,),
         answer=_answer(found, ranked),
         blocks=tuple(rows),
         table=lambda: _every(found),
         notes=tuple(_notes(found, ranked)),
-        proof=tuple(_proof(found)),
+        proof=proof(found.certified, "head", " in the run that their matrices were read back in"),
         main=None if found.shown or best is None else rankings[list(ranked).index(best)],
         whole="one head has a grid for each input",
         summary=(counted(len(found.pairs), "pair"),),
@@ -71,11 +61,9 @@ def _every(found: Composition) -> Table:
         "difference": found.scores - found.chance,
     }
     return Table(
-        (
-            Column("through", [each.value for each in found.through for _ in pairs]),
-            *(Column(each, inputs * column) for each, column in zip(places, columns, strict=True)),
-            *(Column(each, values.ravel().tolist()) for each, values in numbers.items()),
-        )
+        Column("through", [each.value for each in found.through for _ in pairs]),
+        *(Column(each, inputs * column) for each, column in zip(places, columns, strict=True)),
+        *(Column(each, values.ravel().tolist()) for each, values in numbers.items()),
     )
 
 
@@ -83,22 +71,22 @@ def _table(found: Composition, pairs: Sequence[Pair]) -> Table:
     """What people see of some pairs; the shades are those of all."""
     score, difference = Scale(0.0, float(np.nanmax(found.scores))), Scale.around(found.scores - found.chance)
     share, change = partial(weight, decimals=3), partial(signed, decimals=3)
+    # fmt: off
     return Table(
-        (
-            _column("score", "score", [each.score for each in pairs], share, score),
-            _column("chance", "chance", [each.chance for each in pairs], share),
-            _column("spread", "sd", [each.spread for each in pairs], share, spared=2),
-            _column("difference", "diff", [each.difference for each in pairs], change, difference),
-            _column("beside", "others", [each.beside for each in pairs], share, spared=1),
-            _column("percentile", "beats", [each.percentile for each in pairs], "{:.0f} %".format),
-        )
+        Column("score", [each.score for each in pairs], "score", share,
+               "how much of what the later head reads is along what the earlier one writes, 0 to 1", score),
+        Column("chance", [each.chance for each in pairs], "chance", share,
+               "its mean where directions are random and singular values are kept"),
+        Column("spread", [each.spread for each in pairs], "sd", share, "standard deviation of chance",
+               spared=2),
+        Column("difference", [each.difference for each in pairs], "diff", change, "score less chance",
+               difference),
+        Column("beside", [each.beside for each in pairs], "others", share,
+               "median of the other pairs of the same two layers", spared=1),
+        Column("percentile", [each.percentile for each in pairs], "beats", "{:.0f} %".format,
+               "how many of the draws the score lies above"),
     )
-
-
-def _column(
-    key: str, heading: str, values: list[float], form: object, scale: Scale | None = None, spared: int = 0
-) -> Column:
-    return Column(key, values, heading, form, _WHAT[heading], scale, spared)  # type: ignore[arg-type]
+    # fmt: on
 
 
 def _title(found: Composition, through: Through) -> str:
@@ -177,12 +165,3 @@ def _notes(found: Composition, ranked: Ranked) -> Iterator[str]:
     lacking = (each for each in found.through if each not in ranked)
     yield from (f"no pair composes through its {_INPUTS[each]}" for each in lacking)
     yield from (f"no score, {printable(each)}" for each in found.reasons)
-
-
-def _proof(found: Composition) -> Iterator[tuple[Verdict, str]]:
-    """How many heads have each verdict in the run that the matrices were read back in."""
-    total = sum(found.certified.values())
-    for each in Verdict:
-        if count := found.certified.get(each.value):
-            of = f"{count} of {total} heads in the run that their matrices were read back in"
-            yield each, f"{GLYPHS[each]} {each.value}: {of}"

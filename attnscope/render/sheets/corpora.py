@@ -1,23 +1,36 @@
 """Two corpora held against each other: what every head gives more in the second, in how many errors."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table
-from attnscope.render.sheet.said import attention, error, name, number, signed, signed_telling
+from attnscope.render.sheet.blocks import (
+    Column,
+    Companion,
+    HeadGrid,
+    Mark,
+    Ranking,
+    Table,
+    both_ways,
+    each_of,
+    ordered,
+)
+from attnscope.render.sheet.said import Place, attention, error, named, number, signed, signed_telling
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.corpus import counted_in, record
+from attnscope.render.sheets.corpus import record
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpus import ScoresApart
 from attnscope.tokens import printable
 
-Place = tuple[int, int]
 _LISTED = 10
+_FACTS = "measure layer head first second difference error errors"
+_tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 
 
 def sheet(found: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
@@ -32,7 +45,7 @@ def sheet(found: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         answer=_answer(found, found.main),
         blocks=(_ranking(found, found.main), main, _measures(found)),
         more=tuple(_grid(found, each) for each in others),
-        table=lambda: _every(found),
+        table=lambda: Table.of(_FACTS, _facts(found)),
         notes=(_read(found), *found.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
@@ -40,16 +53,9 @@ def sheet(found: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def _named(found: CorpusDifference, place: Place) -> str:
-    return name(found.layers[place[0]], found.heads[place[1]])
-
-
 def ranked(scores: ScoresApart) -> list[Place]:
     """Every head that has a difference, those that differ by most errors first."""
-    reached = np.abs(np.nan_to_num(scores.reached, nan=-1.0))
-    order = np.argsort(-reached, axis=None, kind="stable")
-    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, reached.shape), strict=True))
-    return [place for place in places if not np.isnan(scores.reached[place])]
+    return ordered(np.abs(scores.reached))
 
 
 def _beyond(scores: ScoresApart) -> frozenset[Place]:
@@ -76,81 +82,50 @@ def _grid(found: CorpusDifference, scores: ScoresApart) -> HeadGrid:
 
 
 def _errors(reached: float) -> str:
-    return f"{signed(reached, 1)} se"
+    return f"{_tenth(reached)} se"
 
 
 def _ranking(found: CorpusDifference, scores: ScoresApart) -> Ranking:
     """The heads that differ by most errors, with what chance alone would make of one of them."""
-    listed = ranked(scores)
+    listed, around = ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
-
-    def of_each(values: np.ndarray) -> list[float]:
-        return [float(values[place]) for place in places]
-
-    reached = of_each(scores.reached)
+    differences, reached = (each_of(values, places) for values in (scores.difference, scores.reached))
     return Ranking(
         title=f"heads that differ most: {_title(scores)}",
         of="head",
-        names=tuple(_named(found, place) for place in places),
+        names=tuple(named(found, place) for place in places),
         table=Table(
-            (
-                Column("first", of_each(scores.first), "A", _thousandth),
-                Column("second", of_each(scores.second), "B", _thousandth),
-                Column(
-                    "difference",
-                    of_each(scores.difference),
-                    "B less A",
-                    signed_telling,
-                    scale=Scale.around(scores.difference),
-                ),
-                Column(
-                    "error",
-                    of_each(scores.error),
-                    "error",
-                    error,
-                    "of the difference, texts as trials",
-                ),
-                Column("errors", reached, "errors", lambda value: signed(value, 1), "how many of them it is"),
-            )
+            Column("first", each_of(scores.first, places), "A", _thousandth),
+            Column("second", each_of(scores.second, places), "B", _thousandth),
+            Column("difference", differences, "B less A", signed_telling, scale=around),
+            Column(
+                "error", each_of(scores.error, places), "error", error, "of the difference, texts as trials"
+            ),
+            Column("errors", reached, "errors", _tenth, "how many of them it is"),
         ),
         measured="standard errors",
         marks=(
-            Mark("bar", "loses", "more in A", [each if each < 0 else None for each in reached]),
-            Mark("bar", "gains", "more in B", [each if each >= 0 else None for each in reached]),
+            *both_ways(reached, "more in A", "more in B"),
             Mark("line", "limit", "by chance, the largest of so many", [-scores.chance, scores.chance]),
         ),
         hidden=len(listed) - len(places),
     )
 
 
-def _thousandth(value: float) -> str:
-    return number(value, 3)
-
-
 def _measures(found: CorpusDifference) -> Ranking:
     """By each measure the head that differs by most errors."""
-    ordered = {measure: (each, ranked(each)) for measure, each in found.measures.items()}
-    best = {measure: (each, places[0]) for measure, (each, places) in ordered.items() if places}
+    listed = {measure: (each, ranked(each)) for measure, each in found.measures.items()}
+    best = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
+    differences = [float(each.difference[place]) for each, place in best.values()]
+    reached = [float(each.reached[place]) for each, place in best.values()]
     return Ranking(
         title="the head that differs most by each measure",
         of="measure",
         names=tuple(best),
         table=Table(
-            (
-                Column("head", [_named(found, place) for _, place in best.values()], "head"),
-                Column(
-                    "difference",
-                    [float(each.difference[place]) for each, place in best.values()],
-                    "B less A",
-                    signed_telling,
-                ),
-                Column(
-                    "errors",
-                    [float(each.reached[place]) for each, place in best.values()],
-                    "errors",
-                    lambda value: signed(value, 1),
-                ),
-            )
+            Column("head", [named(found, place) for _, place in best.values()], "head"),
+            Column("difference", differences, "B less A", signed_telling),
+            Column("errors", reached, "errors", _tenth),
         ),
     )
 
@@ -163,8 +138,8 @@ def _answer(found: CorpusDifference, scores: ScoresApart) -> str:
     first, second = (_thousandth(float(each[best])) for each in (scores.first, scores.second))
     change = f"{signed_telling(float(scores.difference[best]))} {error(float(scores.error[best]))}"
     return (
-        f"{_named(found, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
-        f"over B ({change}, {signed(float(scores.reached[best]), 1)} errors); {len(_beyond(scores))} of "
+        f"{named(found, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
+        f"over B ({change}, {_tenth(float(scores.reached[best]))} errors); {len(_beyond(scores))} of "
         f"{len(listed)} heads differ by more than {number(scores.chance, 1)} errors, as one would by chance."
     )
 
@@ -172,18 +147,13 @@ def _answer(found: CorpusDifference, scores: ScoresApart) -> str:
 def _read(found: CorpusDifference) -> str:
     """How much each of them is."""
     lengths = [read.tokens / max(read.texts, 1) for read in found.reads]
-    texts = [counted_in(read.texts, "text") for read in found.reads]
+    texts = [counted(read.texts, "text") for read in found.reads]
     both = zip("AB", texts, lengths, strict=True)
     return " · ".join(f"{side} {count} of {mean:.1f} tokens in the mean" for side, count, mean in both)
 
 
-def _every(found: CorpusDifference) -> Table:
+def _facts(found: CorpusDifference) -> Iterator[tuple[object, ...]]:
     """A row for each measure and head."""
-    names = "measure", "layer", "head", "first", "second", "difference", "error", "errors"
-    return Table.of(names, _rows(found))
-
-
-def _rows(found: CorpusDifference) -> Iterator[tuple[object, ...]]:
     for measure, each in found.measures.items():
         for i, j in np.ndindex(each.difference.shape):
             values = (each.first, each.second, each.difference, each.error, each.reached)

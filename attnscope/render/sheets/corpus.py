@@ -6,40 +6,63 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.numbers import counted
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table
-from attnscope.render.sheet.said import attention, error, grid_size, name, percent, signed_telling, weight
+from attnscope.render.sheet.blocks import (
+    Column,
+    Companion,
+    HeadGrid,
+    Mark,
+    Ranking,
+    Table,
+    as_written,
+    each_of,
+)
+from attnscope.render.sheet.said import (
+    Place,
+    error,
+    grid_size,
+    in_sample,
+    named,
+    percent,
+    proof,
+    setting,
+    signed_telling,
+    weight,
+)
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.results import Corpus, Verdict
+from attnscope.results import Corpus
 from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
 from attnscope.tokens import printable
 
-Place = tuple[int, int]
 LINK, PLACE, GAIN = "link", "link-place", "link-gain"
 _LISTED, _REASONS = 10, 3
 _ERROR = "standard error over texts; of a class the share of texts that are of it"
 _MOST = 1.05  # of the largest number, where the shades end
+_QUANTILES = " ".join(f"q{round(100 * level):02d}" for level in LEVELS)
+_FACTS = (
+    f"measure layer head mean class_name error texts least {_QUANTILES} largest even_texts odd_texts "
+    "agreement"
+)
 
 
 def sheet(found: Corpus, focus: Focus = WHOLE) -> Sheet:
     there = [each for each in found.measures.values() if not each.absent and each is not found.main]
     main = _grid(found, found.main)
+    sample = f"{found.sampled} of {counted(found.read.texts, 'text')}"
     return Sheet(
         title=_subject(found),
-        setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
-        f"{model_words(found.provenance)}",
+        setting=setting(found, grid_size(found.layers, found.heads)),
         origins=(found.provenance,),
         answer=_linked_answer(found) if found.linked else _answer(found, found.main),
         blocks=(*_links(found), main, _measures(found)),
         more=tuple(_grid(found, each) for each in there),
-        table=lambda: _every(found),
+        table=lambda: Table.of(_FACTS, _facts(found)),
         notes=tuple(_notes(found)),
-        proof=tuple(_proof(found)),
+        proof=proof(found.certified, "head", f" in {sample}; {in_sample(found.unlike)}"),
         main=main,
-        summary=(counted_in(found.read.texts, "text"), grid_size(found.layers, found.heads)),
+        summary=(counted(found.read.texts, "text"), grid_size(found.layers, found.heads)),
         record=record(found.read),
     )
 
@@ -58,15 +81,6 @@ def _subject(found: Corpus) -> str:
 
 def _link(found: Corpus) -> str:
     return "→".join(map(printable, found.linked or ()))
-
-
-def counted_in(number: int, noun: str) -> str:
-    """`25,147 tokens`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _named(found: Corpus, place: Place) -> str:
-    return name(found.layers[place[0]], found.heads[place[1]])
 
 
 def _grid(found: Corpus, scores: CorpusScores) -> HeadGrid:
@@ -105,19 +119,19 @@ def _measures(found: Corpus) -> Ranking:
     means = [measured.written(each.scores, float(each.values[place])) for each, place in both]
     spreads = [_spread(each).short(*place) for each, place in both]
     columns = [
-        Column("head", [_named(found, place) for place in strongest], "head"),
-        Column("mean", means, "mean", told=means),
-        Column("error", spreads, "error", says=_ERROR, told=spreads),
+        Column("head", [named(found, place) for place in strongest], "head"),
+        Column("mean", means, "mean", as_written),
+        Column("error", spreads, "error", as_written, _ERROR),
     ]
     for i, level in enumerate(LEVELS):
         texts = [_quantile(each, i, place) for each, place in both]
         says = "so many texts are not above it" if level == LEVELS[-1] else ""
-        columns.append(Column(f"q{level}", texts, percent(level), says=says, spared=i % 2, told=texts))
+        columns.append(Column(f"q{level}", texts, percent(level), as_written, says, spared=i % 2))
     return Ranking(
         title="the strongest head by each measure, texts counting alike",
         of="measure",
         names=tuple(each.scores.measure for each in every),
-        table=Table(tuple(columns)),
+        table=Table(*columns),
     )
 
 
@@ -135,28 +149,25 @@ def _links(found: Corpus) -> Iterator[Ranking]:
     link, beside, gain = (found.measure(each) for each in (LINK, PLACE, GAIN))
     places = listed[:_LISTED]
     source, target = map(printable, found.linked)
-    texts = counted_in(int(gain.count[listed[0]]), "text")
+    texts = counted(int(gain.count[listed[0]]), "text")
 
-    def of_each(values: np.ndarray) -> list[float]:
-        return [float(values[place]) for place in places]
-
-    alone, reach = of_each(beside.values), of_each(gain.error)
+    own, alone = each_of(link.values, places), each_of(beside.values, places)
     yield Ranking(
         title=f"heads that link {_link(found)} most, in {texts} that have it",
         of="head",
-        names=tuple(_named(found, place) for place in places),
-        table=Table((
-            Column("link", of_each(link.values), "link", weight,
+        names=tuple(named(found, place) for place in places),
+        table=Table(
+            Column("link", own, "link", weight,
                    f"mean weight of a {source} word on all {target} words of its text, by words"),
             Column("place", alone, "place", weight,
                    f"what any word of the text gives at the distances of {source} and {target}"),
-            Column("gain", of_each(gain.values), "gain", signed_telling, "link less place",
+            Column("gain", each_of(gain.values, places), "gain", signed_telling, "link less place",
                    Scale.around(gain.values)),
-            Column("error", reach, "error", error, _ERROR),
-        )),
+            Column("error", each_of(gain.error, places), "error", error, _ERROR),
+),
         measured="weight",
         marks=(
-            Mark("bar", "own", "link", of_each(link.values)),
+            Mark("bar", "own", "link", own),
             Mark("ring", "control", "any word at the same distances", alone),
         ),
         says="the best of many heads is so partly by luck: texts held out have none",
@@ -169,17 +180,18 @@ def _answer(found: Corpus, scores: CorpusScores) -> str:
     if not (order := measured.ranked(scores.scores)):
         return f"No head has a number: {scores.absent}." if scores.absent else ""
     best, described = order[0], scores.scores.description
-    count, of = counted_in(int(scores.count[best]), "text"), f"of {len(order)} heads"
+    count, of = counted(int(scores.count[best]), "text"), f"of {len(order)} heads"
     if described.classes and scores.agreement is not None:
         best = max(order, key=lambda place: float(scores.agreement[place]))  # type: ignore[index]
-        named = scores.scores.class_of(*best)
+        commonest = scores.scores.class_of(*best)
         share = percent(float(scores.agreement[best]))
-        return f"Surest {of} is {_named(found, best)} of its {described.name}: {named} in {share} of {count}."
+        own = f"{named(found, best)} of its {described.name}"
+        return f"Surest {of} is {own}: {commonest} in {share} of {count}."
     written = partial(measured.written, scores.scores)
     low, high = (written(float(scores.quantiles[i][best])) for i in (0, len(LEVELS) - 1))
     end = "least" if described.strong == "low" else "most"
     return (
-        f"{_named(found, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
+        f"{named(found, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
         f"{error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
         f"the head in the middle has {written(float(np.nanmedian(scores.values)))}."
     )
@@ -194,7 +206,7 @@ def _linked_answer(found: Corpus) -> str:
     own, others = (weight(float(each.values[best])) for each in (link, beside))
     more = f"{signed_telling(float(gain.values[best]))} {error(float(gain.error[best]))}"
     told = (
-        f"Most beyond distance gives {_named(found, best)}: a {source} word {own} to {target} words, any "
+        f"Most beyond distance gives {named(found, best)}: a {source} word {own} to {target} words, any "
         f"word at their distances {others} ({more})"
     )
     return f"{told}{held_out(found)}."
@@ -207,7 +219,7 @@ def held_out(found: Corpus) -> str:
         return ""
     best = [np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gains]
     value = float(np.mean([gains[1][best[0]], gains[0][best[1]]]))
-    names = [_named(found, (int(i), int(j))) for i, j in best]
+    names = [named(found, (int(i), int(j))) for i, j in best]
     chosen = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
     return f"; chosen on every other text ({chosen}) and judged on those between: {signed_telling(value)}"
 
@@ -222,7 +234,7 @@ def _notes(found: Corpus) -> Iterator[str]:
 
 def read_words(read: CorpusRead) -> str:
     """How much was read."""
-    told = f"{counted_in(read.texts, 'text')}, {counted_in(read.tokens, 'token')} (longest {read.longest:,})"
+    told = f"{counted(read.texts, 'text')}, {counted(read.tokens, 'token')} (longest {read.longest:,})"
     return f"{told} · {read.padded:,} read beside longer ones, filled up" if read.padded else told
 
 
@@ -236,9 +248,9 @@ def _left_out(read: CorpusRead) -> str:
             reasons.append(f"{more:,} for other reasons")
         parts.append(f"set aside {read.left_out:,}: {'; '.join(reasons)}")
     if read.cut:
-        parts.append(f"{counted_in(read.cut, 'text')} cut to {read.limit:,} tokens")
+        parts.append(f"{counted(read.cut, 'text')} cut to {read.limit:,} tokens")
     if read.blanks:
-        parts.append(f"{counted_in(read.blanks, 'blank line')} passed over")
+        parts.append(f"{counted(read.blanks, 'blank line')} passed over")
     return " · ".join(parts)
 
 
@@ -247,28 +259,8 @@ def _reason(read: CorpusRead, why: str) -> str:
     return told.replace("the tokens that are read", f"{read.limit:,} tokens") if read.limit else told
 
 
-def _proof(found: Corpus) -> Iterator[tuple[Verdict, str]]:
-    """How many heads have each verdict in the texts that were certified."""
-    total = sum(found.certified.values())
-    of = f"{found.sampled} of {counted_in(found.read.texts, 'text')}"
-    alike = f"to {found.unlike:.1g}" if found.unlike else "to the last bit"
-    for verdict in Verdict:
-        if count := found.certified.get(verdict.value):
-            told = f"{verdict.value}: {count:,} of {total:,} heads in {of}"
-            yield verdict, f"{GLYPHS[verdict]} {told}; read alone, these give the same weights {alike}"
-
-
-def _every(found: Corpus) -> Table:
+def _facts(found: Corpus) -> Iterator[tuple[object, ...]]:
     """A row for each measure and head, with its error, its quantiles and its two halves."""
-    quantiles = (f"q{round(100 * level):02d}" for level in LEVELS)
-    names = (
-        *("measure", "layer", "head", "mean", "class_name", "error", "texts", "least"),
-        *(*quantiles, "largest", "even_texts", "odd_texts", "agreement"),
-    )
-    return Table.of(names, _rows(found))
-
-
-def _rows(found: Corpus) -> Iterator[tuple[object, ...]]:
     for measure, each in found.measures.items():
         for i, j in np.ndindex(each.values.shape):
             numbers = each.values, each.error, each.least, *each.quantiles, each.largest, *each.halves

@@ -6,13 +6,20 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Beside, Block, Column, HeadGrid, Mark, Ranking, Table
-from attnscope.render.sheet.said import attention, grid_size, name, percent, signed, weight
+from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table, as_written
+from attnscope.render.sheet.said import (
+    grid_size,
+    in_sample,
+    name,
+    percent,
+    proof,
+    setting,
+    signed,
+    weight,
+)
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.results import Dependencies, Verdict
+from attnscope.results import Dependencies
 from attnscope.results.claims.relations import Direction, HeldOut, Relation, Share
 from attnscope.tokens import printable
 
@@ -24,28 +31,24 @@ _DIRECTIONS = {
     Direction.FROM_DEPENDENT: "→ from the dependent: the word that it attends to most",
     Direction.FROM_HEAD: "← from the head: the word that attends to the dependent most",
 }
+_FACTS = "fact relation count layer head direction offset accuracy low high"
 _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
 
 
 def sheet(found: Dependencies, focus: Focus = WHOLE) -> Sheet:
     relation, bank = found.looked_at, printable(found.treebank.name)
-    main: Block | None = None
-    blocks: tuple[Block | Beside, ...]
-    if relation is None:
-        main = _relations(found)
-        blocks = (main,)
-    else:
-        blocks = (_heads(found, relation), Beside(tuple(_grids(found, relation))))
+    main = _relations(found) if relation is None else None
+    one = () if relation is None else (_heads(found, relation), Beside(tuple(_grids(found, relation))))
+    sample = f"{found.sampled} of {counted(found.treebank.scored, 'sentence')}"
     return Sheet(
         title=f"{printable(found.shown)} in {bank}" if found.shown else f"relations of {bank}",
-        setting=f"{grid_size(found.layers, found.heads)} · {attention(found.kind, found.tower)} · "
-        f"{model_words(found.provenance)}",
+        setting=setting(found, grid_size(found.layers, found.heads)),
         origins=(found.provenance,),
         answer=_answer(found) if relation is None else _answer_of(found, relation),
-        blocks=blocks,
-        table=lambda: _every(found),
+        blocks=one if main is None else (main,),
+        table=lambda: Table.of(_FACTS, _facts(found)),
         notes=tuple(_notes(found)),
-        proof=tuple(_proof(found)),
+        proof=proof(found.certified, "head", f" in {sample}; {in_sample(found.unlike)}"),
         main=main,
         whole="one relation has a panel for each direction",
         summary=(counted(len(found.relations), "relation"),),
@@ -79,22 +82,22 @@ def _relations(found: Dependencies) -> Ranking:
     gains = [None if each is None else each.difference for each in held]
     sure = {1: "head", -1: "offset", 0: "?"}
     # fmt: off
-    table = Table((
+    table = Table(
         Column("count", [each.count for each in rows], "edges", "{:,}".format),
-        Column("finders", finders, "head | offset", told=finders,
-               says=f"{_ARROWS_MEAN}; offset: the head stands so many words further on (−: before)"),
+        Column("finders", finders, "head | offset", as_written,
+               f"{_ARROWS_MEAN}; offset: the head stands so many words further on (−: before)"),
         Column("accuracy", [each.accuracy for each in best], "head", weight, scale=_SHARES),
-        Column("interval", intervals := [_between(each) for each in best], "95 %", spared=2, told=intervals,
-               says="by scatter over sentences"),
+        Column("interval", [_between(each) for each in best], "95 %", as_written,
+               "by scatter over sentences", spared=2),
         Column("offset", [each.accuracy for each in fixed], "offset", weight, scale=_SHARES),
         Column("held_out", judged, "held out", weight,
                "head chosen on every other sentence, judged on the rest, both ways", _SHARES),
         Column("gain", gains, "gain", signed, "on those over the offset", Scale(-0.5, 0.5, "signed")),
-        Column("reach", reaches := [_reach(each) for each in held], "95 %", spared=1, told=reaches,
-               says="by scatter over sentences"),
+        Column("reach", [_reach(each) for each in held], "95 %", as_written,
+               "by scatter over sentences", spared=1),
         Column("better", [sure[each.told_apart] if each.held_out else "" for each in rows], "better",
                says="by that interval; ?: head and offset cannot be told apart"),
-    ))
+)
     # fmt: on
     return Ranking(
         title="largest gain over the offset first",
@@ -126,10 +129,9 @@ def _reach(held: HeldOut | None) -> str:
 
 def ranked_heads(found: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
     """Layer, head, direction and accuracy of every head, best first, those that are alike in their order."""
-    values = found.by_head(relation.name)
+    values, ways = found.by_head(relation.name), tuple(Direction)
     order = np.argsort(-values, axis=None, kind="stable")
     places = np.array(np.unravel_index(order, values.shape)).T.tolist()
-    ways = tuple(Direction)
     return [(found.layers[i], found.heads[j], ways[k], float(values[i, j, k])) for i, j, k in places]
 
 
@@ -144,10 +146,8 @@ def _heads(found: Dependencies, relation: Relation) -> Ranking:
         of="head",
         names=tuple(f"{name(layer, head)} {_ARROWS[way]}" for layer, head, way, _ in listed),
         table=Table(
-            (
-                Column("accuracy", shares, "finds", weight, "share of the edges", _SHARES),
-                Column("gain", gains, "gain", signed, "over the best offset", Scale(-0.5, 0.5, "signed")),
-            )
+            Column("accuracy", shares, "finds", weight, "share of the edges", _SHARES),
+            Column("gain", gains, "gain", signed, "over the best offset", Scale(-0.5, 0.5, "signed")),
         ),
         says=_ARROWS_MEAN,
         hidden=len(every) - len(listed),
@@ -225,22 +225,8 @@ def _notes(found: Dependencies) -> Iterator[str]:
     yield from found.notes
 
 
-def _proof(found: Dependencies) -> Iterator[tuple[Verdict, str]]:
-    """How many heads have each verdict in the sentences that were certified."""
-    total, of = sum(found.certified.values()), f"{found.sampled} of {found.treebank.scored:,} sentences"
-    for verdict in Verdict:
-        if count := found.certified.get(verdict.value):
-            told = f"{GLYPHS[verdict]} {verdict.value}: {count} of {total} heads in {of}"
-            yield verdict, f"{told}; read alone, these give the same weights to {found.unlike:.1g}"
-
-
-def _every(found: Dependencies) -> Table:
-    """A summary of each relation, then every offset and every head in both directions."""
-    names = "fact", "relation", "count", "layer", "head", "direction", "offset", "accuracy", "low", "high"
-    return Table.of(names, _facts(found))
-
-
 def _facts(found: Dependencies) -> Iterator[tuple[object, ...]]:
+    """A summary of each relation, then every offset and every head in both directions."""
     for relation in (*found.relations, found.overall):
         yield from _summary(relation)
     for r, relation in enumerate(found.relations):

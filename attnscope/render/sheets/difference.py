@@ -19,7 +19,8 @@ from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens, printable
 
 _SHOWN = 10  # heads, and queries of the one that is shown
-_FACTS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
+_NUMBERS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
+_FACTS = "fact layer head layer_b head_b query query_token key key_token a b value"
 
 
 def sheet(found: Difference, focus: Focus = WHOLE) -> Sheet:
@@ -32,7 +33,7 @@ def sheet(found: Difference, focus: Focus = WHOLE) -> Sheet:
         origins=(found.a.provenance, found.b.provenance),
         answer=_answer(found),
         blocks=(_heads(found), *([] if alike else [matrix]), *_rows(found), *_grids(found)),
-        table=lambda: _every(found),
+        table=lambda: Table.of(_FACTS, _facts(found)),
         texts=(f"A {a}: {_run(found.a, found.b)}", f"B {b}: {_run(found.b, found.a)}"),
         notes=tuple(each for each in (_other_tokens(found), _rounding(found)) if each),
         proof=tuple(_proof(found)),
@@ -113,11 +114,9 @@ def _heads(found: Difference) -> Ranking:
         of="head",
         names=tuple(map(found.name, order)),
         table=Table(
-            (
-                Column("divergence", apart, "divergence", nats, "Jensen-Shannon, in nats", shades),
-                Column("largest", [float(found.largest[i]) for i in order], "largest", short, "of a weight"),
-                Column("rounding", [_against(found, i) for i in order], "against rounding", spared=1),
-            )
+            Column("divergence", apart, "divergence", nats, "Jensen-Shannon, in nats", shades),
+            Column("largest", [float(found.largest[i]) for i in order], "largest", short, "of a weight"),
+            Column("rounding", [_against(found, i) for i in order], "against rounding", spared=1),
         ),
         measured="divergence in nats",
         marks=(
@@ -179,11 +178,9 @@ def _rows(found: Difference) -> Iterator[Block]:
         of="query",
         names=tuple(printable(found.a.query_tokens.named(i)) for i in shown),
         table=Table(
-            (
-                Column("divergence", apart, "divergence", nats),
-                Column("gains", _told(found, change, shown, [most for most, _ in ends]), "gains most"),
-                Column("loses", _told(found, change, shown, [least for _, least in ends]), "loses most"),
-            )
+            Column("divergence", apart, "divergence", nats),
+            Column("gains", _told(found, change, shown, [most for most, _ in ends]), "gains most"),
+            Column("loses", _told(found, change, shown, [least for _, least in ends]), "loses most"),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", apart),),
@@ -225,19 +222,11 @@ def _cell(value: float) -> str:
     return "0" if value < 5e-4 else number(value, 3 if value < 0.1 else 2)
 
 
-def _every(found: Difference) -> Table:
-    """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
-    names = (
-        *("fact", "layer", "head", "layer_b", "head_b"),
-        *("query", "query_token", "key", "key_token", "a", "b", "value"),
-    )
-    return Table.of(names, _facts(found))
-
-
 def _facts(found: Difference) -> Iterator[tuple[object, ...]]:
+    """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
     a, none = found.a, ("",) * 6
     for i in found.ranking:
-        for fact, field in _FACTS.items():
+        for fact, field in _NUMBERS.items():
             yield fact, *found.pairs[i], *none, float(getattr(found, field)[i])
     for pair, own in zip(found.pairs, found.rows.tolist(), strict=True):
         for query, value in enumerate(own):

@@ -7,10 +7,9 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, signed_texts, weight_text
-from attnscope.render.kit.words.certificate import certificate_line
-from attnscope.render.kit.words.header import feature_words, model_words
-from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
-from attnscope.render.sheet.said import attention, read
+from attnscope.render.kit.words.header import feature_words
+from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, as_written, both_ways
+from attnscope.render.sheet.said import certified, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Dimensions
@@ -24,14 +23,14 @@ def sheet(result: Dimensions, focus: Focus = WHOLE) -> Sheet:
     head, pair = result.head, _pair(result)
     return Sheet(
         title=f"{head.name}, {pair} by dimension",
-        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        setting=setting(head),
         origins=(head.provenance,),
         answer=f"{_sum_words(result)}; {_share_words(result)}.",
         blocks=(_products(result, focus.rows), *_turned(result)),
         table=lambda: _table(result),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
         notes=tuple(_notes(result)),
-        proof=((head.verdict, certificate_line(head.certificate, focus.verbose).plain),),
+        proof=certified(head.certificate, focus.verbose),
         summary=(f"{counted(len(result.products), 'dimension')}",),
         record=tuple(_record(result)),
     )
@@ -84,18 +83,16 @@ def _products(result: Dimensions, rows: int | None) -> Ranking:
         of="dim",
         names=tuple(map(str, order)),
         table=Table(
-            (
-                _column("q", result.query_vector, order, scale=Scale.around(result.query_vector)),
-                _column("k", result.key_vector, order, scale=Scale.around(result.key_vector)),
-                _column("q x k", result.products, order, scale=Scale.around(result.products)),
-                _column("others", result.beside, order, _BESIDE),
-                Column("so far", sums, "so far", told=so_far),
-            )
+            _column("q", result.query_vector, order, scale=Scale.around(result.query_vector)),
+            _column("k", result.key_vector, order, scale=Scale.around(result.key_vector)),
+            _column("q x k", result.products, order, scale=Scale.around(result.products)),
+            _column("others", result.beside, order, _BESIDE),
+            Column("so far", so_far, "so far", as_written),
         ),
         says=f"{counted(left, 'more dimension')} add {number(rest)} (--rows all lists them)" if left else "",
         measured="q x k",
         marks=(
-            *_signed(products),
+            *both_ways(products),
             Mark("tick", "control", others, beside),
             Mark("dot", "peers", "sum so far", sums),
             Mark("line", "limit", f"q·k {number(score)}", [score]),
@@ -113,12 +110,6 @@ def _column(
     return Column(heading, shown, heading, says=says, scale=scale, told=[str(texts[i]) for i in order])
 
 
-def _signed(values: Sequence[float]) -> tuple[Mark, Mark]:
-    """Bars to both sides of 0."""
-    above = Mark("bar", "gains", "", only(values, (value >= 0 for value in values)))
-    return above, Mark("bar", "loses", "", only(values, (value < 0 for value in values)))
-
-
 def _turned(result: Dimensions) -> Iterator[Ranking]:
     """The dimensions that a rotary position turns together, the strongest first."""
     if result.rotation is None:
@@ -132,13 +123,11 @@ def _turned(result: Dimensions) -> Iterator[Ranking]:
         of="pair",
         names=tuple(f"{found.first[i]}+{found.second[i]}" for i in order),
         table=Table(
-            (
-                _column("adds", sums, order, scale=Scale.around(sums)),
-                Column("turn", waves, "turn", says=told, told=list(map(_wave, waves))),
-            )
+            _column("adds", sums, order, scale=Scale.around(sums)),
+            Column("turn", waves, "turn", _wave, told),
         ),
         measured="a pair adds",
-        marks=_signed([float(sums[i]) for i in order]),
+        marks=both_ways([float(sums[i]) for i in order]),
         hidden=len(sums) - len(order),
         cells=("turn",),
     )
@@ -179,11 +168,9 @@ def _table(result: Dimensions) -> Table:
         "others": result.beside,
     }
     return Table(
-        (
-            Column("dim", order),
-            *(Column(name, [float(values[i]) for i in order]) for name, values in vectors.items()),
-            Column("cumulated", result.cumulated.tolist()),
-            Column("turned_with", [partner.get(i, (None,))[0] for i in order]),
-            Column("wavelength", [partner[i][1] if i in partner else None for i in order]),
-        )
+        Column("dim", order),
+        *(Column(name, [float(values[i]) for i in order]) for name, values in vectors.items()),
+        Column("cumulated", result.cumulated.tolist()),
+        Column("turned_with", [partner.get(i, (None,))[0] for i in order]),
+        Column("wavelength", [partner[i][1] if i in partner else None for i in order]),
     )

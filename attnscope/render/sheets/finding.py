@@ -9,18 +9,30 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import model_words
-from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
-from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Mark, Ranking, Table, Tint, only
+from attnscope.render.sheet.blocks import (
+    Column,
+    Companion,
+    HeadGrid,
+    Mark,
+    Ranking,
+    Table,
+    Tint,
+    Values,
+    each_of,
+    only,
+)
 from attnscope.render.sheet.said import (
+    Place,
     at,
-    attention,
     grid_size,
     name,
+    named,
     proof,
     read,
     reading_notes,
+    setting,
     signed,
+    view_notes,
     weight,
 )
 from attnscope.render.sheet.scale import Scale
@@ -29,7 +41,6 @@ from attnscope.results import Contents, Finding, Pattern, Special
 from attnscope.results.claims.finding import Account
 from attnscope.tokens import Patches
 
-Place = tuple[int, int]
 _SHOWN = 12
 _PATTERNS = {
     Pattern.PREVIOUS: "the previous token",
@@ -56,11 +67,10 @@ def sheet(found: Finding, focus: Focus = WHOLE) -> Sheet:
     ranking = _ranking(found)
     measured, change = "divergence" if found.smaller_is_better else "weight", Scale.around(found.difference)
     control = Companion.numbers("mean of its controls", found.controls.mean, weight)
-    size = grid_size(found.layers, found.heads)
     pieces = " by tokens" if found.words or found.special is not Special.SHOW else ""
     return Sheet(
         title=_subject(found),
-        setting=f"{size} · {attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        setting=setting(found, grid_size(found.layers, found.heads)),
         origins=(found.provenance,),
         answer=_answer(found),
         blocks=(
@@ -73,7 +83,7 @@ def sheet(found: Finding, focus: Focus = WHOLE) -> Sheet:
         notes=(*_notes(found), *reading_notes(found.kind, found.query_tokens), *found.notes),
         proof=proof((each for row in found.verdicts for each in row), "head", pieces),
         main=ranking,
-        summary=(counted(found.weights.size, "head"), f"best {_named(found, best)}" if best else ""),
+        summary=(counted(found.weights.size, "head"), f"best {named(found, best)}" if best else ""),
         record=(("kind", found.kind.value), ("tower", found.tower)),
         next=_next(found),
         opens=_opens(found, best or (0, 0)),
@@ -101,10 +111,6 @@ def _pattern(found: Finding, pattern: Pattern) -> str:
         return words.replace("token", "word") if found.words and pattern is not Pattern.SPECIAL else words
     named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
     return named.get(pattern, words.replace("token", found.controls.of.part))
-
-
-def _named(found: Finding, place: Place) -> str:
-    return name(found.layers[place[0]], found.heads[place[1]])
 
 
 def _scale(found: Finding) -> Scale:
@@ -136,9 +142,9 @@ def _answer(found: Finding) -> str:
     own, mean = (weight(float(each[best])) for each in (found.weights, controls.mean))
     low, high = (weight(float(each)) for each in np.quantile(controls.best, (0.05, 0.95)))
     beaten = round(found.best_percentile * controls.count / 100)
-    told = f"{_named(found, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
+    told = f"{named(found, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
     if found.smaller_is_better:
-        told = f"{_named(found, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
+        told = f"{named(found, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
     told += (
         f"; the best head of a control {of} has {weight(float(controls.best.mean()))} ({low} to {high}), "
         f"{'farther' if found.smaller_is_better else 'less'} than that in {beaten} of {controls.count}"
@@ -146,7 +152,7 @@ def _answer(found: Finding) -> str:
     if (most := found.most_above) not in (None, best):
         side = "below" if found.smaller_is_better else "above"
         own, mean = (weight(float(each[most])) for each in (found.weights, controls.mean))
-        told += f"; farthest {side} its own controls is {_named(found, most)}, {own} against {mean}"
+        told += f"; farthest {side} its own controls is {named(found, most)}, {own} against {mean}"
     return f"{told}."
 
 
@@ -155,18 +161,18 @@ def _table(found: Finding, places: Sequence[Place]) -> Table:
     controls, of = found.controls, found.controls.of
     own = of.value
 
-    def of_each(values: np.ndarray | None) -> list[float | None]:
-        return [None if values is None else float(values[place]) for place in places]
+    def of_each(values: np.ndarray | None) -> Values:
+        return [None] * len(places) if values is None else each_of(values, places)
 
     low, high = of_each(controls.low), of_each(controls.high)
-    between = [f"{weight(a or 0.0)}-{weight(b or 0.0)}" for a, b in zip(low, high, strict=True)]
+    between = [f"{weight(a)}-{weight(b)}" for a, b in zip(low, high, strict=True)]
     accounts = [found.account(place) for place in places]
     called = {Account.PLACE: "place", Account.WORD: of.part, Account.TEXT: own, None: ""}
     single = found.sought.pattern is None
     moved = "what all pieces move together" if found.words else "what is moved"
     measured = "divergence" if found.smaller_is_better else "weight"
     # fmt: off
-    return Table((
+    return Table(
         Column("layer", [found.layers[i] for i, _ in places]),
         Column("head", [found.heads[j] for _, j in places]),
         Column("weight", of_each(found.weights), measured, partial(weight, decimals=3), scale=_scale(found)),
@@ -186,7 +192,7 @@ def _table(found: Finding, places: Sequence[Place]) -> Table:
         Column("followed", of_each(found.followed), "follows", weight, _follows(found), spared=4),
         Column("account", [called[each] for each in accounts], "by", says=_by(found)),
         Column("verdict", [found.verdicts[i][j].value for i, j in places]),
-    ))
+)
     # fmt: on
 
 
@@ -215,7 +221,7 @@ def _ranking(found: Finding) -> Ranking:
     return Ranking(
         title="best heads first",
         of="head",
-        names=tuple(_named(found, place) for place in places),
+        names=tuple(named(found, place) for place in places),
         table=table,
         measured="divergence in nats" if found.smaller_is_better else "weight",
         marks=(
@@ -256,11 +262,7 @@ def _notes(found: Finding) -> list[str]:
         )
     if key is not None and found.key_tokens.items[key].special:
         told.append(f"the key is a special token, which stays: the controls have other {plural} around it")
-    if found.words:
-        told.append(JOINED)
-    if found.special is not Special.SHOW:
-        hidden = "special tokens left out, rows keep what they hold"
-        told.append(WITHOUT_SPECIAL if found.special is Special.RENORMALISE else hidden)
+    told += view_notes(found.words, found.special)
     if found.even is not None and not np.isnan(found.even).all():
         least, most = (weight(float(each(found.even))) for each in (np.nanmin, np.nanmax))
         told.append(f"all keys alike: {least if least == most else f'{least}-{most}'}")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -10,9 +11,9 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, largest_magnitude, weight_text
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.kit.words.header import model_words, quoted
+from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Column, Mark, Matrix, Names, Ranking, Table, only
-from attnscope.render.sheet.said import at, attention, numbered, proof, signed, weight
+from attnscope.render.sheet.said import at, attention, numbered, proof, signed, text, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Flow, Verdict
@@ -22,6 +23,7 @@ from attnscope.vocabulary import Scaling
 
 NEARNESS = "nearness"
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
+_FACTS = "fact layer position token value"
 _FLAT = 0.005  # effects below it would all be the same two digits
 _FEW = 10  # tokens, of which a rank correlation says little
 
@@ -38,8 +40,8 @@ def sheet(found: Flow, focus: Focus = WHOLE) -> Sheet:
         origins=(found.provenance,),
         answer=_answer(found),
         blocks=(Beside((tokens, *agreement)), *maps),
-        table=lambda: _every(found),
-        texts=(quoted(found.tokens).plain,) if found.tokens.texts else (),
+        table=lambda: Table.of(_FACTS, _facts(found)),
+        texts=text(found.tokens),
         notes=tuple(_notes(found)),
         proof=tuple(_proof(found)),
         main=tokens,
@@ -77,11 +79,8 @@ def _tokens(found: Flow) -> Ranking:
     marks: tuple[Mark, ...] = ()
     if found.ablated is not None:
         effects = [float(found.ablated.effects[key]) for key in shown]
-        told = [_effect_text(found.ablated, each) for each in effects]
-        around = Scale.around(found.ablated.effects)
-        columns.append(
-            Column("effect", effects, "effect", says=_effect(found, found.ablated), scale=around, told=told)
-        )
+        form, around = partial(_effect_text, found.ablated), Scale.around(found.ablated.effects)
+        columns.append(Column("effect", effects, "effect", form, _effect(found, found.ablated), around))
         loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
         marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
@@ -90,7 +89,7 @@ def _tokens(found: Flow) -> Ranking:
         + (", and what replacing that does" if marks else ""),
         of=_unit(found),
         names=numbered(found.tokens, shown),
-        table=Table(tuple(columns)),
+        table=Table(*columns),
         measured="effect of replacing it, " + ("nats" if _answers(found) else "1 less cosine"),
         marks=marks,
         written="effect" if marks else "",
@@ -111,8 +110,6 @@ def _answers(found: Flow) -> bool:
 
 def _effect_text(ablated: Ablated, value: float) -> str:
     """What replacing does: nats that the answer loses, or one less a cosine."""
-    if math.isnan(value):
-        return ""
     if value and abs(value) < _FLAT:
         text = f"{value:{'+' if ablated.answer else ''}.0e}".replace("e-0", "e-")
         return text.replace("-", "−", 1) if value < 0 else text
@@ -195,7 +192,6 @@ def _agreement(trust: tuple[Trust, ...]) -> Ranking:
     correlations = [each.correlation for each in trust]
     near = [each.method == NEARNESS for each in trust]
     low, high = [each.low for each in trust], [each.high for each in trust]
-    beats = ["" if math.isnan(each.beats) else f"{each.beats:.0f} %" for each in trust]
     shuffled = [
         "" if math.isnan(each.low) else f"{signed(each.low)} to {signed(each.high)}" for each in trust
     ]
@@ -204,11 +200,9 @@ def _agreement(trust: tuple[Trust, ...]) -> Ranking:
         of="method",
         names=tuple(each.method for each in trust),
         table=Table(
-            (
-                Column("correlation", correlations, "spearman", signed, scale=Scale(-1.0, 1.0, "signed")),
-                Column("shuffled", shuffled, "shuffled"),
-                Column("beats", [each.beats for each in trust], "beats", told=beats),
-            )
+            Column("correlation", correlations, "spearman", signed, scale=Scale(-1.0, 1.0, "signed")),
+            Column("shuffled", shuffled, "shuffled"),
+            Column("beats", [each.beats for each in trust], "beats", "{:.0f} %".format),
         ),
         measured="rank correlation with the size of the effect",
         marks=(
@@ -310,14 +304,8 @@ def _proof(found: Flow) -> Iterator[tuple[Verdict, str]]:
     yield done.verdict, f"{GLYPHS[done.verdict]} zeroed values: {told}"
 
 
-def _every(found: Flow) -> Table:
-    """A fact a row, layers by number where they have one."""
-    names = "fact", "layer", "position", "token", "value"
-    columns = zip(names, zip(*_facts(found), strict=True), strict=True)
-    return Table(tuple(Column(name, values) for name, values in columns))
-
-
 def _facts(found: Flow) -> Iterator[tuple[object, ...]]:
+    """A fact a row, layers by number where they have one."""
     by_layer = ("attention", found.raw), ("rollout", found.rollout), ("by norm", found.by_norm)
     labels = found.tokens.labels
     for name, values in (*by_layer, ("zeroing", found.zeroed)):

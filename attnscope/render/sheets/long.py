@@ -9,13 +9,12 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.words.certificate import certificate_line
-from attnscope.render.kit.words.header import CROSS_ROWS, model_words, where_words, written_words
+from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import special_words
 from attnscope.render.sheet.blocks import Column, Mark, Matrix, Named, Names, Ranking, Table
-from attnscope.render.sheet.said import at, numbered
+from attnscope.render.sheet.said import at, certified, numbered, reading_notes, weight
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.results import Kind, LongHead
+from attnscope.results import LongHead
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import Pool, Scaling
 
@@ -27,17 +26,16 @@ _MOST_KEYS, _LABEL = 25, 16  # keys of one query; cells of a token beside others
 def sheet(found: LongHead, focus: Focus = WHOLE) -> Sheet:
     matrix = _matrix(found, focus.scale)
     below = _listed(found, focus.rows) if found.query is None else _of_query(found, found.query)
-    certified = certificate_line(found.certificate, focus.verbose).plain
     return Sheet(
         title=found.name,
         setting=f"{where_words(found)} · {_window(found)} · {model_words(found.provenance)}",
         origins=(found.provenance,),
         answer=_answer(found),
         blocks=(matrix, below),
-        table=lambda: _every(found),
+        table=lambda: Table.of("query query_token rank key key_token weight", _facts(found)),
         texts=tuple(_texts(found)),
         notes=tuple(_notes(found)),
-        proof=((found.certificate.verdict, certified),),
+        proof=certified(found.certificate, focus.verbose),
         main=matrix,
         summary=(where_words(found), _window(found)),
     )
@@ -120,7 +118,7 @@ def _listed(found: LongHead, asked: int | None) -> Ranking:
         title=f"{which}, with the strongest keys",
         of="query",
         names=numbered(found.query_tokens, rows),
-        table=Table(tuple(columns)),
+        table=Table(*columns),
         says="--query N ranks the keys of one",
         hidden=size - count,
     )
@@ -147,7 +145,7 @@ def _of_query(found: LongHead, query: int) -> Ranking:
         title=f"query {at(found.query_tokens, query)}",
         of="key",
         names=numbered(found.key_tokens, ranked),
-        table=Table((Column("weight", weights, "weight", lambda value: weight_text(value, 3)),)),
+        table=Table(Column("weight", weights, "weight", partial(weight, decimals=3))),
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
         written="weight",
@@ -167,24 +165,17 @@ def _answer(found: LongHead) -> str:
 
 def _notes(found: LongHead) -> Iterator[str]:
     """What is odd about the input or the head, one phrase each."""
-    if found.kind is Kind.CROSS:
-        yield CROSS_ROWS
-    if origin := written_words(found.query_tokens):
-        yield origin
+    yield from reading_notes(found.kind, found.query_tokens)
     if found.blocks > 1:
         yield f"block {found.block} of {found.blocks} (--block)"
     yield from found.notes
 
 
-def _every(found: LongHead) -> Table:
-    """The strongest keys of every query, or every key of the one that was asked for; of a window pairs."""
-    names = "query", "query_token", "rank", "key", "key_token", "weight"
-    columns = zip(names, zip(*_facts(found), strict=True), strict=True)
-    return Table(tuple(Column(name, values) for name, values in columns))
-
-
 def _facts(found: LongHead) -> Iterator[tuple[object, ...]]:
-    """Masked pairs have no row."""
+    """The strongest keys of every query, or every key of the one that was asked for; of a window pairs.
+
+    Masked pairs have no row.
+    """
     queries, keys = found.query_tokens.labels, found.key_tokens.labels
     if found.query is not None and found.row is not None:
         for rank, key in enumerate(np.argsort(-found.row, kind="stable").tolist()):

@@ -136,7 +136,7 @@ def _strongest(result: OneHead) -> tuple[Ranking, ...]:
         title=f"largest weights, {query_words(result)}",
         of=part(result),
         names=tuple(place_name(result, place) for place in order[:_MOST]),
-        table=Table((Column("weight", weights, "weight", thousandths),)),
+        table=Table(Column("weight", weights, "weight", thousandths)),
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
         written="weight",
@@ -216,11 +216,9 @@ def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:
         of="head",
         names=tuple(name(overview.layers[i], overview.heads[j]) for i, j in listed),
         table=Table(
-            (
-                Column("largest", [each for _, each in hardest], "weight", thousandths),
-                Column(where, [each for each, _ in hardest], where),
-                Column("share", [share(result, *place) for place in listed], "share", percent, on_medium),
-            )
+            Column("largest", [each for _, each in hardest], "weight", thousandths),
+            Column(where, [each for each, _ in hardest], where),
+            Column("share", [share(result, *place) for place in listed], "share", percent, on_medium),
         ),
         hidden=len(order) - len(listed),
     )

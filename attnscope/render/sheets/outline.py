@@ -6,7 +6,7 @@ from functools import partial
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Block, Column, Ranking, Table
+from attnscope.render.sheet.blocks import Block, Column, Ranking, Table, as_written
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.outline_words import (
     amount,
@@ -71,7 +71,7 @@ def _tower(tower: TowerOutline) -> Ranking:
     samples = [sample for _, sample in rows]
     positions = [position_words(each.positions, tower.kind) for each in samples]
     sizes = (
-        Column(field, [_size(getattr(each, field)) for each in samples], heading, _as_it_is)
+        Column(field, [_size(getattr(each, field)) for each in samples], heading, as_written)
         for field, heading in _SIZES.items()
     )
     return Ranking(
@@ -79,22 +79,15 @@ def _tower(tower: TowerOutline) -> Ranking:
         of="layers",
         names=tuple(range_words(numbers) for numbers, _ in rows),
         table=Table(
-            (
-                *sizes,
-                Column("positions", positions, "positions"),
-                Column("besides", [besides_words(each, tower.kind) for each in samples], "besides"),
-            )
+            *sizes,
+            Column("positions", positions, "positions"),
+            Column("besides", [besides_words(each, tower.kind) for each in samples], "besides"),
         ),
     )
 
 
 def _size(value: int | None) -> str:
     return "not told" if value is None else str(value)
-
-
-def _as_it_is(text: str) -> str:
-    """A number that is text already, and still stands at the right."""
-    return text
 
 
 def _alike(layers: Sequence[LayerOutline]) -> list[tuple[list[int], LayerOutline]]:
@@ -129,7 +122,7 @@ def _cost(result: Outline) -> Iterator[Block]:
         title=printable(f"{where}, at {at}: an estimate"),
         of="memory",
         names=tuple(memory),
-        table=Table((Column("bytes", list(memory.values()), "bytes", partial(amount, unit="B")),)),
+        table=Table(Column("bytes", list(memory.values()), "bytes", partial(amount, unit="B"))),
     )
 
 
@@ -153,7 +146,7 @@ def _lengths(costs: Sequence[Cost], title: str) -> Ranking:
         title=printable(title),
         of="tokens",
         names=tuple(size + "*" * each.beyond for size, each in zip(sizes, costs, strict=True)),
-        table=Table(tuple(columns)),
+        table=Table(*columns),
     )
 
 
@@ -192,11 +185,9 @@ def _table(result: Outline) -> Table:
     """A row per attention layer, empty where something is not told."""
     rows = [(tower, layer) for tower in result.towers for layer in tower.layers]
     return Table(
-        (
-            Column("tower", [tower.name for tower, _ in rows]),
-            Column("kind", [tower.kind.value for tower, _ in rows]),
-            *(Column(name, [_cell(getattr(layer, name)) for _, layer in rows]) for name in _COLUMNS),
-        )
+        Column("tower", [tower.name for tower, _ in rows]),
+        Column("kind", [tower.kind.value for tower, _ in rows]),
+        *(Column(name, [_cell(getattr(layer, name)) for _, layer in rows]) for name in _COLUMNS),
     )
 
 

@@ -11,16 +11,15 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import opening
-from attnscope.render.kit.words.header import feature_words, model_words
+from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Ranking, Table
-from attnscope.render.sheet.said import at, attention, grid_size, name, proof, read, weight
+from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Ranking, Table, as_written, each_of
+from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting, weight
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import HeadScores, Overview
 from attnscope.tokens import Tokens
 
-Place = tuple[int, int]
 _FEW, _LISTED = 16, 12  # heads that are all listed, and listed where one query or one pair was asked for
 _LONGEST = 18  # cells of the name of a token
 _MOST_SPECIAL = 0.5  # of a head's weight: what leaves more on special tokens tells little of the text
@@ -33,7 +32,7 @@ def sheet(found: Overview, focus: Focus = WHOLE) -> Sheet:
     best = next(iter(ranked(found)), (0, 0))
     return Sheet(
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
-        setting=f"{size} · {attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        setting=setting(found, size),
         origins=(found.provenance,),
         answer=_answer(found),
         blocks=(*grids, _links(found)),
@@ -56,10 +55,6 @@ def shown(found: Overview) -> list[HeadScores]:
 def _of_a_pair(found: Overview) -> bool:
     """Whether every head has the same link."""
     return found.aim is not None and found.aim[1] is not None
-
-
-def _named(found: Overview, place: Place) -> str:
-    return name(found.layers[place[0]], found.heads[place[1]])
 
 
 def _grid(found: Overview, scores: HeadScores) -> HeadGrid:
@@ -143,7 +138,7 @@ def _links(found: Overview) -> Ranking:
     return Ranking(
         title=title,
         of="head",
-        names=tuple(_named(found, place) for place in places),
+        names=tuple(named(found, place) for place in places),
         table=_table(found, places),
         says=passed if over else "",
         hidden=0 if over else found.main.values.size - len(places),
@@ -155,15 +150,13 @@ def _table(found: Overview, places: Sequence[Place]) -> Table:
     main, columns = found.main, list[Column]()
     if found.aim is None:
         texts = [measured.written(main, float(main.values[place])) for place in places]
-        columns.append(Column("measure", texts, main.measure, told=texts))
+        columns.append(Column("measure", texts, main.measure, as_written))
     if found.aim is None and (shares := found.special_shares) is not None:
         says = f"share of its weight on special tokens{'; links are of the others' * found.ordinary}"
-        values = [float(shares[place]) for place in places]
-        columns.append(Column("special", values, "special", weight, says, spared=1))
-    weights = [float(found.strongest_weight[place]) for place in places]
-    columns.append(Column("weight", weights, "weight", weight))
+        columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))
+    columns.append(Column("weight", each_of(found.strongest_weight, places), "weight", weight))
     columns.append(Column("link", [_link(found, place) for place in places], "query → key"))
-    return Table(tuple(columns))
+    return Table(*columns)
 
 
 def _link(found: Overview, place: Place) -> str:
@@ -194,11 +187,11 @@ def _answer(found: Overview) -> str:
         query = at(found.query_tokens, found.aim[0])
         if found.aim[1] is not None:
             link = f"{query} → {at(found.key_tokens, found.aim[1])}"
-            return f"{_named(found, best)} gives the most weight to {link} of {of}, {own}; {beside}."
+            return f"{named(found, best)} gives the most weight to {link} of {of}, {own}; {beside}."
         key = _at(found.key_tokens, int(found.strongest[best][1]))
-        return f"{_named(found, best)} looks hardest at one key from {query}: {own} to {key}; {beside}."
+        return f"{named(found, best)} looks hardest at one key from {query}: {own} to {key}; {beside}."
     end = "least" if described.strong == "low" else "most"
-    told = f"{_named(found, best)} has the {end} {described.scale} of {of}, {own}; {beside}"
+    told = f"{named(found, best)} has the {end} {described.scale} of {of}, {own}; {beside}"
     if main.even is not None and not np.isnan(main.even[best]):
         told += f", all keys alike would give {written(float(main.even[best]))}"
     if main.control is not None:
@@ -213,18 +206,18 @@ def _every(found: Overview) -> Table:
     queries, keys = ([int(found.strongest[place][side]) for place in places] for side in (0, 1))
     held = {f"{key}_others": each.control for key, each in found.scores.items() if each.control is not None}
     # fmt: off
-    return Table((
+    return Table(
         Column("layer", [found.layers[i] for i, _ in places]),
         Column("head", [found.heads[j] for _, j in places]),
         *(Column(key, [_value(each, i, j) for i, j in places]) for key, each in found.scores.items()),
-        *(Column(key, [float(values[place]) for place in places]) for key, values in held.items()),
+        *(Column(key, each_of(values, places)) for key, values in held.items()),
         Column("query", [None if each < 0 else each for each in queries]),
         Column("query_token", _labels(found.query_tokens, queries)),
         Column("key", [None if each < 0 else each for each in keys]),
         Column("key_token", _labels(found.key_tokens, keys)),
-        Column("weight", [float(found.strongest_weight[place]) for place in places]),
+        Column("weight", each_of(found.strongest_weight, places)),
         Column("verdict", [found.certificates[i][j].verdict.value for i, j in places]),
-    ))
+)
     # fmt: on
 
 
@@ -234,5 +227,4 @@ def _labels(tokens: Tokens, positions: Sequence[int]) -> list[str]:
 
 def _value(scores: HeadScores, i: int, j: int) -> float | str:
     """A number, or the class that it stands for."""
-    named = scores.class_of(i, j)
-    return float(scores.values[i, j]) if named is None else named
+    return float(scores.values[i, j]) if (called := scores.class_of(i, j)) is None else called

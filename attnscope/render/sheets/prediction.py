@@ -6,9 +6,9 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import short
-from attnscope.render.kit.words.header import model_words, quoted
+from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Column, Mark, Ranking, Table
-from attnscope.render.sheet.said import chance
+from attnscope.render.sheet.said import chance, text
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.tokens import printable
@@ -27,7 +27,7 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
         origins=(result.provenance,),
         answer=_answer(result),
         blocks=tuple(_rows(result)),
-        table=lambda: _table(result),
+        table=lambda: Table.of("place position rank id token probability", _facts(result)),
         texts=tuple(_texts(result)),
         notes=tuple(_notes(result)),
         summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
@@ -44,8 +44,7 @@ def _title(result: Prediction) -> str:
 
 def _texts(result: Prediction) -> Iterator[str]:
     """What was read, and what was written after it."""
-    if result.tokens.texts:
-        yield quoted(result.tokens).plain
+    yield from text(result.tokens)
     if result.generated is not None and result.generated.text:
         yield f"→ “{printable(result.generated.text)}”"
 
@@ -128,7 +127,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
         title=title,
         of=of,
         names=tuple(settled(fit(each.text, _LONGEST_NAME)) for each in guesses),
-        table=Table((Column("probability", chances, "probability", chance),)),
+        table=Table(Column("probability", chances, "probability", chance)),
         measured="probability",
         marks=(Mark("bar", "own", "", chances),),
         written="probability",
@@ -145,14 +144,8 @@ def _notes(result: Prediction) -> Iterator[str]:
         yield "cut off: the model had not come to an end"
 
 
-def _table(result: Prediction) -> Table:
+def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
     """A row per guess, for every blank or every token that was written."""
-    rows = list(_guesses(result))
-    names = ("place", "position", "rank", "id", "token", "probability")
-    return Table(tuple(Column(name, [row[i] for row in rows]) for i, name in enumerate(names)))
-
-
-def _guesses(result: Prediction) -> Iterator[tuple[object, ...]]:
     places = [(result.task, blank.position, blank.guesses) for blank in result.blanks]
     if result.generated is not None:
         places += [("written", i, (guess,)) for i, guess in enumerate(result.generated.tokens, start=1)]

@@ -4,17 +4,17 @@ A picture shows the map, a terminal the numbers behind it: the keys of the chose
 key as several queries see it, or of every query the strongest and the nearest key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.stage import NOTHING_LEFT
-from attnscope.render.kit.words.header import feature_words, model_words
-from attnscope.render.sheet.blocks import Beside, Column, Ranking, Table
-from attnscope.render.sheet.said import attention, certified, of_head, read
+from attnscope.render.kit.words.header import feature_words
+from attnscope.render.sheet.blocks import Beside, Column, Ranking, Table, as_written
+from attnscope.render.sheet.said import attention, certified, numbered, of_head, read, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import (
     DISCLAIMER,
@@ -29,7 +29,6 @@ from attnscope.render.sheets.map import (
     trust_words,
 )
 from attnscope.results import Projection
-from attnscope.tokens import Tokens
 
 MOST_KEYS = 60  # that are listed of one query
 _LISTED_NAME = 14  # cells
@@ -51,26 +50,17 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     by = " by words" if result.view is not None and result.view.words else ""
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     answer = correlation_words(result)
+    lists = settings_words(result), points_words(result), feature_words(head)
+    notes = trust_words(result), centring_words(result), DISCLAIMER, *map(" · ".join, lists)
     return Sheet(
         title=f"t-SNE map of {head.name}{by}{'' if result.settled else ' that DID NOT SETTLE'}",
-        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        setting=setting(head),
         origins=(head.provenance,),
         answer=f"{answer[0].upper()}{answer[1:]}.",
         blocks=(Beside(maps), *tables),
-        table=lambda: _places(result),
+        table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(
-            each
-            for each in (
-                trust_words(result),
-                centring_words(result),
-                DISCLAIMER,
-                " · ".join(settings_words(result)),
-                " · ".join(points_words(result)),
-                " · ".join(feature_words(head)),
-            )
-            if each
-        ),
+        notes=tuple(filter(None, notes)),
         proof=certified(head.certificate, focus.verbose),
         main=maps[0],
         summary=(attention(head.kind, head.tower), sides),
@@ -82,20 +72,12 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def _places(result: Projection) -> Table:
-    """Every point."""
-    sides = (result.query_tokens, result.queries), (result.key_tokens, result.keys)
-    both = np.concatenate([places for _, places in sides])
-    names = [name for name, (tokens, _) in zip(("query", "key"), sides, strict=True) for _ in tokens.items]
-    return Table(
-        (
-            Column("side", names),
-            Column("position", [each for tokens, _ in sides for each in tokens.positions]),
-            Column("token", [each for tokens, _ in sides for each in tokens.labels]),
-            Column("x", both[:, 0].tolist()),
-            Column("y", both[:, 1].tolist()),
-        )
-    )
+def _points(result: Projection) -> Iterator[tuple[object, ...]]:
+    """A row a point."""
+    sides = {"query": (result.query_tokens, result.queries), "key": (result.key_tokens, result.keys)}
+    for side, (tokens, points) in sides.items():
+        for position, label, (x, y) in zip(tokens.positions, tokens.labels, points.tolist(), strict=True):
+            yield side, position, label, x, y
 
 
 def _ranked(result: Projection, query: int) -> Ranking:
@@ -105,13 +87,11 @@ def _ranked(result: Projection, query: int) -> Ranking:
     return Ranking(
         title=f"query {token_name(result.query_tokens, query)}",
         of="key",
-        names=tuple(_names(result.key_tokens, listed.tolist())),
+        names=numbered(result.key_tokens, listed.tolist(), _LISTED_NAME),
         table=Table(
-            (
-                _column("weight", result.weights[query, listed]),
-                _column("scaled", result.scaled[query, listed]),
-                _column("distance", result.distance[query, listed]),
-            )
+            _column("weight", result.weights[query, listed]),
+            _column("scaled", result.scaled[query, listed]),
+            _column("distance", result.distance[query, listed]),
         ),
         says=" · ".join(_remarks(result, query)),
     )
@@ -147,14 +127,12 @@ def _compared(result: Projection, queries: Sequence[int], key: int) -> Ranking:
     return Ranking(
         title=f"key {token_name(result.key_tokens, key)}",
         of="query",
-        names=tuple(_names(result.query_tokens, chosen)),
+        names=numbered(result.query_tokens, chosen, _LISTED_NAME),
         table=Table(
-            (
-                _column("weight", np.where(seen, result.weights[chosen, key], np.nan)),
-                Column("rank", ranks, "rank", told=told),
-                _column("scaled", np.where(seen, result.scaled[chosen, key], np.nan)),
-                _column("distance", result.distance[chosen, key]),
-            )
+            _column("weight", np.where(seen, result.weights[chosen, key], np.nan)),
+            Column("rank", told, "rank", as_written),
+            _column("scaled", np.where(seen, result.scaled[chosen, key], np.nan)),
+            _column("distance", result.distance[chosen, key]),
         ),
         says=_agreement(result, queries, key),
     )
@@ -188,15 +166,13 @@ def _nearest(result: Projection) -> Ranking:
     return Ranking(
         title="",
         of="query",
-        names=tuple(_names(result.query_tokens, queries)),
+        names=numbered(result.query_tokens, queries, _LISTED_NAME),
         table=Table(
-            (
-                Column("strongest", _names(result.key_tokens, strongest), "strongest key"),
-                _column("weight", result.weights[queries, strongest]),
-                Column("nearest", _names(result.key_tokens, nearest), "nearest key"),
-                _column("distance", result.distance[queries, nearest]),
-                Column("apart", apart, "≠", says="another key is the nearest"),
-            )
+            Column("strongest", numbered(result.key_tokens, strongest, _LISTED_NAME), "strongest key"),
+            _column("weight", result.weights[queries, strongest]),
+            Column("nearest", numbered(result.key_tokens, nearest, _LISTED_NAME), "nearest key"),
+            _column("distance", result.distance[queries, nearest]),
+            Column("apart", apart, "≠", says="another key is the nearest"),
         ),
         says=" · ".join(f"{counted(count, 'query')} {what}" for count, what in lacking if count),
     )
@@ -214,12 +190,3 @@ def _column(name: str, values: np.ndarray) -> Column:
 
 def _minus(text: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
-
-
-def _names(tokens: Tokens, positions: Sequence[int]) -> list[str]:
-    """`4 door`, positions below one another, long names cut."""
-    digits = len(str(max(tokens.positions)))
-    return [
-        f"{tokens.positions[each]:>{digits}} {settled(fit(tokens.names[each], _LISTED_NAME))}"
-        for each in positions
-    ]

@@ -14,10 +14,10 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, weight_text
-from attnscope.render.kit.words.header import feature_words, model_words
+from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
-from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, only
-from attnscope.render.sheet.said import attention, certified, of_head, read, signed, weight
+from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, as_written, only
+from attnscope.render.sheet.said import attention, certified, of_head, read, setting, signed, weight
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
@@ -48,17 +48,17 @@ class Fact:
 def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
     head = result.head
     predicted = () if result.prediction is None else predicted_sheet(result.prediction).blocks
-    features = " · ".join(feature_words(head))
-    notes = (special_words(head.special_mass), " · ".join(view_words(result.weights)), DISCLAIMER, features)
+    seen, features = view_words(result.weights), feature_words(head)
+    notes = special_words(head.special_mass), " · ".join(seen), DISCLAIMER, " · ".join(features)
     return Sheet(
         title=f"{head.name}, query {query_name(result)}",
-        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        setting=setting(head),
         origins=(head.provenance,),
         answer=_most(result),
         blocks=(*predicted, *_listed(result), _numbers(result)),
-        table=lambda: _keys(result),
+        table=lambda: Table.of("key token weight score scaled distance contribution", _facts(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(each for each in notes if each),
+        notes=tuple(filter(None, notes)),
         proof=certified(head.certificate, focus.verbose),
         summary=(attention(head.kind, head.tower),),
         record=(*of_head(head), ("query", result.query)),
@@ -88,10 +88,8 @@ def _listed(result: Report) -> Iterator[Ranking]:
         of="key",
         names=tuple(_aligned(listed)),
         table=Table(
-            (
-                Column("weight", [each.weight for each in listed], "weight", partial(weight, decimals=3)),
-                Column("contribution", given, "share", percent, "of the output, all keys together 100 %"),
-            )
+            Column("weight", [each.weight for each in listed], "weight", partial(weight, decimals=3)),
+            Column("contribution", given, "share", percent, "of the output, all keys together 100 %"),
         ),
         measured="share of the output vector",
         marks=(
@@ -113,38 +111,24 @@ def _aligned(listed: list[Share]) -> Iterator[str]:
 
 def _numbers(result: Report) -> Ranking:
     listed = facts(result)
-    values = [each.value for each in listed]
     return Ranking(
         title="the head in numbers",
         of="statistic",
         names=tuple(each.name for each in listed),
         table=Table(
-            (
-                Column("value", values, "value", told=values),
-                Column("meaning", [each.meaning for each in listed], "meaning"),
-            )
+            Column("value", [each.value for each in listed], "value", as_written),
+            Column("meaning", [each.meaning for each in listed], "meaning"),
         ),
     )
 
 
-def _keys(result: Report) -> Table:
+def _facts(result: Report) -> Iterator[tuple[object, ...]]:
     """The query's row: one key a line."""
     head, query = result.head, result.query
-    numbers = {
-        "weight": head.weights[query],
-        "score": head.scores[query],
-        "scaled": head.scaled[query],
-        "distance": result.projection.distance[query],
-        "contribution": result.contributions,
-    }
-    labels = head.key_tokens.labels
-    return Table(
-        (
-            Column("key", list(range(len(labels)))),
-            Column("token", list(labels)),
-            *(Column(name, list(map(exact, values))) for name, values in numbers.items()),
-        )
-    )
+    of_pairs = head.weights, head.scores, head.scaled, result.projection.distance
+    numbers = *(values[query] for values in of_pairs), result.contributions
+    for key, (label, *values) in enumerate(zip(head.key_tokens.labels, *numbers, strict=True)):
+        yield key, label, *map(exact, values)
 
 
 def query_name(result: Report) -> str:

@@ -62,7 +62,7 @@ def _curve(result: ScaleStudy, measure: str) -> Curve:
         title=title,
         of="d",
         names=tuple(map(str, result.dims)),
-        table=Table(tuple(Column(name, values, name, "{:.3f}".format) for name, values in ways.items())),
+        table=Table(*(Column(name, values, name, "{:.3f}".format) for name, values in ways.items())),
         places=tuple(range(len(raw))),
         named=True,
         measured=unit,
@@ -93,16 +93,11 @@ def _table(result: ScaleStudy) -> Table:
     """A row for each size of the vectors."""
     additive = [] if result.additive is None else result.additive.tolist()
     return Table(
-        (
-            Column("d", result.dims),
-            *(
-                Column(f"{measure}_{way}", getattr(result, measure)[row].tolist())
-                for measure in MEASURES
-                for row, way in enumerate(_WAYS)
-            ),
-            *(
-                Column(f"{measure}_additive", values)
-                for measure, values in zip(MEASURES, additive, strict=False)
-            ),
-        )
+        Column("d", result.dims),
+        *(
+            Column(f"{measure}_{way}", getattr(result, measure)[row].tolist())
+            for measure in MEASURES
+            for row, way in enumerate(_WAYS)
+        ),
+        *(Column(f"{measure}_additive", values) for measure, values in zip(MEASURES, additive, strict=False)),
     )

@@ -9,7 +9,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Column, Curve, Line, Matrix, Names, Table
-from attnscope.render.sheet.said import attention, marked_word, proof, signed
+from attnscope.render.sheet.said import attention, marked_word, number, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Senses
@@ -18,6 +18,7 @@ from attnscope.tokens import printable
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))
 _AROUND = 38  # characters of a text on each side of the word
+_cosine = partial(number, decimals=3)
 _PARTS = ("within", "between", "chance", "percentile", "best_chance", "best_percentile")
 
 
@@ -34,7 +35,7 @@ def sheet(found: Senses, focus: Focus = WHOLE) -> Sheet:
         origins=(found.provenance,),
         answer=_answer(found),
         blocks=(curve, _pairs(found, order)),
-        table=lambda: _every(found),
+        table=lambda: Table.of("fact layer head text_a text_b value", _facts(found)),
         notes=tuple(_notes(found)),
         proof=proof(found.certified, "head", ", all texts counted"),
         main=curve,
@@ -70,17 +71,9 @@ def _pairs(found: Senses, order: list[int]) -> Matrix:
         columns=Names(("",) * len(order), numbers),
         values=found.cosines[found.shown][np.ix_(order, order)],
         scale=_ALIKE,
-        form=_short,
+        form=number,
         groups=tuple(i for i in range(1, len(order)) if labels[i] != labels[i - 1]),
     )
-
-
-def _short(value: float, decimals: int = 2) -> str:
-    """`.28`, `−.03`; what rounds to nothing has no sign."""
-    return signed(value, decimals).removeprefix("+")
-
-
-_cosine = partial(_short, decimals=3)
 
 
 def _parted(found: Senses) -> Curve:
@@ -113,7 +106,7 @@ def _parted(found: Senses) -> Curve:
         Line("line", "control", "gap", gap),
         Line("dashed", "peers", "gap of shuffled labels", chance),
     )
-    return _curve(found, "how far the groups lie apart", Table(tuple(columns)), lines)
+    return _curve(found, "how far the groups lie apart", Table(*columns), lines)
 
 
 def _by_layer(found: Senses) -> Curve:
@@ -127,7 +120,7 @@ def _by_layer(found: Senses) -> Curve:
         Line("band", "query", "all pairs", np.nanmin(values, 1).tolist(), np.nanmax(values, 1).tolist()),
         Line("line", "query", "mean of all pairs", means),
     )
-    return _curve(found, "how alike the texts are", Table(columns), lines)
+    return _curve(found, "how alike the texts are", Table(*columns), lines)
 
 
 def _curve(found: Senses, title: str, table: Table, lines: tuple[Line, ...]) -> Curve:
@@ -207,14 +200,8 @@ def _notes(found: Senses) -> Iterator[str]:
         yield f"other forms: {', '.join(other)}"
 
 
-def _every(found: Senses) -> Table:
-    """A fact a row, texts by their number from 1."""
-    names = "fact", "layer", "head", "text_a", "text_b", "value"
-    columns = zip(names, zip(*_facts(found), strict=True), strict=True)
-    return Table(tuple(Column(name, values) for name, values in columns))
-
-
 def _facts(found: Senses) -> Iterator[tuple[object, ...]]:
+    """A fact a row, texts by their number from 1."""
     first, second = np.triu_indices(len(found.usages), 1)
     for i, layer in enumerate(found.layers):
         for a, b in zip(first.tolist(), second.tolist(), strict=True):

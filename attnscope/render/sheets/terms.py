@@ -100,14 +100,12 @@ def _parts(result: HeadTerms) -> Ranking:
         of="part",
         names=tuple(part.name for part in parts),
         table=Table(
-            (
-                Column("moved", moved, "moved", _share, _MOVED, _SHARES),
-                Column("moved_most", most, "at most", _share, "of the query where it is largest", _SHARES),
-                *(
-                    Column(name, [getattr(part, name) for part in parts], heading, says=says, told=texts)
-                    for (name, heading, says), texts in zip(added, told, strict=True)
-                ),
-            )
+            Column("moved", moved, "moved", _share, _MOVED, _SHARES),
+            Column("moved_most", most, "at most", _share, "of the query where it is largest", _SHARES),
+            *(
+                Column(name, [getattr(part, name) for part in parts], heading, says=says, told=texts)
+                for (name, heading, says), texts in zip(added, told, strict=True)
+            ),
         ),
         says=recipe(result),
         measured="share of a query's weight that moves without the part",
@@ -185,7 +183,7 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
     others = sorted(set(range(count)) - set(keys))
     share = weight_text(float(np.nansum(head.weights[query, others])))
     sink = () if result.sinks is None else ("sink",)
-    table = Table(tuple(_columns(result, query, keys)))
+    table = Table(*_columns(result, query, keys))
     return Ranking(
         title="",
         of="key",

@@ -8,10 +8,18 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import model_words
-from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
-from attnscope.render.sheet.blocks import Column, HeadMatrices, Table
-from attnscope.render.sheet.said import attention, grid_size, name, proof, read, reading_notes, weight
+from attnscope.render.sheet.blocks import HeadMatrices, Table
+from attnscope.render.sheet.said import (
+    attention,
+    grid_size,
+    named,
+    proof,
+    read,
+    reading_notes,
+    setting,
+    view_notes,
+    weight,
+)
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Special, Thumbnails
 from attnscope.tokens import Patches
@@ -35,11 +43,11 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
     by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
     return Sheet(
         title=grid_size(result.layers, result.heads),
-        setting=f"{attention(result.kind, result.tower)} · {model_words(result.provenance)}",
+        setting=setting(result),
         origins=(result.provenance,),
         answer=_answer(result),
         blocks=(heads,),
-        table=lambda: _table(result),
+        table=lambda: Table.of("layer head query query_token key key_token weight", _facts(result)),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         notes=tuple(_notes(result)),
         proof=proof((each for row in result.verdicts for each in row), "head", by_tokens),
@@ -68,8 +76,7 @@ def _answer(result: Thumbnails) -> str:
     places = f"from {query} to {key}"
     if result.step > 1:
         places = f"from one of the {result.step} queries at {query} to one of the {result.step} keys at {key}"
-    head = name(result.layers[i], result.heads[j])
-    return f"The largest weight is {weight(largest, 3)}, of {head} {places}."
+    return f"The largest weight is {weight(largest, 3)}, of {named(result, (i, j))} {places}."
 
 
 def _notes(result: Thumbnails) -> Iterator[str]:
@@ -78,25 +85,13 @@ def _notes(result: Thumbnails) -> Iterator[str]:
     stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
     if any(isinstance(each, Patches) for each in stretches):
         yield "patches row by row"
-    if result.words:
-        yield JOINED
-    if result.special is not Special.SHOW:
-        yield WITHOUT_SPECIAL if result.special is Special.RENORMALISE else "special tokens left out"
+    yield from view_notes(result.words, result.special)
     yield from result.notes
 
 
-def _table(result: Thumbnails) -> Table:
+def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:
     """A row per cell that is not masked, named by its first query and its first key."""
-    places = np.argwhere(~np.isnan(result.weights))
-    heads, queries, keys = places[:, :2].tolist(), places[:, 2] * result.step, places[:, 3] * result.step
-    return Table(
-        (
-            Column("layer", [result.layers[i] for i, _ in heads]),
-            Column("head", [result.heads[j] for _, j in heads]),
-            Column("query", queries.tolist()),
-            Column("query_token", [result.query_tokens.labels[i] for i in queries]),
-            Column("key", keys.tolist()),
-            Column("key_token", [result.key_tokens.labels[i] for i in keys]),
-            Column("weight", result.weights[tuple(places.T)].tolist()),
-        )
-    )
+    queries, keys = result.query_tokens.labels, result.key_tokens.labels
+    for i, j, row, column in np.argwhere(~np.isnan(result.weights)).tolist():
+        query, key, weight = row * result.step, column * result.step, float(result.weights[i, j, row, column])
+        yield result.layers[i], result.heads[j], query, queries[query], key, keys[key], weight

@@ -10,17 +10,21 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
-from attnscope.render.kit.words.header import model_words, quoted
+from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Column, HeadGrid, Ranking, Table
-from attnscope.render.sheet.said import proof
+from attnscope.render.sheet.said import proof, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Certificate, LayerCheck, Verdict, Verification
+from attnscope.results.base.origin import Fault
 from attnscope.tokens import printable
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
 _SCALE = Scale(0.0, POWERS)
-_ERRORS = ("weight_error", "weight_tolerance", "output_error", "output_tolerance")
+_FACTS = (
+    "tower route layer kind block head weight_error weight_tolerance output_error output_tolerance power "
+    "hardest_fault verdict"
+)
 Layer = list[LayerCheck]  # the blocks of one layer
 
 
@@ -34,8 +38,8 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
         origins=(result.provenance,),
         answer=_answer(result, layers),
         blocks=(_by_layer(layers, names), *_grids(layers, names)) if layers else (),
-        table=lambda: _table(result),
-        texts=(quoted(result.tokens).plain,) if result.tokens.texts else (),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        texts=text(result.tokens),
         notes=tuple(_notes(result, layers, names)),
         proof=tuple(_proof(result, every)),
         summary=(counted(len(result.tokens), "token"),),
@@ -88,14 +92,12 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str]) -> Ranking
         of="layer",
         names=tuple(f"L{blocks[0].layer} {_name(blocks[0], names)}" for blocks in layers),
         table=Table(
-            (
-                Column("route", routes, "route" if len(set(routes)) > 1 else ""),
-                Column("heads", [_heads(blocks) for blocks in layers], "heads"),
-                Column("verdicts", list(map(_verdicts, every)), "verdicts"),
-                Column("weights", list(map(_weights, layers)), "weights", says=largest),
-                Column("output", list(map(_output, every)), "output", says=largest),
-                Column("power", list(map(_smallest_power, every)), "smallest power"),
-            )
+            Column("route", routes, "route" if len(set(routes)) > 1 else ""),
+            Column("heads", [_heads(blocks) for blocks in layers], "heads"),
+            Column("verdicts", list(map(_verdicts, every)), "verdicts"),
+            Column("weights", list(map(_weights, layers)), "weights", says=largest),
+            Column("output", list(map(_output, every)), "output", says=largest),
+            Column("power", list(map(_smallest_power, every)), "smallest power"),
         ),
     )
 
@@ -139,9 +141,14 @@ def _largest(
 
 
 def _smallest_power(certificates: Sequence[Certificate]) -> str:
-    faults = [fault for certificate in certificates for fault in certificate.faults]
-    weakest = min(faults, key=lambda fault: fault.power, default=None)
+    weakest = _hardest(certificates)
     return f"{power_words(weakest.power)} {weakest.name}" if weakest else "no fault tried"
+
+
+def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
+    """The mistake put in on purpose that is hardest to see."""
+    faults = [fault for certificate in certificates for fault in certificate.faults]
+    return min(faults, key=lambda fault: fault.power, default=None)
 
 
 def _grids(layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[HeadGrid]:
@@ -218,27 +225,14 @@ def _proof(result: Verification, every: Sequence[Certificate]) -> Iterator[tuple
         yield result.verdict, f"{verdict_words(result.verdict)}: {told}"
 
 
-def _table(result: Verification) -> Table:
+def _facts(result: Verification) -> Iterator[tuple[object, ...]]:
     """A row per head with its errors, its tolerances and its verdict."""
-    rows = [(layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)]
-    errors = (Column(name, [exact(getattr(one, name)) for *_, one in rows]) for name in _ERRORS)
-    return Table(
-        (
-            *(
-                Column(name, [getattr(each, name) for each, *_ in rows])
-                for name in ("tower", "route", "layer")
-            ),
-            Column("kind", [layer.kind.value for layer, *_ in rows]),
-            Column("block", [layer.block for layer, *_ in rows]),
-            Column("head", [head for _, head, _ in rows]),
-            *errors,
-            Column("power", [exact(one.power) for *_, one in rows]),
-            Column("hardest_fault", list(map(_hardest, (one for *_, one in rows)))),
-            Column("verdict", [one.verdict.value for *_, one in rows]),
-        )
-    )
-
-
-def _hardest(certificate: Certificate) -> str:
-    fault = min(certificate.faults, key=lambda fault: fault.power, default=None)
-    return fault.name if fault else ""
+    for layer in result.layers:
+        for head, one in enumerate(layer.certificates):
+            errors = one.weight_error, one.weight_tolerance, one.output_error, one.output_tolerance
+            yield (
+                *(layer.tower, layer.route, layer.layer, layer.kind.value, layer.block, head),
+                *map(exact, (*errors, one.power)),
+                weakest.name if (weakest := _hardest([one])) else "",
+                one.verdict.value,
+            )

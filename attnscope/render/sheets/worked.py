@@ -9,7 +9,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import certificate_line
-from attnscope.render.sheet.blocks import Beside, Column, Drawing, Table
+from attnscope.render.sheet.blocks import Beside, Drawing, Table
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Verdict
@@ -43,7 +43,7 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
         origins=() if result.provenance is None else (result.provenance,),
         answer=printable(_answer(result)),
         blocks=tuple(Beside((each,)) for each in blocks),
-        table=lambda: _table(result),
+        table=lambda: Table.of("step row row_name column column_name value", _facts(result)),
         notes=tuple(_notes(result, focus)),
         proof=(
             *((verdict, told) for verdict, told in _certificates(result, focus) if verdict in _SETTLED),
@@ -123,20 +123,9 @@ def _record(result: Worked) -> Iterator[tuple[str, object]]:
     yield from (("warning", told) for told in result.warnings)
 
 
-def _table(result: Worked) -> Table:
+def _facts(result: Worked) -> Iterator[tuple[object, ...]]:
     """A row per number of every step."""
-    rows = [
-        (step, row, column, value)
-        for step in result.steps
-        for (row, column), value in np.ndenumerate(step.matrix.values)
-    ]
-    return Table(
-        (
-            Column("step", [step.key for step, *_ in rows]),
-            Column("row", [row for _, row, *_ in rows]),
-            Column("row_name", [step.matrix.rows.names[row] for step, row, *_ in rows]),
-            Column("column", [column for *_, column, _ in rows]),
-            Column("column_name", [step.matrix.columns.names[column] for step, _, column, _ in rows]),
-            Column("value", [exact(value) for *_, value in rows]),
-        )
-    )
+    for step in result.steps:
+        rows, columns = step.matrix.rows.names, step.matrix.columns.names
+        for (row, column), value in np.ndenumerate(step.matrix.values):
+            yield step.key, row, rows[row], column, columns[column], exact(value)

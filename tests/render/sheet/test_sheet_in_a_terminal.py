@@ -163,7 +163,7 @@ def test_bars_are_as_long_as_their_numbers_and_stand_only_where_no_control_belon
 
 def test_words_are_folded_before_a_column_gives_way() -> None:
     words = Column("said", ["one two three", "", "four"], "said")
-    made = ranking(table=Table((Column("n", [1, 2, 3], "n", "{}".format), words)), marks=(), hidden=0)
+    made = ranking(table=Table(Column("n", [1, 2, 3], "n", "{}".format), words), marks=(), hidden=0)
     wide, narrow = ([line.plain for line in lines_of(made, width)] for width in (60, 23))
     assert wide[2].endswith("one two three")
     assert [line.split()[-1] for line in narrow[2:5]] == ["one", "two", "three"]

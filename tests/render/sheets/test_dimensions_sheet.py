@@ -75,7 +75,7 @@ def test_marks_have_the_values_of_the_result_and_pairs_their_turns() -> None:
     assert isinstance(products, Ranking)
     assert isinstance(pairs, Ranking)
     order = result.order[:5]
-    above, below, others, sums, score = (mark.at for mark in products.marks)
+    below, above, others, sums, score = (mark.at for mark in products.marks)
     bars = [a if b is None else b for a, b in zip(above, below, strict=True)]
     assert bars == result.products[order].tolist()
     assert all(value < 0 for value in below if value is not None)
