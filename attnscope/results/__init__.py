@@ -19,9 +19,8 @@ from attnscope.results.claims.finding import Contents, Controls, Finding, Patter
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
-from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.dimensions import Dimensions, Rotation
-from attnscope.results.heads import HeadAttention, HeadScores, HeadWeights, Overview
+from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import (
     Gaze,
@@ -34,6 +33,7 @@ from attnscope.results.media import (
     Spectrogram,
 )
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
+from attnscope.results.overview import HeadScores, Overview, Thumbnails
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report

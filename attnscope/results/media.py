@@ -9,7 +9,8 @@ from attnscope.errors import InputError
 from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.heads import HeadAttention, Overview
+from attnscope.results.heads import HeadAttention
+from attnscope.results.overview import Overview
 from attnscope.tokens import Tokens, printable
 
 

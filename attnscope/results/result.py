@@ -16,12 +16,12 @@ from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
-from attnscope.results.claims.thumbnails import Thumbnails
 from attnscope.results.dimensions import Dimensions
-from attnscope.results.heads import HeadAttention, HeadWeights, Overview
+from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.results.outline import Outline
+from attnscope.results.overview import Overview, Thumbnails
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
 from attnscope.results.report import Report

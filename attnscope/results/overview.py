@@ -1,0 +1,239 @@
+"""Several heads at a glance: a number, a link and a certificate for each, or its weights in a few cells."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attnscope.errors import InputError
+from attnscope.results.base.measure import MeasureDescription
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
+from attnscope.results.base.presented import Presented
+from attnscope.results.base.special import Special, SpecialMass, special_mass
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
+
+    `limits` are the least and the largest possible value. `even` is what each head would have if its
+    queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
+    where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median size
+    of what each head has for other answers than the one that is meant, None where no answer is.
+    """
+
+    description: MeasureDescription = field(metadata={"spread": True})
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: Float[np.ndarray, "layer head"]
+    limits: tuple[float, float] = (0.0, 1.0)
+    even: Float[np.ndarray, "layer head"] | None = None
+    absent: str = ""
+    control: Float[np.ndarray, "layer head"] | None = None
+
+    @property
+    def measure(self) -> str:
+        return self.description.name
+
+    @property
+    def unit(self) -> str:
+        return self.description.unit
+
+    def class_of(self, i: int, j: int) -> str | None:
+        """The class of a head whose measure is one, empty for NaN; None where it is a number."""
+        if not self.description.classes:
+            return None
+        value = float(self.values[i, j])
+        return "" if np.isnan(value) else self.description.classes[int(value)]
+
+    def check_parts(self) -> None:
+        classes = self.description.classes
+        known = self.values[self.values == self.values]  # without NaN
+        right = not classes or all(value == int(value) and 0 <= value < len(classes) for value in known.flat)
+        fits(right, "'values' has a class that there is not")
+
+    def derived(self) -> dict[str, Value]:
+        one = {"value": float(self.values.flat[0])} if self.values.size == 1 else {}
+        return {"measure": self.measure, "range": self.description.range} | one
+
+    def value_of(self, i: int, j: int) -> Value:
+        """A number, or the name of the class that it stands for."""
+        named = self.class_of(i, j)
+        return float(self.values[i, j]) if named is None else named or None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Overview(Presented):
+    """Several heads of one model on one input.
+
+    `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
+    `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
+    no query has a key; `strongest_weight` the weight itself. With `ordinary` that is among tokens that are
+    not special. `aim` is the query, or the query and the key, that alone was asked for. Certificates are by
+    layer, then head.
+
+    Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
+    and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
+    where each has its own; it is empty where that is not known. `weights` are None in what was read from
+    JSON, which leaves them out; `told_mass` and, by head, `told_shares` are what it says of special tokens.
+    """
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    scores: Mapping[str, HeadScores] = field(metadata={"file": "measures"})
+    strongest: Int[np.ndarray, "layer head 2"]
+    strongest_weight: Float[np.ndarray, "layer head"]
+    weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...] | None = field(metadata={"npz": True})
+    certificates: tuple[tuple[Certificate, ...], ...]
+    provenance: Provenance
+    words: bool = False
+    special: Special = Special.SHOW
+    tokens: "Overview | None" = field(default=None, metadata={"file": "by_tokens"})
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+    sharing: tuple[int, ...] = ()
+    told_mass: SpecialMass | None = field(
+        default=None, metadata={"file": "special_mass", "of": "special_mass"}
+    )
+    told_shares: Float[np.ndarray, "layer head"] | None = field(
+        default=None, metadata={"file": "special_shares", "of": "special_shares"}
+    )
+    ordinary: bool = False
+    aim: tuple[int, int | None] | None = None
+
+    @property
+    def dense_weights(self) -> tuple[tuple[Float[np.ndarray, "query key"], ...], ...]:
+        """The weights by layer and head; `InputError` where they were not stored."""
+        if self.weights is None:
+            raise InputError(
+                "this overview holds no weights: it was read from JSON, which leaves them out (its npz has "
+                "them), or computed in tiles"
+            )
+        return self.weights
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(certificate.verdict for layer in self.certificates for certificate in layer)
+
+    @property
+    def special_mass(self) -> SpecialMass | None:
+        """How much of the weight lies on special tokens, by tokens, mean over the heads; None without any."""
+        by_tokens = self.tokens or self
+        if by_tokens.weights is None:
+            return by_tokens.told_mass
+        return special_mass([each for row in by_tokens.weights for each in row], by_tokens.key_tokens)
+
+    @cached_property
+    def special_shares(self) -> Float[np.ndarray, "layer head"] | None:
+        """How much of its weight each head puts on special tokens, by tokens; None without any."""
+        by_tokens = self.tokens or self
+        if by_tokens.weights is None:
+            return by_tokens.told_shares
+        masses = [[special_mass([each], by_tokens.key_tokens) for each in row] for row in by_tokens.weights]
+        if all(mass is None for row in masses for mass in row):
+            return None
+        return np.array([[mass.total if mass else np.nan for mass in row] for row in masses])
+
+    @property
+    def main(self) -> HeadScores:
+        """What the grid shows first, and the strongest heads are chosen by."""
+        every = tuple(self.scores.values())
+        return next((each for each in every if not each.absent), every[0])
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return self.main.layers
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        return self.main.heads
+
+    def check_parts(self) -> None:
+        fits(bool(self.scores), "'measures' are empty")
+        shape = self.main.values.shape
+        one_for_each(self.certificates, shape, "certificates")
+        fits(
+            self.strongest.shape[:2] == shape, "'strongest' is not one link for each of the layers and heads"
+        )
+        fits(
+            all(each.values.shape == shape for each in self.scores.values()), "'measures' are of other heads"
+        )
+        most = self.strongest.max(axis=(0, 1), initial=-1)
+        right = self.strongest.min(initial=0) >= -1
+        right = right and most[0] < len(self.query_tokens) and most[1] < len(self.key_tokens)
+        fits(right, "a strongest link leads to a token that is not there")
+
+    def derived(self) -> dict[str, Value]:
+        """Every measure by its name, and a row for each head with its strongest link and its verdict."""
+        return {
+            "layers": self.layers,
+            "heads": self.heads,
+            "measure": self.main.measure,
+            "unit": self.main.unit,
+            "verdict": self.verdict,
+            **{name: each.values for name, each in self.scores.items()},
+            "results": [self._row(i, j) for i, j in np.ndindex(self.main.values.shape)],
+        }
+
+    def _row(self, i: int, j: int) -> dict[str, Value]:
+        """A head with its strongest link, None where it has none, and its verdict."""
+        query, key = (None if position < 0 else int(position) for position in self.strongest[i, j])
+        return {
+            "layer": self.layers[i],
+            "head": self.heads[j],
+            **{name: scores.value_of(i, j) for name, scores in self.scores.items()},
+            "query": query,
+            "key": key,
+            "weight": float(self.strongest_weight[i, j]),
+            "verdict": self.certificates[i][j].verdict,
+        }
+
+    def npz_columns(self) -> Arrays:
+        verdicts = [[each.verdict.value for each in layer] for layer in self.certificates]
+        places = {"layers": np.array(self.layers), "heads": np.array(self.heads)}
+        return {**places, "verdicts": np.array(verdicts)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Thumbnails(Presented):
+    """The weights of several heads on one input, each in the same few cells.
+
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of `step` queries by
+    `step` keys, fewer at the ends, NaN where none of these queries may look at any of these keys. `tower` and
+    `notes` are as in `HeadWeights`. With `words` queries and keys are words, as in `HeadView`; `special`
+    tokens may be left out.
+    """
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    step: int
+    weights: Float[np.ndarray, "layer head row column"]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+    words: bool = False
+    special: Special = Special.SHOW
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(verdict for layer in self.verdicts for verdict in layer)
+
+    def check_parts(self) -> None:
+        fits(self.step >= 1, "'step' is no number of tokens")
+        one_for_each(self.verdicts, self.weights.shape, "verdicts")
+        cells = tuple(-(-len(each) // self.step) for each in (self.query_tokens, self.key_tokens))
+        fits(self.weights.shape[2:] == cells, "'weights' is not of as many cells as the tokens make")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
