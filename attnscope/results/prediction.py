@@ -7,7 +7,7 @@ import numpy as np
 from attnscope.results.base.origin import Provenance
 from attnscope.results.base.parts import Arrays, columns_of, in_tokens
 from attnscope.results.base.presented import Presented
-from attnscope.tokens import Tokens
+from attnscope.tokens import Tokens, printable
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,11 @@ class Guess:
     id: int
     text: str
     probability: float
+
+    @property
+    def name(self) -> str:
+        """How its text is called on screen, in pictures and in tables: nothing in it steers a terminal."""
+        return printable(self.text)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
         left, weight = i * pitch, "normal" if i else "bold"
         style = {"size": zoom * _SIZE, "weight": weight, "parse_math": False}
         chance = weight_text(guess.probability, 3)
-        name = _cut(guess.text, bar - text_width(f" {chance}", zoom * _SIZE, bold=True), zoom * _SIZE)
+        name = _cut(guess.name, bar - text_width(f" {chance}", zoom * _SIZE, bold=True), zoom * _SIZE)
         axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
         number = {**style, "ha": "right", "color": FAINT if i else INK}
         axes.text(left + bar, _BASE, chance, **number)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Effect, Group, HeadEffect, Method
+from attnscope.tokens import printable
 
 _SHOWN, _DRAWN = 12, 8  # heads that are shown, and random ones beside them
 _LONGEST = 60  # cells of an answer
@@ -329,7 +330,7 @@ def _done(found: Ablation) -> str:
 def answer_words(found: Ablation) -> str:
     """`“door” at 5 [MASK]`: what the answer is and where it stands."""
     answer = found.answer
-    told = f"“{settled(fit(answer.text, _LONGEST))}”"
+    told = f"“{settled(fit(printable(answer.text), _LONGEST))}”"
     if answer.position is None:
         named = {Asks.WRITTEN: f"the text {told}", Asks.CLASS: f"the class {told}"}
         return named.get(answer.asks, f"the second text {answer.text}")

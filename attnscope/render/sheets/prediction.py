@@ -20,7 +20,7 @@ _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of
 
 
 def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
-    likeliest = [f"“{printable(each.guesses[0].text)}”" for each in result.blanks if each.guesses]
+    likeliest = [f"“{each.guesses[0].name}”" for each in result.blanks if each.guesses]
     return Sheet(
         title=_title(result),
         setting=model_words(result.provenance),
@@ -81,7 +81,7 @@ def _blank_words(result: Prediction) -> str:
 
 
 def _guess(guess: Guess) -> str:
-    return f"“{printable(guess.text)}” ({chance(guess.probability)})"
+    return f"“{guess.name}” ({chance(guess.probability)})"
 
 
 def _place(result: Prediction, blank: Blank) -> str:
@@ -126,7 +126,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
     return Ranking(
         title=title,
         of=of,
-        names=tuple(settled(fit(each.text, _LONGEST_NAME)) for each in guesses),
+        names=tuple(settled(fit(each.name, _LONGEST_NAME)) for each in guesses),
         table=Table(Column("probability", chances, "probability", chance)),
         measured="probability",
         marks=(Mark("bar", "own", "", chances),),
@@ -151,6 +151,6 @@ def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
         places += [("written", i, (guess,)) for i, guess in enumerate(result.generated.tokens, start=1)]
     for place, position, guesses in places:
         for rank, guess in enumerate(guesses, start=1):
-            yield place, position, rank, guess.id, guess.text, exact(guess.probability)
+            yield place, position, rank, guess.id, guess.name, exact(guess.probability)
     if result.next_sentence is not None:
         yield "next_sentence", "", "", "", "", exact(result.next_sentence.probability)

@@ -45,7 +45,7 @@ def of_prediction(found: Prediction) -> dict[str, Any]:
     blanks = [
         {
             "place": f"{'after' if found.task == 'next' else 'at'} {found.tokens.named(blank.position)}",
-            "guesses": [[printable(each.text), each.probability] for each in blank.guesses],
+            "guesses": [[each.name, each.probability] for each in blank.guesses],
         }
         for blank in found.blanks
     ]
@@ -58,5 +58,5 @@ def of_prediction(found: Prediction) -> dict[str, Any]:
 
 def _written(generated: Generated) -> dict[str, Any]:
     by = "written, token by token" if generated.written else "the text that was given, token by token"
-    guesses = [[printable(each.text), each.probability] for each in generated.tokens]
+    guesses = [[each.name, each.probability] for each in generated.tokens]
     return {"place": f"“{printable(generated.text)}”: {by}", "guesses": guesses}

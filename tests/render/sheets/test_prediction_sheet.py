@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from attnscope.render.figure import figure_of
+from attnscope.render.saving import content
 from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets.prediction import sheet as prediction
@@ -98,3 +99,13 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = replace(masked(), blanks=(replace(masked().blanks[0], guesses=(wide,)),))
     for each in (masked(), written(), long):
         assert max(map(len, shown(each, width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".html", ".svg", ".png", ".json"])
+def test_half_a_character_that_a_model_wrote_is_an_escape_in_every_medium(suffix: str) -> None:
+    guesses = Guess(3, "half \ud83d", 0.5), Guess(4, "\ud83d\x1b[2J", 0.25)
+    result = replace(masked(), task="generated", blanks=(), generated=Generated("\ud83d", guesses, 0.0, True))
+    assert "\\ud83d\\x1b[2J" in shown(result)
+    there = content(result, suffix)
+    assert suffix == ".png" or b"\\ud83d" in there
+    assert b"\x1b" not in there or suffix == ".png"
