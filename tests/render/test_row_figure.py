@@ -1,8 +1,5 @@
-"""The picture of one query: bars, a strip of a long text, the matrix with row and key marked, parts."""
+"""The picture of one query: bars, a strip of a long text, the matrix with row and key marked."""
 
-from dataclasses import replace
-
-import made_every
 import made_results as made
 import numpy as np
 import pytest
@@ -174,24 +171,6 @@ def test_a_scale_is_asked_for_by_name_and_refused_where_it_has_no_meaning() -> N
             refused()
     with pytest.raises(InputError, match="no scale is called 'loud'"):
         focus_on(result, scale="loud")
-
-
-def test_the_parts_of_one_query_are_a_table_with_the_weights_below() -> None:
-    result = made_every.terms()
-    result = replace(
-        result, head=replace(result.head, terms={"bias": np.arange(169.0).reshape(13, 13) / 169})
-    )
-    figure = figure_of(result, Focus("weights", (2,), 1))
-    scores, weights = meshes(figure)
-    rows = np.asarray(scores.get_array())
-    names = [label.get_text() for label in scores.axes.get_yticklabels()]  # type: ignore[union-attr]
-    np.testing.assert_allclose(rows[names.index("bias")], result.head.terms["bias"][2])
-    np.testing.assert_allclose(rows[names.index("score")], result.head.scaled[2])
-    np.testing.assert_allclose(np.asarray(weights.get_array())[0], result.head.weights[2])
-    assert "marked: 2 cat → 1 the" in told(figure)
-    other = figure_bytes(figure_of(result, Focus("weights", (3,))), "png")
-    assert other not in (figure_bytes(figure, "png"), figure_bytes(figure_of(result), "png"))
-    assert_on_the_page(figure)
 
 
 def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> None:

@@ -11,6 +11,7 @@ import made_results as made
 import numpy as np
 import pytest
 from golden_text import assert_golden, printed
+from matplotlib.container import BarContainer
 from rich.cells import cell_len
 
 from attnscope.render import files
@@ -169,6 +170,22 @@ def test_the_picture_stands_in_a_square_and_is_always_the_same() -> None:
     assert len({round(axes.get_position().x0, 3) for axes in drawn}) == 3
     assert len({round(axes.get_position().y0, 3) for axes in drawn}) == 2
     assert figure_bytes(figure, "svg") == figure_bytes(figure_of(result()), "svg")
+
+
+def test_the_picture_of_a_query_has_its_steps_as_cells_beside_bars_of_the_weights() -> None:
+    of = result()
+    figure = figure_of(of, at(4, 2))
+    (axes,) = figure.axes
+    bars = [bar for held in axes.containers if isinstance(held, BarContainer) for bar in held]
+    assert [bar.get_width() for bar in bars] == pytest.approx([*of.head.weights[4, :5], of.sink_weights[4]])
+    (cells,) = axes.child_axes
+    told = {text.get_text() for text in cells.texts}
+    assert {f"{each:.3f}" for each in of.head.terms["alibi"][4]} <= told
+    assert f"{of.head.scaled[4, 2]:.3f}" in told
+    assert [label.get_text() for label in cells.get_yticklabels() if label.get_fontweight() == "bold"] == [
+        " 2 cat"
+    ]
+    assert any("q·k 6.767 x 0.3536 = 2.392" in text.get_text() for text in figure.texts)
 
 
 def test_a_head_with_nothing_added_has_no_matrix_of_the_score_beside_its_product() -> None:
