@@ -86,7 +86,8 @@ def ask_for_weights(
         notes = (_NUMBERED,) if keys.names == numbered(len(keys)).names else ()
         path = next(site.path for site in chosen.sites if layer in site.layers)
         layers.append(ReturnedLayer(layer, path, weights.detach().cpu(), queries, keys, notes))
-    origin = as_read(model, chosen, [], tokens if labels.read is None else labels.read, labels.source)
+    read = tokens if labels.read is None else labels.read
+    origin = as_read(model, chosen, [], read, labels.source, inputs, row)
     return Returned(tuple(layers), chosen.kind, len(chosen.layers), reason, origin, chosen.distinct_name)
 
 

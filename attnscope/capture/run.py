@@ -64,7 +64,8 @@ def record(
     reaches = reaches_of(model, inputs, rung.watched, wanted, found.placed, found.disordered)
     calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
-    origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
+    read = tokens if labels.read is None else labels.read
+    origin = as_read(model, rung.tower, calls, read, labels.source, inputs, row)
     return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
 
 

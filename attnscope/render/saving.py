@@ -36,7 +36,7 @@ def suffixes(kind: type) -> tuple[str, ...]:
     """Every suffix under which one kind of result can be saved."""
     from attnscope.render import files
 
-    return (*picture_suffixes(kind), *files.FORMATS, PAGE)
+    return (*picture_suffixes(kind), *files.formats(kind), PAGE)
 
 
 def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:

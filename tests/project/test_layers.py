@@ -39,9 +39,10 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "__main__": f"cli {EVERYWHERE}",
 }
 COMPUTING = "analysis attention capture measures sdpa tiles verify worked"
+PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
-    "torch": f"session process.startup {COMPUTING} demo model reference",
-    "transformers": "model capture demo",
+    "torch": f"session process.startup {COMPUTING} demo model reference {PROGRAMS}",
+    "transformers": f"model capture demo {PROGRAMS}",
     "safetensors": "model",
     "tokenizers": "demo",
     "huggingface_hub": "model",

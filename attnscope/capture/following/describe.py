@@ -36,10 +36,13 @@ def provenance_of(
     tokens: Tokens | None,
     source: Mapping[str, Any] | None = None,
     watched: Sequence[Site] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    row: int = 0,
 ) -> Provenance:
     """Provenance read off the model object; the fields that `source` gives take precedence.
 
     `watched` are the modules that the attention was read from, all that there are where none are given.
+    `inputs` are what the model was called with, and `row` the entry of that batch that the tokens are.
     """
     config = model.config
     name = getattr(config, "_name_or_path", "") or type(model).__name__
@@ -58,8 +61,17 @@ def provenance_of(
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "versions": versions(),
         "token_ids": () if tokens is None else tokens.ids,
+        "inputs": _numbers_read(inputs or {}, row),
     }
     return Provenance(**{**itself, **(source or {})})
+
+
+def _numbers_read(inputs: Mapping[str, Any], row: int) -> dict[str, tuple[int, ...]]:
+    """One entry of a batch where it is rows of whole numbers and nothing else; else nothing."""
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
+    if any(each.ndim != 2 or each.is_floating_point() or each.is_complex() for each in tensors.values()):
+        return {}
+    return {name: tuple(map(int, each[row].tolist())) for name, each in tensors.items()}
 
 
 def as_read(
@@ -68,10 +80,12 @@ def as_read(
     calls: Sequence[AttentionCall],
     tokens: Tokens | None,
     source: Mapping[str, Any] | None,
+    inputs: Mapping[str, Any] | None = None,
+    row: int = 0,
 ) -> Provenance:
     """The provenance with the route of what was read; without calls, of what the model returned."""
     route = ", ".join(dict.fromkeys(str(call.route) for call in calls)) or str(Route.RETURNED)
-    return replace(provenance_of(model, tokens, source, tower.sites), route=route)
+    return replace(provenance_of(model, tokens, source, tower.sites, inputs, row), route=route)
 
 
 def tokens_of(inputs: Mapping[str, Any], row: int = 0, texts: tuple[str, ...] = ()) -> Tokens | None:

@@ -95,7 +95,8 @@ def record_long(
         raise nothing_seen(model, rung.tower, missing)
     calls = [reaches.settled(standing.settled(call if found is None else found.of(call))) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
-    origin = as_read(model, rung.tower, calls, tokens if labels.read is None else labels.read, labels.source)
+    read = tokens if labels.read is None else labels.read
+    origin = as_read(model, rung.tower, calls, read, labels.source, inputs, row)
     origin = replace(origin, kernel=chunks.kernels)
     return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
 

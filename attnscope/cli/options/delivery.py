@@ -18,8 +18,8 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
-        "(.html); may be repeated.",
+        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json), a page for a browser "
+        "(.html), or of a claim a script that computes it again without attnscope (.py); may be repeated.",
     ),
 ]
 Picture = Annotated[

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -69,7 +68,7 @@ def _looks(found: Comparison) -> list[str]:
 
 def _two_origins(found: Comparison) -> bool:
     """Whether the sides come from two models, or from two ways of running one; not for their texts."""
-    a, b = (replace(side.head.provenance, token_ids=()) for side in found.sides)
+    a, b = (side.head.provenance.of_no_text for side in found.sides)
     return a != b
 
 

@@ -1,7 +1,7 @@
 """What every result carries: which attention, where the numbers come from, and what is proved of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from attnscope.results.base.parts import Value
@@ -37,7 +37,8 @@ class Provenance:
     `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
     that is where it is not all. `unread` names weights in them that the model was trained with and run
     without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
-    model has one that was left out.
+    model has one that was left out. `inputs` is all that the model was called with, by name; empty where
+    that is not whole numbers alone, as of a picture, and where it is of no single text.
     """
 
     requested: str
@@ -55,6 +56,12 @@ class Provenance:
     part: str | None = None
     unread: tuple[str, ...] = ()
     adapter: str | None = None
+    inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def of_no_text(self) -> "Provenance":
+        """The same of numbers that are those of no single text."""
+        return replace(self, token_ids=(), inputs={})
 
     @property
     def source(self) -> str:

@@ -76,6 +76,7 @@ class Presented:
     ) -> Path:
         """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
 
+        Of a claim also as .py, a script that computes its figures again with torch and transformers alone.
         Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
         written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
         """

@@ -90,7 +90,7 @@ class CorpusMeasurer:
                 self.triangles[layer] = triangles(call.projection)
         origin: Provenance = captured.provenance
         kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
-        return replace(origin, token_ids=(), device=kind)
+        return replace(origin.of_no_text, device=kind)
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""

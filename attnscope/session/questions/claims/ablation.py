@@ -79,7 +79,9 @@ def _ablated(
         effects, correlation = held_against(effects, estimates)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
     model = reading.model
-    provenance = provenance_of(model.module, reading.encoded.tokens, model.origin(), experiments.sites)
+    provenance = provenance_of(
+        model.module, reading.encoded.tokens, model.origin(), experiments.sites, reading.inputs
+    )
     return Ablation(
         tokens=reading.encoded.tokens,
         target=None if reading.target is None else reading.target.tokens,

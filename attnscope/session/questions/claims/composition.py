@@ -108,7 +108,7 @@ def compose_in(
         outside=outside,
         reasons=pairs.reasons,
         certified={verdict.value: certified[verdict] for verdict in Verdict},
-        provenance=replace(circuits.captured.provenance, token_ids=()),
+        provenance=circuits.captured.provenance.of_no_text,
         shown=head,
         tower=circuits.captured.tower,
     )

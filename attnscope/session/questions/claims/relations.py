@@ -254,7 +254,7 @@ class _Counted:
             certified={verdict.value: self.proof.verdicts[verdict] for verdict in Verdict},
             sampled=self.proof.sentences,
             unlike=self.proof.unlike,
-            provenance=replace(self.proof.provenance, token_ids=()),
+            provenance=self.proof.provenance.of_no_text,
             tower=self.proof.tower,
             shown=asked.relation or "",
         )

@@ -1,0 +1,127 @@
+"""Claims computed again by the scripts that they are saved as, in a process that cannot import attnscope."""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as hf
+from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from run_again import Ended, run_again
+
+import attnscope as at
+from attnscope import demo
+from attnscope.errors import InputError
+from attnscope.results import Result
+
+TEXT, PAIR = "The small door opened when the cat came in.", "It was cold."
+
+
+def tiny_causal(folder: Path, family: str) -> Path:
+    """A seeded decoder of 3 layers and 4 heads; those of Llama read 2 key heads, with rotary positions."""
+    torch.manual_seed(3)
+    sizes = {"vocab_size": vocabulary_size(), "initializer_range": 0.4, "bos_token_id": 2, "eos_token_id": 3}
+    if family == "gpt2":
+        model = hf.GPT2LMHeadModel(hf.GPT2Config(n_layer=3, n_head=4, n_embd=24, n_positions=40, **sizes))
+    else:
+        grouped = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+        deep = {"num_hidden_layers": 3, "hidden_size": 24, "intermediate_size": 40}
+        model = hf.LlamaForCausalLM(hf.LlamaConfig(**grouped, **deep, max_position_embeddings=40, **sizes))
+    return save(model, folder)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "bert": tiny_bert(folder / "bert", hf.BertForMaskedLM),
+        "gpt2": tiny_causal(folder / "gpt2", "gpt2"),
+        "llama": tiny_causal(folder / "llama", "llama"),
+        "bart": tiny_translator(folder / "bart"),
+    }
+
+
+def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
+    """Every kind of claim of every model, by a name."""
+    bert = at.load(str(models["bert"]))
+    yield "head of bert", bert.read(TEXT).head(2, 3)
+    yield "head of a pair", bert.read(TEXT, pair=PAIR).head(4, 1)
+    for family in ("gpt2", "llama"):
+        yield f"head of {family}", at.load(str(models[family])).read(TEXT).head(2, 3)
+    bart = at.load(str(models["bart"]))
+    yield "encoder head of bart", bart.read(TEXT).head(1, 2, kind="encoder")
+    for kind in ("decoder", "cross"):
+        yield f"{kind} head of bart", bart.read(TEXT, target=PAIR).head(2, 5, kind=kind)
+    yield "head of the demo", at.load("demo").read(TEXT).head(1, 2)
+
+
+def forged(result: Result, folder: Path) -> Result:
+    """The same with one figure of its file changed."""
+    told = json.loads(result.save(folder / "own.json").read_text("utf-8"))
+    told["weights"][1][2] += 0.01
+    (folder / "forged.json").write_text(json.dumps(told), "utf-8")
+    return at.open(folder / "forged.json")
+
+
+@pytest.fixture(scope="module")
+def ended(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    """How the scripts of all claims end, and those of the same claims with a figure changed."""
+    folder = tmp_path_factory.mktemp("scripts")
+    scripts: dict[Path, list[str]] = {}
+    for name, result in claims(models):
+        options = ["--model", str(demo.folder())] if "demo" in name else []
+        scripts[result.save(folder / f"{name}.py")] = options
+        scripts[forged(result, folder).save(folder / f"forged {name}.py")] = options
+    alone = folder / "demo without its folder.py"
+    alone.write_bytes((folder / "head of the demo.py").read_bytes())
+    return {script.stem: told for script, told in run_again({**scripts, alone: []}).items()}
+
+
+def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]) -> None:
+    own = {name: told for name, told in ended.items() if not name.startswith(("forged", "demo"))}
+    assert len(own) == 8
+    for name, told in own.items():
+        assert told.code == 0, f"{name}: {told.said}"
+        assert told.verdict.startswith("as shown: "), name
+
+
+def test_a_figure_that_was_changed_in_the_file_is_shown_as_off(ended: dict[str, Ended]) -> None:
+    changed = {name: told for name, told in ended.items() if name.startswith("forged")}
+    assert len(changed) == 8
+    for name, told in changed.items():
+        assert told.code == 1, f"{name}: {told.said}"
+        assert told.verdict.startswith("OFF: 1 of "), name
+        assert sum(line.endswith("OFF") for line in told.said.splitlines()) == 1, name
+
+
+def test_a_script_of_the_demo_asks_for_its_folder(ended: dict[str, Ended]) -> None:
+    told = ended["demo without its folder"]
+    assert told.code == 2
+    assert told.verdict.endswith("--model .../site-packages/attnscope/demo/encoder")
+
+
+def test_a_script_is_plain_python_that_holds_what_was_run(models: dict[str, Path], tmp_path: Path) -> None:
+    result = at.load(str(models["bert"])).read(TEXT, pair=PAIR).head(4, 1)
+    source = result.save(tmp_path / "again.py").read_text("utf-8")
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(source))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+    assert imported == {"argparse", "collections", "math", "sys", "torch", "transformers", "typing"}
+    assert f"'token_type_ids': {[0] * 12 + [1] * 6}"[:60] in source
+    assert str(models["bert"]) in source
+
+
+def test_what_cannot_be_computed_plainly_has_no_script(models: dict[str, Path], tmp_path: Path) -> None:
+    reading = at.load("demo").read(TEXT)
+    with pytest.raises(InputError, match=r"the name must end in \.png, .*\.json, \.html"):
+        reading.overview().save(tmp_path / "again.py")
