@@ -1,6 +1,7 @@
 """A corpus against the obvious script: one text at a time, the model's own eager weights, NumPy."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import corpus_of_demo as demo
@@ -14,7 +15,7 @@ from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
 from attnscope.session.corpus import chunks as reading
-from attnscope.session.corpus import measurer
+from attnscope.session.corpus import reader
 from attnscope.session.questions.claims.difference import corpora_apart
 
 
@@ -95,16 +96,16 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
     """The check is not of a thing with itself: what is counted is changed, and it fails."""
     recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",))
     opened = demo.opened(recipe)
-    real = type(opened.reader).read
+    real = type(opened.reader.passing).read
 
     def off(self, inputs, make):  # type: ignore[no-untyped-def]
         def changed(layer, passed):  # type: ignore[no-untyped-def]
-            made = measurer.replace(passed, weights=passed.weights.flip(-1))
+            made = replace(passed, weights=passed.weights.flip(-1))
             return make(layer, made)
 
         return real(self, inputs, changed)
 
-    monkeypatch.setattr(type(opened.reader), "read", off)
+    monkeypatch.setattr(type(opened.reader.passing), "read", off)
     result = demo.measure(file, tmp_path / "run", measures="entropy")
     assert result.verdict is Verdict.FAILED
 
@@ -114,14 +115,14 @@ def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
 ) -> None:
     recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, tuple(demo.MEASURES.split(",")))
     opened = demo.opened(recipe)
-    real = measurer.leaking
+    real = reader.leaking
     monkeypatch.setattr(
-        measurer,
+        reader,
         "leaking",
         lambda passed, facts: 0.1 if len(set(facts.lengths.tolist())) > 1 else real(passed, facts),
     )
-    assert opened.padded
-    assert not opened._may_fill_up()
+    assert opened.reader.padded
+    assert not opened.reader._may_fill_up()
     result = demo.measure(file, tmp_path / "run")
     assert result.read.padded == 0
     for name, each in found.measures.items():

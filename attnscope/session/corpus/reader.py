@@ -1,0 +1,176 @@
+"""A model that reads texts in batches, and the numbers of every head of the chosen layers, text by text.
+
+Weights become numbers as each layer makes them and are never kept, so memory grows neither with the corpus
+nor with the layers. Filling up is tried on two sentences before anything is read; where it changes weights,
+texts of one length alone are read together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnscope.analysis.claims.relations.answers import Sample, pieces_of, together
+from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
+from attnscope.analysis.corpus.links import LINKS, links
+from attnscope.analysis.corpus.measuring import leaking, measured, needs_norms
+from attnscope.capture import Labels, Selection, record
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.weights import Passed, Passing
+from attnscope.errors import InputError
+from attnscope.results import Provenance
+from attnscope.session.corpus.batches import Ready, filled_up, joined
+from attnscope.session.corpus.engine.interface import Text
+from attnscope.session.corpus.identity import Instructions
+from attnscope.session.opening import Opened
+from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
+
+UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
+_SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
+
+
+class BatchReader:
+    """The open model of a corpus, and how it reads what a recipe asks for."""
+
+    def __init__(self, recipe: Instructions, opened: Opened) -> None:
+        assert opened.chosen is not None, "something was wanted"
+        self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen
+        self._check()
+        chosen = self.chosen
+        self.selection = Selection(
+            chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route
+        )
+        self.passing = Passing(self.model.module, self.selection, chosen.block)
+        self.limit = self.model.limit(recipe.longest)
+        padding = getattr(self.model.tokenizer, "pad_token_id", None)
+        self.padding = 0 if padding is None else int(padding)
+        self.triangles: dict[int, Tensor] = {}
+        self.provenance = self._spoken_to()
+        self.padded = self._may_fill_up()
+
+    def _check(self) -> None:
+        chosen, name = self.chosen, self.model.name
+        if chosen.route is Route.RETURNED:
+            raise InputError("--route returned has weights alone: here queries and keys are needed")
+        if chosen.kind is Kind.CROSS or (self.model.writes and chosen.kind is Kind.DECODER):
+            raise InputError(
+                f"{name}: a corpus is what it reads, {chosen.kind} attention is about what it writes: "
+                "--kind encoder"
+            )
+
+    def _spoken(self) -> list[Ready]:
+        """The two sentences on which the model is tried."""
+        return [
+            Ready(Text(i, "", sentence), self.model.encode((sentence,), truncate=True, most=self.limit))
+            for i, sentence in enumerate(_SPOKEN)
+        ]
+
+    def _spoken_to(self) -> Provenance:
+        """Where its numbers come from; finds what matrices heads move by, where that is asked."""
+        one = self._spoken()[-1]
+        selection = replace(self.selection, projections=needs_norms(self.recipe.measures))
+        inputs = self._inputs([one])
+        with if_it_runs(self.model.module, inputs, self.model.name):
+            captured = record(self.model.module, inputs, selection, self._labels(one, len(one)))
+        for layer in self.chosen.layers:
+            call = captured.call(layer, block=self.chosen.block)
+            if call.projection is not None:
+                self.triangles[layer] = triangles(call.projection)
+        origin: Provenance = captured.provenance
+        kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
+        return replace(origin.of_no_text, device=kind)
+
+    def _may_fill_up(self) -> bool:
+        """Whether a shorter sentence has the same weights beside a longer one as alone."""
+        first, second = self._spoken()
+        if len(first) == len(second) or any(
+            first.inputs.keys() != second.inputs.keys() or value.ndim != 2 for value in first.inputs.values()
+        ):
+            return False
+        length, layers = len(first), self.chosen.layers
+        try:
+            among = self.passing.read(self._inputs([first, second]), lambda _, passed: passed)
+            alone = self.passing.read(self._inputs([first]), lambda _, passed: passed.weights[0])
+        except InputError:
+            return False
+        facts = Facts.of([first.tokens, second.tokens])
+        for layer in layers:
+            mine = among[layer].weights[0][:, :length, :length]
+            if leaking(among[layer], facts) > 0 or not float((mine - alone[layer]).abs().max()) <= UNLIKE:
+                return False
+        return True
+
+    def encoded(self, text: Text) -> Ready:
+        """A text as the model reads it; `InputError` where it cannot."""
+        how: dict[str, Any] = {"truncate": self.recipe.truncate, "most": self.limit}
+        if text.words is not None:
+            return Ready(text, self.model.encode_words((text.words,), **how))
+        return Ready(text, self.model.encode((text.text,), **how))
+
+    def _inputs(self, group: Sequence[Ready]) -> dict[str, Any]:
+        inputs: dict[str, Any] = joined(group, self.padding)
+        if self.model.writes:
+            inputs["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
+        return inputs
+
+    def _labels(self, one: Ready, most: int) -> Labels:
+        target = self.model.opening().tokens if self.model.writes else None
+        return Labels(filled_up(one.tokens, most, self.padding), target, self.model.origin())
+
+    def values(self, group: Sequence[Ready]) -> tuple[np.ndarray, float]:
+        """`text measure layer head` of a group, and the largest weight on what fills up."""
+        facts = Facts.of([one.tokens for one in group])
+        pieces = None if self.recipe.linked is None else _pieces(group)
+        leaks = 0.0
+
+        def make(layer: int, passed: Passed) -> Tensor:
+            nonlocal leaks
+            leaks = max(leaks, leaking(passed, facts))
+            triangle = self.triangles.get(layer)
+            norms = None if triangle is None else norms_moved(passed, triangle)
+            values = measured(passed, facts, self.recipe.measures, norms)
+            return (
+                values if pieces is None else torch.cat([values, self._links(passed, pieces, group)], dim=1)
+            )
+
+        inputs = self._inputs(group)
+        with if_it_runs(self.model.module, inputs, self.model.name):
+            by_layer = self.passing.read(inputs, make)
+        stacked = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=2)
+        return stacked, leaks
+
+    def _links(self, passed: Passed, pieces: Tensor, group: Sequence[Ready]) -> Tensor:
+        linked = self.recipe.linked
+        assert linked is not None, "asked only where it was asked for"
+        tags = [one.text.tags or () for one in group]
+        return links(passed.weights, pieces, tags, linked.source, linked.target)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of all that is measured, in their order."""
+        return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
+
+    def prove(self, group: Sequence[Ready], row: int, sample: Sample) -> None:
+        """Capture and certify one text within its batch, and hold its weights against those it has alone."""
+        one, inputs = group[row], self._inputs(group)
+        most = max(map(len, group))
+        selection = replace(self.selection, row=row)
+        captured = record(self.model.module, inputs, selection, self._labels(one, most))
+        counted = self.passing.read(inputs, lambda _, passed: passed.weights[row].cpu())
+        alone = self.passing.read(self._inputs([one]), lambda _, passed: passed.weights[0].cpu())
+        length, beside = len(one), {}
+        for layer, weights in counted.items():
+            beside[layer] = weights.clone()
+            beside[layer][:, :length, :length] = alone[layer]
+        sample.add(captured, counted, beside)
+
+
+def _pieces(group: Sequence[Ready]) -> Tensor:
+    """Which tokens are pieces of which word, `row word token`."""
+    most = max(map(len, group))
+    pieces = [pieces_of(one.tokens, len(one.text.words or ())) for one in group]
+    wide = [torch.nn.functional.pad(one, (0, most - one.shape[1])) for one in pieces]
+    return together(wide)
