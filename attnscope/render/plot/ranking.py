@@ -79,7 +79,7 @@ def _shaded(block: Ranking) -> list[Column]:
 def _cell(column: Column) -> float:
     """Inches of a cell of a column."""
     texts = [text_width(column.text(row), _NUMBER) for row in range(len(column.values))]
-    return max(text_width(column.heading, TICK), *texts) + 0.12
+    return max([text_width(column.heading, TICK), *texts]) + 0.12
 
 
 def _cells(block: Ranking, axes: Axes) -> Axes:

@@ -6,7 +6,7 @@ mean.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -411,6 +411,16 @@ def both_ways(values: Values, below: str = "", above: str = "") -> tuple[Mark, M
 def each_of(values: np.ndarray, places: Iterable[tuple[int, int]]) -> list[float]:
     """The number of each of these heads, by row and column."""
     return [float(values[place]) for place in places]
+
+
+def by_head(
+    layers: Sequence[int], heads: Sequence[int], numbers: Mapping[tuple[int, int], float]
+) -> np.ndarray:
+    """The numbers of heads as layers down and heads across, NaN where there is none."""
+    values = np.full((len(layers), len(heads)), np.nan)
+    for (layer, head), number in numbers.items():
+        values[layers.index(layer), heads.index(head)] = number
+    return values
 
 
 def ordered(values: np.ndarray) -> list[tuple[int, int]]:

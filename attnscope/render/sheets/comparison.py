@@ -11,23 +11,15 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
-from attnscope.render.kit.words.header import attention_words, reading
+from attnscope.render.kit.words.header import attention_words
 from attnscope.render.kit.words.weights import key_groups
 from attnscope.render.sheet.blocks import Beside, Column, Curve, HeadGrid, Line, Mark, Ranking, Table, Tint
-from attnscope.render.sheet.said import number, proof, signed
+from attnscope.render.sheet.said import number, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.compared import (
-    heads,
-    models,
-    notes,
-    nothing_words,
-    sentence,
-    side_words,
-    subject,
-)
-from attnscope.results import Comparison, Kind, Side, Special, Verdict
-from attnscope.tokens import printable
+from attnscope.render.sheets import comparison_words as words
+from attnscope.render.sheets.comparison_words import cosine
+from attnscope.results import Comparison, Side, Verdict
 
 MOST_KEYS = 16
 _MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
@@ -42,49 +34,21 @@ def sheet(found: Comparison, focus: Focus = WHOLE) -> Sheet:
     by_head = () if curve or len(found.heads) < 2 or found.divergence is None else (_by_head(found),)
     rows = [_row(found, letter, side) for letter, side in zip("AB", found.sides, strict=True)]
     return Sheet(
-        title=" · ".join((subject(found), *_looks(found))),
-        setting=f"{kinds} · {models(found)}",
-        origins=tuple(side.head.provenance for side in found.sides[: 1 + _two_origins(found)]),
-        answer=_answer(found),
+        title=" · ".join((words.subject(found), *words.looks(found))),
+        setting=f"{kinds} · {words.models(found)}",
+        origins=tuple(side.head.provenance for side in found.sides[: 1 + words.two_origins(found)]),
+        answer=words.answer(found),
         blocks=(*by_head, Beside((*((curve,) if curve else ()), *rows))),
         table=lambda: Table.of(_FACTS, _facts(found)),
-        texts=tuple(_texts(found)),
-        notes=tuple(notes(found)),
+        texts=tuple(words.texts(found)),
+        notes=tuple(words.notes(found)),
         proof=tuple(_proof(found, focus.verbose)),
         main=curve,
         whole="only one layer is compared, there is no curve to draw: this picture has several panels",
-        summary=(heads(found),),
+        summary=(words.heads(found),),
         record=tuple(_record(found)),
         more=tuple(_grids(found)),
     )
-
-
-def _looks(found: Comparison) -> list[str]:
-    """How both sides are looked at: `by words`, `special tokens hidden`."""
-    told = ["by words"] if found.words else []
-    told += ["special tokens hidden"] if found.special is Special.HIDE else []
-    return told + (["without special tokens"] if found.special is Special.RENORMALISE else [])
-
-
-def _two_origins(found: Comparison) -> bool:
-    """Whether the sides come from two models, or from two ways of running one; not for their texts."""
-    a, b = (side.head.provenance.of_no_text for side in found.sides)
-    return a != b
-
-
-def _texts(found: Comparison) -> Iterator[str]:
-    """What a side is, its text with the word marked, and of cross-attention the text it attends to."""
-    for letter, side in zip("AB", found.sides, strict=True):
-        yield f"{letter} " + " · ".join(filter(None, (side_words(found, side), sentence(side))))
-        if _two_origins(found):
-            yield f"  {reading(side.head.provenance).plain}"
-        if side.head.kind is Kind.CROSS:
-            yield f"  attends to “{printable(side.head.key_tokens.sentence)}”"
-
-
-def _cosine(value: float) -> str:
-    """Three decimals; what rounds to nothing has no sign."""
-    return signed(value, 3).removeprefix("+")
 
 
 def _together(found: Comparison) -> str:
@@ -102,7 +66,7 @@ def _by_layer(found: Comparison) -> Curve:
     i, j = found.shown
     several, output, rows = len(found.heads) > 1, found.similarity("output"), found.divergence
     columns = [
-        Column(each.vector, each.together.tolist(), each.vector, _cosine, scale=_ALIKE)
+        Column(each.vector, each.together.tolist(), each.vector, cosine, scale=_ALIKE)
         for each in found.similarities
     ]
     if several and output is not None:
@@ -116,7 +80,7 @@ def _by_layer(found: Comparison) -> Curve:
         columns.append(Column("apart", most, "furthest apart", says=says))
     elif rows is not None:
         apart = rows.jensen_shannon[:, 0].tolist()
-        columns.append(Column("apart", apart, "rows apart", _cosine, f"by {_DIVERGENCE}", _APART))
+        columns.append(Column("apart", apart, "rows apart", cosine, f"by {_DIVERGENCE}", _APART))
     lines = [
         Line("line", _tint(each.vector), each.vector, each.together.tolist()) for each in found.similarities
     ]
@@ -176,7 +140,7 @@ def _extreme(
     if np.isnan(differing).all():
         return "-"
     j = int(np.nanargmax(differing))
-    return f"H{found.heads[j]} {_cosine(float(shown[j]))}"
+    return f"H{found.heads[j]} {cosine(float(shown[j]))}"
 
 
 def _by_head(found: Comparison) -> Ranking:
@@ -190,8 +154,8 @@ def _by_head(found: Comparison) -> Ranking:
         of="head",
         names=tuple(f"H{head}" for head in found.heads),
         table=Table(
-            Column("apart", nats, "divergence", _cosine, _DIVERGENCE, _APART),
-            Column("moved", moved, "moved", _cosine, "share of the weight, total variation"),
+            Column("apart", nats, "divergence", cosine, _DIVERGENCE, _APART),
+            Column("moved", moved, "moved", cosine, "share of the weight, total variation"),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", nats),),
@@ -217,7 +181,7 @@ def _row(found: Comparison, letter: str, side: Side) -> Ranking:
         of="key",
         names=tuple(names),
         table=Table(Column("weight", [*weights, *rest], "weight", lambda value: weight_text(value, 3))),
-        says=" · ".join(_beside(side)),
+        says=" · ".join(words.remarks(side)),
         measured="attention weight",
         marks=(Mark("bar", "own", "", [*weights, *([None] * len(rest))]),),
         written="weight",
@@ -239,39 +203,6 @@ def _keys(side: Side) -> list[int]:
 def _own(side: Side) -> list[int]:
     """The word itself among the keys; in cross-attention it is none of them."""
     return [side.row] if side.query_tokens is side.key_tokens else []
-
-
-def _beside(side: Side) -> Iterator[str]:
-    """Why there is no row; masked keys, what special tokens hold that are not shown, the share of a sink."""
-    if nothing := nothing_words(side):
-        yield nothing
-        return
-    if masked := int((~side.allowed).sum()):
-        yield f"{counted(masked, 'key')} masked"
-    if side.special_weight is not None:
-        yield f"special tokens, left out, hold {weight_text(side.special_weight)}"
-    if side.head.sink is not None:
-        row = side.weights[side.allowed] if side.view is None else side.whole_row
-        yield f"the sink takes {weight_text(float(1 - row.sum()))}"
-
-
-def _answer(found: Comparison) -> str:
-    """Which heads are shown in full and why, and how far apart both sides are there."""
-    i, j = found.shown
-    output, rows = found.similarity("output"), found.divergence
-    told = []
-    if output is not None:
-        told.append(f"cosine of the outputs {_cosine(float(output.heads[i, j]))}")
-    if rows is not None:
-        nats, moved = (float(each[i, j]) for each in (rows.jensen_shannon, rows.total_variation))
-        told.append(f"rows apart by {_cosine(nats)} nats (Jensen-Shannon, 0 to 0.693)")
-        told.append(f"{_cosine(moved)} of the weight moved (total variation)")
-    why = ""
-    if found.chosen:
-        over = f" ({counted(found.passed_over, 'head')} passed over, for special tokens)"
-        what = "outputs" if output else "rows"
-        why = f", whose {what} differ most of those asked for{over if found.passed_over else ''}"
-    return f"Shown is {heads(found)}{why}: {', '.join(told)}." if told else f"Shown is {heads(found)}{why}."
 
 
 def _proof(found: Comparison, verbose: bool) -> Iterator[tuple[Verdict, str]]:

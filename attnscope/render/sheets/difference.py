@@ -10,7 +10,17 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Block, Column, Companion, HeadGrid, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.blocks import (
+    Block,
+    Column,
+    Companion,
+    HeadGrid,
+    Mark,
+    Matrix,
+    Ranking,
+    Table,
+    by_head,
+)
 from attnscope.render.sheet.said import attention, number, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
@@ -200,16 +210,13 @@ def _grids(found: Difference) -> Iterator[HeadGrid]:
     if len(found.pairs) < 2 or any(pair[:2] != pair[2:] for pair in found.pairs):
         return
     layers, heads = (tuple(sorted({pair[axis] for pair in found.pairs})) for axis in (0, 1))
-
-    def by_head(values: np.ndarray) -> np.ndarray:
-        grid = np.full((len(layers), len(heads)), np.nan)
-        for (layer, head, *_), value in zip(found.pairs, values, strict=True):
-            grid[layers.index(layer), heads.index(head)] = value
-        return grid
-
-    apart, largest = by_head(found.divergences), by_head(found.largest)
+    places = [pair[:2] for pair in found.pairs]
+    apart, largest, rounding = (
+        by_head(layers, heads, dict(zip(places, numbers, strict=True)))
+        for numbers in (found.divergences, found.largest, found.rounding)
+    )
     unlike = Companion.numbers("two neighbouring heads of a layer", np.full(apart.shape, found.unlike), nats)
-    may = Companion.numbers("rounding may make", by_head(found.rounding), short)
+    may = Companion.numbers("rounding may make", rounding, short)
     for title, values, unit, beside in (
         ("divergence of every head", apart, "nats", unlike),
         ("largest difference of a weight", largest, "", may),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnscope.render.sheets import compared
+from attnscope.render.sheets import comparison_words as words
 from attnscope.render.web import readings
 from attnscope.render.web.blocks import Blocks
 from attnscope.results import Comparison, Difference, Overview, Result, Special
@@ -33,7 +33,7 @@ def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[
     """Both sides of a word: the heads of the layer that is shown where they are `held`, that one exactly."""
     made = []
     for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
-        name = f"{letter}: {compared.side_words(found, side) or compared.sentence(side)}"
+        name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
         overview = held[i] if held else None
         if isinstance(overview, Overview):
             made.append(readings.of_overview(overview, blocks, [side.head], name))

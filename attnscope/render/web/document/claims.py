@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from attnscope.render.sheets import compared, sheet_of
+from attnscope.render.sheets import comparison_words as words
+from attnscope.render.sheets import sheet_of
 from attnscope.render.web import readings as sides
 from attnscope.render.web import runs
 from attnscope.render.web.beside import Beside
@@ -38,8 +39,8 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
         "pairs": runs.pairs_of(found, beside.heads),
         "aligned": found.divergence is not None,
     }
-    made.heading = told(compared.subject(found), compared.heads(found), compared.models(found))
-    made.says += [compared.subject(found), *compared.view_notes(found)]
+    made.heading = told(words.subject(found), words.heads(found), words.models(found))
+    made.says += [words.subject(found), *words.view_notes(found)]
     looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
     opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
 

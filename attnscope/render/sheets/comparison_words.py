@@ -1,16 +1,20 @@
 """The words of a comparison: what its sides are, and what must be known to read its numbers."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from attnscope.render.kit.words.header import CROSS_ROWS, model_words
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.words.header import CROSS_ROWS, model_words, reading
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
-from attnscope.render.sheet.said import marked_word
+from attnscope.render.sheet.said import marked_word, number
 from attnscope.results import Between, Comparison, Kind, Side, Special
 from attnscope.tokens import printable
 
 _AROUND = 160  # characters of a long text on each side of the word
+
+cosine = partial(number, decimals=3)
 
 
 def subject(found: Comparison) -> str:
@@ -20,6 +24,62 @@ def subject(found: Comparison) -> str:
     if found.between is Between.LAYERS:
         return f"{word} in layers {found.a.head.layer} and {found.b.head.layer}"
     return f"{word} {'in two texts' if found.between is Between.TEXTS else 'under two models'}"
+
+
+def looks(found: Comparison) -> list[str]:
+    """How both sides are looked at: `by words`, `special tokens hidden`."""
+    told = ["by words"] if found.words else []
+    told += ["special tokens hidden"] if found.special is Special.HIDE else []
+    return told + (["without special tokens"] if found.special is Special.RENORMALISE else [])
+
+
+def two_origins(found: Comparison) -> bool:
+    """Whether the sides come from two models, or from two ways of running one; not for their texts."""
+    a, b = (side.head.provenance.of_no_text for side in found.sides)
+    return a != b
+
+
+def texts(found: Comparison) -> Iterator[str]:
+    """What a side is, its text with the word marked, and of cross-attention the text it attends to."""
+    for letter, side in zip("AB", found.sides, strict=True):
+        yield f"{letter} " + " · ".join(filter(None, (side_words(found, side), sentence(side))))
+        if two_origins(found):
+            yield f"  {reading(side.head.provenance).plain}"
+        if side.head.kind is Kind.CROSS:
+            yield f"  attends to “{printable(side.head.key_tokens.sentence)}”"
+
+
+def answer(found: Comparison) -> str:
+    """Which heads are shown in full and why, and how far apart both sides are there."""
+    i, j = found.shown
+    output, rows = found.similarity("output"), found.divergence
+    told = []
+    if output is not None:
+        told.append(f"cosine of the outputs {cosine(float(output.heads[i, j]))}")
+    if rows is not None:
+        nats, moved = (float(each[i, j]) for each in (rows.jensen_shannon, rows.total_variation))
+        told.append(f"rows apart by {cosine(nats)} nats (Jensen-Shannon, 0 to 0.693)")
+        told.append(f"{cosine(moved)} of the weight moved (total variation)")
+    why = ""
+    if found.chosen:
+        over = f" ({counted(found.passed_over, 'head')} passed over, for special tokens)"
+        what = "outputs" if output else "rows"
+        why = f", whose {what} differ most of those asked for{over if found.passed_over else ''}"
+    return f"Shown is {heads(found)}{why}: {', '.join(told)}." if told else f"Shown is {heads(found)}{why}."
+
+
+def remarks(side: Side) -> Iterator[str]:
+    """Why there is no row; masked keys, what special tokens hold that are not shown, the share of a sink."""
+    if nothing := nothing_words(side):
+        yield nothing
+        return
+    if masked := int((~side.allowed).sum()):
+        yield f"{counted(masked, 'key')} masked"
+    if side.special_weight is not None:
+        yield f"special tokens, left out, hold {weight_text(side.special_weight)}"
+    if side.head.sink is not None:
+        row = side.weights[side.allowed] if side.view is None else side.whole_row
+        yield f"the sink takes {weight_text(float(1 - row.sum()))}"
 
 
 def heads(found: Comparison) -> str:

@@ -1,0 +1,148 @@
+"""The words of a flow: what its methods and effects are, how far they agree, and what was replaced."""
+
+import math
+from collections.abc import Iterator
+
+from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.sheet.said import at, proof, signed, weight
+from attnscope.results import Flow, Verdict
+from attnscope.results.claims.flow import Ablated
+from attnscope.tokens import Patches, printable
+
+NEARNESS = "nearness"
+_FLAT = 0.005  # effects below it would all be the same two digits
+_FEW = 10  # tokens, of which a rank correlation says little
+
+
+def answer(found: Flow) -> str:
+    """Whether any method says more of the effects than nearness does, which knows no attention."""
+    ablated = found.ablated
+    if ablated is None:
+        return f"Nothing was replaced: {found.reason}. So nothing says how far these shares can be trusted."
+    known = [each for each in ablated.trust if not math.isnan(each.correlation)]
+    near = next((each for each in known if each.method == NEARNESS), None)
+    others = [each for each in known if each.method != NEARNESS]
+    if not others:
+        return "There are too few tokens for a rank correlation with what replacing them does."
+    best = max(others, key=lambda each: each.correlation)
+    told = (
+        f"Of {counted(len(others), 'method')} {best.method} agrees best with what replacing does "
+        f"({signed(best.correlation)})"
+    )
+    if near is not None:
+        told += f"; nearness alone, which knows no attention, comes to {signed(near.correlation)}"
+    if best.correlation <= best.high:
+        told += "; shuffled effects come as far, so this text does not tell"
+    elif near is not None and best.correlation <= near.correlation:
+        told += ": these say no more of what matters than nearness does"
+    elif ablated.count < _FEW:
+        told += f", over {_replaced(found, ablated)}, which is few"
+    return f"{told}."
+
+
+def notes(found: Flow) -> Iterator[str]:
+    yield from found.notes
+    yield _beside_the_map(found)
+    if found.ablated is not None:
+        yield (
+            f"rank correlation with the size of the effect, over {_replaced(found, found.ablated)}; "
+            f"shuffled: the middle nine tenths of {found.ablated.shuffles} shuffles (seed "
+            f"{found.ablated.seed}), and how many of them it beats"
+        )
+    if found.flow is None:
+        yield f"no flow: there are more than {counted(found.most, unit(found))}"
+    if found.zeroed is None and found.no_zeroing:
+        yield f"no value zeroing: {found.no_zeroing}"
+
+
+def _beside_the_map(found: Flow) -> str:
+    """What a map of patches leaves out: the shares of the query itself and of positions that are no patch."""
+    if patches_of(found) is None:
+        return ""
+    patched = {place for stretch in found.tokens.stretches for place in stretch.positions}
+    beside = [place for place in range(len(found.tokens)) if place not in patched or place == found.query]
+    told = [
+        f"{at(found.tokens, place)} "
+        + ", ".join(f"{name} {weight(float(each[place]))}" for name, each in found.methods.items())
+        for place in beside[:4]
+    ]
+    return f"each map on its own scale, the query framed and not in it; shares of {'; '.join(told)}"
+
+
+def proofs(found: Flow) -> Iterator[tuple[Verdict, str]]:
+    """How many heads have each verdict, and whether zeroed values were seen to be zero."""
+    yield from proof(found.certified, "head")
+    if (done := found.zeroing) is None:
+        return
+    count = done.read_back + done.lost + done.unseen
+    told = f"in {count} of {count} runs read back as the output less weight times value"
+    if done.lost:
+        told = f"in {done.lost} of {count} runs the next operation got something else"
+    elif done.unseen:
+        told = f"in {done.unseen} of {count} runs they cannot be read back: other operations come between"
+    elif not done.faithful:
+        told = "watching alone changed what a layer returns"
+    yield done.verdict, f"{GLYPHS[done.verdict]} zeroed values: {told}"
+
+
+def method_words(found: Flow) -> dict[str, str]:
+    """What each method is."""
+    return {
+        "attention": f"of L{found.layers[-1]} alone",
+        "rollout": "weights multiplied through the layers, each half its input (Abnar and Zuidema 2020)",
+        "by norm": "the same of ||sum of a f(x)|| (Kobayashi et al. 2020)",
+        "flow": "share of the largest flow to each token, the same weights as capacities",
+        "zeroing": "how far a layer turns a token's vector without the values of another, as shares, "
+        "multiplied through the layers (Mohebbi et al. 2023)",
+    }
+
+
+def effect_words(found: Flow, ablated: Ablated) -> str:
+    """What the effects are."""
+    by = f"replaced by {printable(ablated.replacement)}"
+    if ablated.replacement == "nothing":
+        by = "embedded as zeros"
+    what = f"a {unit(found)} is"
+    if ablated.together > 1:
+        what = f"up to {counted(ablated.together, unit(found))} side by side are at once"
+    if ablated.answer:
+        chance = weight_text(ablated.probability, 3)
+        return (
+            f"nats that “{printable(ablated.answer)}” ({chance}), the model's answer here, loses in log "
+            f"probability where {what} {by}"
+        )
+    return (
+        "the model answers nothing here; 1 less the cosine of the query's last vector before and after, "
+        f"where {what} {by}"
+    )
+
+
+def effect_text(ablated: Ablated, value: float) -> str:
+    """What replacing does: nats that the answer loses, or one less a cosine."""
+    if value and abs(value) < _FLAT:
+        text = f"{value:{'+' if ablated.answer else ''}.0e}".replace("e-0", "e-")
+        return text.replace("-", "−", 1) if value < 0 else text
+    return signed(value) if ablated.answer else weight_text(value)
+
+
+def patches_of(found: Flow) -> Patches | None:
+    """The picture whose patches the tokens are; None where they are none, or only some of a text."""
+    stretch = next(iter(found.tokens.stretches), None)
+    if not isinstance(stretch, Patches) or len(found.tokens.stretches) > 1:
+        return None
+    return None if found.tokens.texts else stretch
+
+
+def unit(found: Flow) -> str:
+    """What a position stands for."""
+    stretch = next(iter(found.tokens.stretches), None)
+    return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
+
+
+def _replaced(found: Flow, ablated: Ablated) -> str:
+    """`8 tokens`, `49 groups of patches`."""
+    of = unit(found)
+    if ablated.together > 1:
+        return f"{counted(ablated.count, 'group')} of {of}{'es' if of == 'patch' else 's'}"
+    return counted(ablated.count, of)
