@@ -24,6 +24,7 @@ _LONGEST = 40  # cells of a text below a number
 _UNDER, _WIDEST = 0.12, 0.78  # inches that a cell is higher with a text below its number, and wide at most
 _FEW, _MANY = 16, 40  # heads of a layer that have numbers: in one of several grids, in the only one
 _LARGE, _PAGE = 5.2, 12.6  # inches of a grid without numbers, and of one with a text below its numbers
+_ROOM = 5.0  # inches that every page has for a grid
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def _cells(block: HeadGrid, alone: bool) -> _Cells:
     wide = max(_CELL[0], *(text_width(block.text(*place), _NUMBER) + 0.1 for place in block.places))
     if block.companion is not None:
         texts = (block.companion.text(*place, _LONGEST) for place in block.places)
-        under = min(max(max(text_width(each, _SMALL) + 0.06 for each in texts), wide), _WIDEST)
+        most = max(_WIDEST, _ROOM / heads) if alone else _WIDEST
+        under = min(max(max(text_width(each, _SMALL) + 0.06 for each in texts), wide), most)
         if under * heads <= _PAGE:
             return _Cells(under, _CELL[1] + _UNDER, _NUMBER, below=True)
     return _Cells(wide, _CELL[1], _NUMBER)
@@ -120,7 +122,7 @@ def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -
 def _fitting(companion: Companion, i: int, j: int, width: float) -> str:
     """The text with as much of its names as has room."""
     texts = (companion.text(i, j, cells) for cells in range(_LONGEST, 3, -1))
-    return next((text for text in texts if text_width(text, _SMALL) <= width), companion.short(i, j))
+    return next((text for text in texts if text_width(text, _SMALL) <= width + 1e-6), companion.short(i, j))
 
 
 def _name_heads(block: HeadGrid, axes: Axes) -> None:

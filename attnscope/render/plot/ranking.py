@@ -60,6 +60,8 @@ def draw(block: Ranking, axes: Axes) -> None:
     axes.set_xlim(low, high)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10)))
     named_rows(axes, block.names, block.measured, TICK)
+    if block.axis:  # which ends where it ends, whatever room the numbers take
+        axes.spines["bottom"].set_bounds(*block.axis)
     beside = _cells(block, axes) if block.cells else axes
     for row in block.chosen:
         beside.get_yticklabels()[row].set_fontweight("bold")

@@ -136,10 +136,12 @@ def test_below_each_number_stands_what_belongs_to_it_its_names_cut_to_the_cell()
     names = Companion(
         "its link", lambda i, j: ".9", lambda i, j, cells: "a very long name of a token"[:cells]
     )
-    axes = figure(sheet(blocks=(grid(2, 3, companion=names),))).axes[0]
-    links = [each.get_text() for each in axes.texts if each.get_text().startswith("a ")]
-    assert len(links) == 5
-    assert all(each.endswith(" .9") and "token" not in each for each in links)
+    for heads, whole in ((3, True), (10, False)):  # few heads have the room of the page
+        axes = figure(sheet(blocks=(grid(2, heads, companion=names),))).axes[0]
+        links = [each.get_text() for each in axes.texts if each.get_text().startswith("a ")]
+        assert len(links) == 2 * heads - 1
+        assert all(each.endswith(" .9") and each.startswith("a very long") for each in links)
+        assert {each == "a very long name of a token .9" for each in links} == {whole}
 
 
 def test_heads_beyond_something_and_those_not_certified_are_outlined_in_their_colours() -> None:

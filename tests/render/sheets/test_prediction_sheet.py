@@ -109,3 +109,9 @@ def test_half_a_character_that_a_model_wrote_is_an_escape_in_every_medium(suffix
     there = content(result, suffix)
     assert suffix == ".png" or b"\\ud83d" in there
     assert b"\x1b" not in there or suffix == ".png"
+
+
+def test_the_axis_of_probabilities_ends_at_1() -> None:
+    axes = figure_of(masked()).axes
+    assert len(axes) == 4
+    assert {each.spines["bottom"].get_bounds() for each in axes} == {(0.0, 1.0)}
