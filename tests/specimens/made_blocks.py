@@ -5,10 +5,12 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.render.sheet.blocks import Column, Curve, HeadGrid, Line, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.blocks import Curve, Matrix, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Line, Mark, Table
 from attnscope.results import Verdict
 
 NAMES = ("L0 H3", "L10 H11", "both at once")

@@ -15,7 +15,7 @@ from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches
-from attnscope.render.sheet.blocks import Companion, HeadGrid
+from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.scale import OUTLINES, TINTS
 
 _NUMBER, _SMALL, _LEAST_NUMBER = 6.0, 5.0, 5.5  # points: of a number, what is below it, of many heads

@@ -9,8 +9,9 @@ from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
-from attnscope.render.sheet.blocks import Column, Mark, Ranking
+from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
+from attnscope.render.sheet.table import Column, Mark
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row
 _NONE = 0.02  # inches of an axis without marks

@@ -21,19 +21,11 @@ from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import curve, grid, matrix, overlay, ranking, steps, thumbnails, timeline
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import (
-    Beside,
-    Block,
-    Column,
-    Curve,
-    Drawing,
-    HeadGrid,
-    HeadMatrices,
-    Ranking,
-    legend,
-)
+from attnscope.render.sheet.blocks import Beside, Block, Curve, Drawing, Ranking
+from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, legend
 from attnscope.render.sheets.map import Map
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
 from attnscope.render.sheets.sound import Timeline

@@ -12,7 +12,7 @@ from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.grid import colour_bar
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel
-from attnscope.render.sheet.blocks import HeadMatrices
+from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.results import Verdict
 

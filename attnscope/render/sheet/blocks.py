@@ -6,105 +6,17 @@ mean.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.sheet.scale import Scale, missing
-from attnscope.results import Verdict
+from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.table import Form, Line, Mark, Table
 from attnscope.tokens import Tokens
-
-Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has none
-Form: TypeAlias = Callable[[Any], str]  # a value as a person reads it
-Shape: TypeAlias = Literal["bar", "band", "span", "dot", "ring", "diamond", "tick", "line"]
-Tint: TypeAlias = Literal[
-    "own", "kin", "other", "faint", "loses", "gains", "floor", "control", "limit", "noise", "peers",
-    "query", "key", "unrotated key", "value", "output",
-]  # fmt: skip
-
-
-def as_written(text: str) -> str:
-    """The form of numbers that are texts already, and stand at the right as numbers do."""
-    return text
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: files know it by its `name`, people by its `heading`, if it has one.
-
-    `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
-    largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
-    alone does not make them.
-    """
-
-    name: str
-    values: Values
-    heading: str = ""
-    form: Form = str
-    says: str = ""
-    scale: Scale | None = None
-    spared: int = 0
-    told: Sequence[str] = ()
-
-    @property
-    def words(self) -> bool:
-        """Whether it holds words, which stand at the left, and not numbers."""
-        return self.form is str and not self.told
-
-    def text(self, row: int) -> str:
-        value = self.values[row]
-        return self.told[row] if self.told else "" if missing(value) else self.form(value)
-
-
-class Table:
-    """Rows of a result, exact."""
-
-    def __init__(self, *columns: Column) -> None:
-        self.columns = columns
-
-    @classmethod
-    def of(cls, names: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-        """Rows for a file, which nobody reads by their headings; single words may be given as one text."""
-        named = names.split() if isinstance(names, str) else names
-        values = list(zip(*rows, strict=True)) or [()] * len(named)
-        return cls(*map(Column, named, values))
-
-    def __len__(self) -> int:
-        return len(self.columns[0].values)
-
-    def __getitem__(self, name: str) -> Column:
-        return next(each for each in self.columns if each.name == name)
-
-    @property
-    def headed(self) -> tuple[Column, ...]:
-        """The columns for people: those with a heading and with something under it."""
-        return tuple(
-            each for each in self.columns if each.heading and any(map(each.text, range(len(each.values))))
-        )
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Something drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
-
-    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one. It stands in the
-    middle of its row, or `low`, where an interval would hide another.
-    """
-
-    shape: Shape
-    tint: Tint
-    label: str
-    at: Values
-    to: Values = ()
-    low: bool = False
-
-    def ends(self, row: int) -> list[float]:
-        """Where it begins and ends in a row, as far as it is there."""
-        return [float(each[row]) for each in (self.at, self.to) if each and not missing(each[row])]
 
 
 @dataclass(frozen=True)
@@ -157,31 +69,6 @@ class Ranking(Rows):
 
 
 @dataclass(frozen=True)
-class Line:
-    """A number for each row of a curve, joined by a line, or from `at` to `to` a band.
-
-    The `points` of each row stand alone: a list of numbers a row. A `ring` is drawn around the number of a
-    row that is meant.
-    """
-
-    shape: Literal["line", "dashed", "band", "points", "ring"]
-    tint: Tint
-    label: str
-    at: Values
-    to: Values = ()
-
-    def ends(self) -> list[float]:
-        """All numbers that are drawn."""
-        rows = (one for each in (self.at, self.to) for one in each if not missing(one))
-        return [
-            float(end)
-            for row in rows
-            for end in (row if self.shape == "points" else (row,))
-            if not missing(end)
-        ]
-
-
-@dataclass(frozen=True)
 class Curve(Rows):
     """Rows that follow one another, layer by layer or step by step, and lines over them.
 
@@ -218,86 +105,6 @@ class Curve(Rows):
     def key(self) -> tuple[str, ...]:
         """The labels of the lines that are there."""
         return tuple(each.label for each in self.lines if each.label)
-
-
-@dataclass(frozen=True, eq=False)
-class Companion:
-    """What stands with the number of every head where there is room: its control, its error, its link.
-
-    `short` is never cut. `names`, where there are any, stand below the number, cut to so many cells. Both are
-    asked for by row and column.
-    """
-
-    label: str
-    short: Callable[[int, int], str]
-    names: Callable[[int, int, int], str] | None = None
-
-    @classmethod
-    def numbers(cls, label: str, values: np.ndarray, form: Form) -> "Companion":
-        """A second number of every head, NaN where it has none."""
-
-        def short(row: int, column: int) -> str:
-            value = float(values[row, column])
-            return "" if np.isnan(value) else form(value)
-
-        return cls(label, short)
-
-    def text(self, row: int, column: int, cells: int = 60) -> str:
-        """Names and the short text in one, the names cut alone."""
-        short = self.short(row, column)
-        names = "" if self.names is None else self.names(row, column, cells - len(short) - bool(short))
-        return f"{names} {short}".strip()
-
-
-@dataclass(frozen=True, eq=False)
-class HeadGrid:
-    """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
-
-    `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
-    their `verdicts`, and so are those `beyond` something, which says beyond what.
-    """
-
-    title: str
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    values: np.ndarray
-    scale: Scale
-    form: Form
-    unit: str = ""
-    says: str = ""
-    itself: tuple[int, int] | None = None
-    companion: Companion | None = None
-    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
-    beyond: tuple[str, frozenset[tuple[int, int]]] = ("", frozenset())
-    absent: str = ""
-
-    @property
-    def heading(self) -> str:
-        return f"{self.title}, {self.unit}" if self.unit else self.title
-
-    def text(self, row: int, column: int) -> str:
-        """The number of one head as a person reads it."""
-        value = float(self.values[row, column])
-        return self.absent if np.isnan(value) else self.form(value)
-
-    @property
-    def places(self) -> list[tuple[int, int]]:
-        """Row and column of every head."""
-        return [(i, j) for i in range(len(self.layers)) for j in range(len(self.heads))]
-
-    def name(self, row: int, column: int) -> str:
-        return f"L{self.layers[row]} H{self.heads[column]}"
-
-    def doubt(self, row: int, column: int) -> Verdict | None:
-        """The verdict of a head that is not certified."""
-        verdict = self.verdicts[row][column] if self.verdicts else None
-        return None if verdict is Verdict.CERTIFIED else verdict
-
-    @cached_property
-    def outlined(self) -> dict[tuple[int, int], Verdict | None]:
-        """The heads that stand out: by a verdict that is not the best, or with None those beyond."""
-        doubts = {place: each for place in self.places if (each := self.doubt(*place)) is not None}
-        return dict.fromkeys(self.beyond[1]) | doubts
 
 
 @dataclass(frozen=True)
@@ -355,22 +162,6 @@ class Matrix:
         return self.words == ("row", "column")
 
 
-@dataclass(frozen=True, eq=False)
-class HeadMatrices:
-    """A small matrix for every head, layers down and heads across, all on one scale; NaN where it is masked.
-
-    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. What is not certified is outlined.
-    """
-
-    title: str
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    values: np.ndarray
-    scale: Weights
-    verdicts: tuple[tuple[Verdict, ...], ...]
-    says: str = ""
-
-
 class Drawing:
     """What one kind of result alone has: a class of its own beside its sheet.
 
@@ -394,46 +185,3 @@ class Beside:
 def flat(block: Block | Beside) -> tuple[Block, ...]:
     """One block, or all that stand beside one another."""
     return block.blocks if isinstance(block, Beside) else (block,)
-
-
-def only(values: Values, kept: Iterable[bool]) -> list[Any]:
-    """The values of the rows that are `kept`, none for the others."""
-    return [value if keep else None for value, keep in zip(values, kept, strict=True)]
-
-
-def both_ways(values: Values, below: str = "", above: str = "") -> tuple[Mark, Mark]:
-    """Bars to both sides of 0, and what each side means; none for a row that has no number."""
-    losing = [not missing(value) and value < 0 for value in values]
-    loses = Mark("bar", "loses", below, only(values, losing))
-    return loses, Mark("bar", "gains", above, only(values, (not each for each in losing)))
-
-
-def each_of(values: np.ndarray, places: Iterable[tuple[int, int]]) -> list[float]:
-    """The number of each of these heads, by row and column."""
-    return [float(values[place]) for place in places]
-
-
-def by_head(
-    layers: Sequence[int], heads: Sequence[int], numbers: Mapping[tuple[int, int], float]
-) -> np.ndarray:
-    """The numbers of heads as layers down and heads across, NaN where there is none."""
-    values = np.full((len(layers), len(heads)), np.nan)
-    for (layer, head), number in numbers.items():
-        values[layers.index(layer), heads.index(head)] = number
-    return values
-
-
-def ordered(values: np.ndarray) -> list[tuple[int, int]]:
-    """Every place that has a number, the largest first, those that are alike in their order."""
-    order = np.argsort(-values, axis=None, kind="stable")
-    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
-    return [place for place in places if not np.isnan(values[place])]
-
-
-def legend(columns: Iterable[Column]) -> str:
-    """What these columns are: `before, after: probability of the answer; KL: ...`."""
-    said: dict[str, list[str]] = {}
-    for each in columns:
-        if each.heading not in (headings := said.setdefault(each.says, [])):
-            headings.append(each.heading)
-    return "; ".join(f"{', '.join(headings)}: {says}" for says, headings in said.items() if says)

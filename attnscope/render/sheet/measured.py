@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from attnscope.render.kit.numbers import short
-from attnscope.render.sheet.blocks import ordered
+from attnscope.render.sheet.heads import ordered
 from attnscope.render.sheet.said import Place, number, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.results import HeadScores

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnscope.render.sheet.blocks import Beside, Block, Table, flat
+from attnscope.render.sheet.blocks import Beside, Block, flat
+from attnscope.render.sheet.table import Table
 from attnscope.results import Provenance, Verdict
 
 

@@ -7,21 +7,12 @@ from typing import Literal, NamedTuple
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import largest_magnitude, short
 from attnscope.render.kit.words.command import opening_head
-from attnscope.render.sheet.blocks import (
-    Column,
-    Companion,
-    HeadGrid,
-    Mark,
-    Ranking,
-    Table,
-    Values,
-    both_ways,
-    by_head,
-    only,
-)
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import chance, give_or_take, name, number, percent, setting, signed
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_words as words
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Asks, Effect, Group, HeadEffect, Method

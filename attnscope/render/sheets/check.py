@@ -7,8 +7,9 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Column, Ranking, Table
+from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table
 from attnscope.results import Check, HeadCheck, Verdict
 from attnscope.tokens import printable
 

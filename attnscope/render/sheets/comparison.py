@@ -13,10 +13,12 @@ from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
 from attnscope.render.kit.words.header import attention_words
 from attnscope.render.kit.words.weights import key_groups
-from attnscope.render.sheet.blocks import Beside, Column, Curve, HeadGrid, Line, Mark, Ranking, Table, Tint
+from attnscope.render.sheet.blocks import Beside, Curve, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import number, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint
 from attnscope.render.sheets import comparison_words as words
 from attnscope.render.sheets.comparison_words import cosine
 from attnscope.results import Comparison, Side, Verdict

@@ -7,10 +7,12 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table
+from attnscope.render.sheet.blocks import Beside, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import name, number, proof, setting, signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Pair, Through
 from attnscope.tokens import printable

@@ -9,20 +9,12 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import (
-    Column,
-    Companion,
-    HeadGrid,
-    Mark,
-    Ranking,
-    Table,
-    both_ways,
-    each_of,
-    ordered,
-)
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
 from attnscope.render.sheet.said import Place, attention, error, named, number, signed, signed_telling
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets.corpus import record
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpus import ScoresApart

@@ -8,16 +8,8 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import (
-    Column,
-    Companion,
-    HeadGrid,
-    Mark,
-    Ranking,
-    Table,
-    as_written,
-    each_of,
-)
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
     error,
@@ -32,6 +24,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
 from attnscope.tokens import printable

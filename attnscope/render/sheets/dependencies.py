@@ -6,7 +6,8 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Beside, Column, HeadGrid, Mark, Ranking, Table, as_written
+from attnscope.render.sheet.blocks import Beside, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import (
     grid_size,
     in_sample,
@@ -19,6 +20,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import Direction, HeldOut, Relation, Share
 from attnscope.tokens import printable

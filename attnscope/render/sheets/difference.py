@@ -10,20 +10,12 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import (
-    Block,
-    Column,
-    Companion,
-    HeadGrid,
-    Mark,
-    Matrix,
-    Ranking,
-    Table,
-    by_head,
-)
+from attnscope.render.sheet.blocks import Block, Matrix, Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import attention, number, signed
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens, printable

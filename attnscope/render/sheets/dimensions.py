@@ -8,10 +8,11 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, short, signed_texts, weight_text
 from attnscope.render.kit.words.header import feature_words
-from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, as_written, both_ways
+from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import certified, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, as_written, both_ways
 from attnscope.results import Dimensions
 
 _MOST_PAIRS = 12

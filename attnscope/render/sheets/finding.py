@@ -9,18 +9,8 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.sheet.blocks import (
-    Column,
-    Companion,
-    HeadGrid,
-    Mark,
-    Ranking,
-    Table,
-    Tint,
-    Values,
-    each_of,
-    only,
-)
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
     at,
@@ -37,6 +27,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.results import Contents, Finding, Pattern, Special
 from attnscope.results.claims.finding import Account
 from attnscope.tokens import Patches

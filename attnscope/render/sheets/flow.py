@@ -11,10 +11,11 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, largest_magnitude
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Beside, Column, Mark, Matrix, Names, Ranking, Table, only
+from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
 from attnscope.render.sheet.said import at, attention, numbered, signed, text, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, only
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
 from attnscope.results import Flow

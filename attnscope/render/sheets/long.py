@@ -11,9 +11,10 @@ from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import special_words
-from attnscope.render.sheet.blocks import Column, Mark, Matrix, Named, Names, Ranking, Table
+from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
 from attnscope.render.sheet.said import at, certified, numbered, reading_notes, weight
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import LongHead
 from attnscope.tokens import Tokens, printable
 from attnscope.vocabulary import Pool, Scaling

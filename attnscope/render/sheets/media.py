@@ -13,7 +13,7 @@ from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import opening
 from attnscope.render.kit.words.header import feature_words, model_words
-from attnscope.render.sheet.blocks import Beside, Block, Column, Drawing, Mark, Ranking, Table
+from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
 from attnscope.render.sheet.said import (
     attention,
     certified,
@@ -27,6 +27,7 @@ from attnscope.render.sheet.said import (
     weight,
 )
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.tokens import Tokens, printable
 

@@ -6,8 +6,9 @@ from functools import partial
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
-from attnscope.render.sheet.blocks import Block, Column, Ranking, Table, as_written
+from attnscope.render.sheet.blocks import Block, Ranking
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets.outline_words import (
     amount,
     besides_words,

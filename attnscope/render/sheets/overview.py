@@ -14,9 +14,11 @@ from attnscope.render.kit.words.command import opening
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import Column, Companion, HeadGrid, Ranking, Table, as_written, each_of
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting, weight
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.results import HeadScores, Overview
 from attnscope.tokens import Tokens
 

@@ -9,7 +9,8 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.sheet.blocks import Beside, Companion, Drawing, HeadGrid, Matrix, Names
+from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
+from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import percent
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet

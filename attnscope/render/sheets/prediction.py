@@ -7,9 +7,10 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import short
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Beside, Column, Mark, Ranking, Table
+from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import chance, text
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.tokens import printable
 

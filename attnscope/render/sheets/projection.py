@@ -13,9 +13,10 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, signed_texts, weight_text
 from attnscope.render.kit.stage import NOTHING_LEFT
 from attnscope.render.kit.words.header import feature_words
-from attnscope.render.sheet.blocks import Beside, Column, Ranking, Table, as_written
+from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import attention, certified, numbered, of_head, read, setting
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets.map import (
     DISCLAIMER,
     Map,

@@ -16,9 +16,10 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, weight_text
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
-from attnscope.render.sheet.blocks import Column, Mark, Ranking, Table, as_written, only
+from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, certified, of_head, read, setting, signed, weight
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.results import HeadScores, Report

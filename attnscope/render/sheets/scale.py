@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.sheet.blocks import Beside, Column, Curve, Line, Table, Tint
+from attnscope.render.sheet.blocks import Beside, Curve
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Line, Table, Tint
 from attnscope.results.worked import MEASURES, ScaleStudy
 
 _MEASURED = {

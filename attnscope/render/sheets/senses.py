@@ -8,10 +8,11 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Column, Curve, Line, Matrix, Names, Table
+from attnscope.render.sheet.blocks import Curve, Matrix, Names
 from attnscope.render.sheet.said import attention, marked_word, number, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Line, Table
 from attnscope.results import Senses
 from attnscope.results.claims.senses import Usage
 from attnscope.tokens import printable

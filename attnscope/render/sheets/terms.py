@@ -15,10 +15,11 @@ from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.header import feature_words, model_words, where_words
 from attnscope.render.kit.words.weights import sums_words
-from attnscope.render.sheet.blocks import Beside, Block, Column, Mark, Matrix, Ranking, Table
+from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
 from attnscope.render.sheet.said import at, certified, numbered, of_head, read, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK
 from attnscope.vocabulary import Scaling

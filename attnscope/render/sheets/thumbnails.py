@@ -8,7 +8,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.sheet.blocks import HeadMatrices, Table
+from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.said import (
     attention,
     grid_size,
@@ -21,6 +21,7 @@ from attnscope.render.sheet.said import (
     weight,
 )
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Table
 from attnscope.results import Special, Thumbnails
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling

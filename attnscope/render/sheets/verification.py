@@ -11,10 +11,12 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Column, HeadGrid, Ranking, Table
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import proof, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table
 from attnscope.results import Certificate, LayerCheck, Verdict, Verification
 from attnscope.results.base.origin import Fault
 from attnscope.tokens import printable

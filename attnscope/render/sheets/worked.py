@@ -9,9 +9,10 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import certificate_line
-from attnscope.render.sheet.blocks import Beside, Drawing, Table
+from attnscope.render.sheet.blocks import Beside, Drawing
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Table
 from attnscope.results import Verdict
 from attnscope.results.worked import Mistake, Step, Worked
 from attnscope.tokens import printable

@@ -5,7 +5,8 @@ from functools import singledispatch
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
-from attnscope.render.sheet.blocks import Drawing, HeadGrid, HeadMatrices, Matrix, Rows
+from attnscope.render.sheet.blocks import Drawing, Matrix, Rows
+from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.grid import grid

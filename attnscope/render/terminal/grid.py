@@ -8,7 +8,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, line, widest
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
-from attnscope.render.sheet.blocks import Companion, HeadGrid
+from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import grid_size
 
 _LEAST_CELL, _MOST_LINES = 6, 110

@@ -10,8 +10,10 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command
 from attnscope.render.kit.words.header import reading
-from attnscope.render.sheet.blocks import Beside, Block, HeadGrid, Matrix, Ranking, Rows, flat, legend
+from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import legend
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import kept_columns, lines_of_ranking, room_of_bars

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
-from attnscope.render.sheet.blocks import HeadMatrices
+from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.terminal.raster import ink_of
 
 _MOST, _LEAST = 12, 2  # characters of a head

@@ -3,7 +3,7 @@
 from html import escape
 
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.sheet.blocks import HeadGrid
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import OUTLINES, TINTS, missing
 
 _MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell

@@ -2,8 +2,10 @@
 
 from html import escape
 
-from attnscope.render.sheet.blocks import Block, Drawing, HeadGrid, Matrix, Rows, legend
+from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.picture import Original
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.web.grid import grid

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from made_blocks import grid, ranking, table
 
-from attnscope.render.sheet.blocks import Beside, Column, legend, only
+from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale, missing
+from attnscope.render.sheet.table import Column, legend, only
 
 
 def test_people_see_columns_with_a_heading_and_something_under_it() -> None:

@@ -8,10 +8,12 @@ import pytest
 from golden_text import printed
 from made_blocks import curve, grid, matrix, ranking, sheet
 
-from attnscope.render.sheet.blocks import Beside, Column, Companion, Mark, Table
+from attnscope.render.sheet.blocks import Beside
+from attnscope.render.sheet.heads import Companion
 from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body, screen

@@ -13,7 +13,8 @@ from matplotlib.colors import to_hex
 
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
-from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import TINTS
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation

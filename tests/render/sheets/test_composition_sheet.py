@@ -14,7 +14,8 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.present.written import written
-from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.composition import sheet as composition
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Through

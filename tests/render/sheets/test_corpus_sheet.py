@@ -10,7 +10,8 @@ from matplotlib.collections import QuadMesh
 from attnscope.render.figure import figure_of
 from attnscope.render.saving import content
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import error, number, signed, signed_telling, telling
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.corpora import ranked

@@ -14,7 +14,8 @@ from attnscope.analysis.claims.comparison.difference import difference as differ
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
 from attnscope.render.kit.numbers import short
-from attnscope.render.sheet.blocks import HeadGrid, Matrix, Ranking
+from attnscope.render.sheet.blocks import Matrix, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.difference import nats
 from attnscope.render.sheets.difference import sheet as difference
 from attnscope.render.table import as_csv

@@ -8,7 +8,8 @@ import made_finding as made
 import numpy as np
 import pytest
 
-from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
 from attnscope.results import Finding, Pattern

@@ -19,7 +19,7 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.thumbnails import draw
 from attnscope.render.screen import screen
-from attnscope.render.sheet.blocks import HeadMatrices
+from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheets.thumbnails import common_scale
 from attnscope.render.sheets.thumbnails import sheet as thumbnails
 from attnscope.render.terminal.ramps import theme

@@ -17,7 +17,8 @@ from attnscope.render import files
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.screen import screen
-from attnscope.render.sheet.blocks import HeadGrid, Ranking
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.verification import POWERS
 from attnscope.render.sheets.verification import sheet as verification

@@ -14,7 +14,7 @@ import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.saving import content
-from attnscope.render.sheet.blocks import Companion, HeadGrid
+from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import weight
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps

@@ -1,0 +1,130 @@
+"""Numbers of heads, layers down and heads across: one of each head, or a small matrix."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.table import Form
+from attnscope.results import Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Companion:
+    """What stands with the number of every head where there is room: its control, its error, its link.
+
+    `short` is never cut. `names`, where there are any, stand below the number, cut to so many cells. Both are
+    asked for by row and column.
+    """
+
+    label: str
+    short: Callable[[int, int], str]
+    names: Callable[[int, int, int], str] | None = None
+
+    @classmethod
+    def numbers(cls, label: str, values: np.ndarray, form: Form) -> "Companion":
+        """A second number of every head, NaN where it has none."""
+
+        def short(row: int, column: int) -> str:
+            value = float(values[row, column])
+            return "" if np.isnan(value) else form(value)
+
+        return cls(label, short)
+
+    def text(self, row: int, column: int, cells: int = 60) -> str:
+        """Names and the short text in one, the names cut alone."""
+        short = self.short(row, column)
+        names = "" if self.names is None else self.names(row, column, cells - len(short) - bool(short))
+        return f"{names} {short}".strip()
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGrid:
+    """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
+
+    `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
+    their `verdicts`, and so are those `beyond` something, which says beyond what.
+    """
+
+    title: str
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: np.ndarray
+    scale: Scale
+    form: Form
+    unit: str = ""
+    says: str = ""
+    itself: tuple[int, int] | None = None
+    companion: Companion | None = None
+    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+    beyond: tuple[str, frozenset[tuple[int, int]]] = ("", frozenset())
+    absent: str = ""
+
+    @property
+    def heading(self) -> str:
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def text(self, row: int, column: int) -> str:
+        """The number of one head as a person reads it."""
+        value = float(self.values[row, column])
+        return self.absent if np.isnan(value) else self.form(value)
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Row and column of every head."""
+        return [(i, j) for i in range(len(self.layers)) for j in range(len(self.heads))]
+
+    def name(self, row: int, column: int) -> str:
+        return f"L{self.layers[row]} H{self.heads[column]}"
+
+    def doubt(self, row: int, column: int) -> Verdict | None:
+        """The verdict of a head that is not certified."""
+        verdict = self.verdicts[row][column] if self.verdicts else None
+        return None if verdict is Verdict.CERTIFIED else verdict
+
+    @cached_property
+    def outlined(self) -> dict[tuple[int, int], Verdict | None]:
+        """The heads that stand out: by a verdict that is not the best, or with None those beyond."""
+        doubts = {place: each for place in self.places if (each := self.doubt(*place)) is not None}
+        return dict.fromkeys(self.beyond[1]) | doubts
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMatrices:
+    """A small matrix for every head, layers down and heads across, all on one scale; NaN where it is masked.
+
+    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. What is not certified is outlined.
+    """
+
+    title: str
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: np.ndarray
+    scale: Weights
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    says: str = ""
+
+
+def each_of(values: np.ndarray, places: Iterable[tuple[int, int]]) -> list[float]:
+    """The number of each of these heads, by row and column."""
+    return [float(values[place]) for place in places]
+
+
+def by_head(
+    layers: Sequence[int], heads: Sequence[int], numbers: Mapping[tuple[int, int], float]
+) -> np.ndarray:
+    """The numbers of heads as layers down and heads across, NaN where there is none."""
+    values = np.full((len(layers), len(heads)), np.nan)
+    for (layer, head), number in numbers.items():
+        values[layers.index(layer), heads.index(head)] = number
+    return values
+
+
+def ordered(values: np.ndarray) -> list[tuple[int, int]]:
+    """Every place that has a number, the largest first, those that are alike in their order."""
+    order = np.argsort(-values, axis=None, kind="stable")
+    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
+    return [place for place in places if not np.isnan(values[place])]
