@@ -138,6 +138,14 @@ def test_a_large_grid_behind_another_block_is_left_to_the_picture() -> None:
     assert "by layer and head" in shown(beside), "what is read beside a ranking stays with it"
 
 
+def test_a_matrix_behind_another_block_has_to_have_room_as_a_picture_too() -> None:
+    small, large = matrix(9, 40), matrix(60, 40)
+    of = sheet(blocks=(ranking(), small), main=None), sheet(blocks=(ranking(), large), main=None)
+    assert [small.title in shown(each, 60) for each in of] == [True, False]
+    alone = sheet(blocks=(large,), main=None)
+    assert large.title in shown(alone, 60), "what comes first is shown however large it is"
+
+
 def test_what_it_says_stands_around_its_blocks() -> None:
     lines = shown(sheet()).splitlines()
     assert lines[0] == "an invention · 12 heads"
@@ -171,6 +179,19 @@ def test_words_are_folded_before_a_column_gives_way() -> None:
     assert [line.split()[-1] for line in narrow[2:5]] == ["one", "two", "three"]
     assert all("1" not in line for line in narrow[3:5]), "a number stands in the first line alone"
     assert [each.name for each in kept_columns(made, 20)] == ["n"]
+
+
+def test_headings_are_folded_before_a_column_gives_way() -> None:
+    columns = (
+        Column("part", [0.25, 0.5, 0.75], "share of the weight", weight, spared=1),
+        Column("whole", [1.25, 2.5, 3.75], "sum", "{:.2f}".format),
+    )
+    block = ranking(table=Table(*columns), marks=(), title="")
+    lines = [each.plain for each in lines_of(block, 30)]
+    assert [line.split() for line in lines[:3]] == [["share", "of"], ["the"], ["head", "weight", "sum"]]
+    assert lines[3].split()[-2:] == [".25", "1.25"]
+    assert lines[2].rstrip().endswith("sum"), "the last line of a heading stands above the numbers"
+    assert [each.heading for each in kept_columns(block, 20)] == ["sum"]
 
 
 def test_a_head_that_is_not_certified_is_marked() -> None:
