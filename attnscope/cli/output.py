@@ -99,7 +99,7 @@ class Output:
         else:
             if line is not None:
                 self.show(*line.heading(self.width))
-            from attnscope.render.shown import screen
+            from attnscope.render.screen import screen
 
             self.show(*screen(result, self.width, focus))
         self._tell_written()

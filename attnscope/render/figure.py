@@ -5,16 +5,10 @@ pyplot, on a light page that is as large as its labels need. The `plot` modules 
 any Axes.
 """
 
-from collections.abc import Callable
-from functools import singledispatch
-from typing import Any
-
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.head.figure import heatmap
-from attnscope.render.head.row_figure import row_figure
 from attnscope.render.kit.figure.figure_file import FORMATS, Format, figure_bytes
 from attnscope.render.kit.typesetting import missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
@@ -24,8 +18,6 @@ from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheets import sheet_of
 from attnscope.results import (
-    HeadView,
-    HeadWeights,
     Report,
     Result,
     Verdict,
@@ -39,8 +31,7 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
     with dressed(look, verdict_remark(result)):
         if isinstance(result, Report):  # whose page has a design of its own
             return report_figure(result)
-        sheet = sheet_of(result, focus)
-        return _drawn(result, focus) if sheet is None else sheet_figure(sheet)
+        return sheet_figure(sheet_of(result, focus))
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
@@ -63,31 +54,11 @@ def verdict_remark(result: Result) -> str:
     return "" if verdict in (None, Verdict.CERTIFIED) else verdict_words(verdict)
 
 
-@singledispatch
-def _drawn(result: Any, focus: Focus) -> Figure:
-    raise TypeError(f"nothing is drawn of {type(result).__name__}")
-
-
-def _head(result: HeadWeights | HeadView, focus: Focus) -> Figure:
-    if focus.query is not None and focus.stage == "weights":
-        return row_figure(result, focus.query, focus.key, focus.scale)
-    return heatmap(result, focus.stage, focus.scale, focus.query)
-
-
-# a new kind of picture is its figure in a room and one line here
-_FIGURES: dict[type, Callable[[Any, Focus], Figure]] = {
-    HeadWeights: _head,
-    HeadView: _head,
-}
-for _kind, _of_kind in _FIGURES.items():
-    _drawn.register(_kind, _of_kind)
-
 __all__ = [
     "FORMATS",
     "Format",
     "figure_bytes",
     "figure_of",
-    "heatmap",
     "missing_glyphs",
     "pages",
     "panels",

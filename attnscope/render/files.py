@@ -8,16 +8,11 @@ and its entry in the table.
 
 from collections.abc import Callable
 
-from attnscope.render.head import csv as head
 from attnscope.render.script.figures import SCRIPTS
 from attnscope.render.script.written import as_script
 from attnscope.render.table import as_csv
 from attnscope.results import Result
 from attnscope.results.stored.document import as_json, as_npz
-
-# modules whose import registers the rows of their results
-ROWS = (head,)
-
 
 FORMATS: dict[str, Callable[[Result], str | bytes]] = {".npz": as_npz, ".csv": as_csv, ".json": as_json}
 SCRIPT = ".py"

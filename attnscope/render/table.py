@@ -1,6 +1,6 @@
 """Every row of a result, exact: for CSV, for data frames and for the numbers of a page.
 
-A result that has a sheet takes them from it; of the others each has its own rows in its room.
+Its sheet makes them.
 """
 
 import csv
@@ -8,20 +8,18 @@ import io
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from attnscope.render.kit import csv as rooms
 from attnscope.render.kit.csv import Row, exact
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
-from attnscope.results import Result
+from attnscope.results import Provenance, Result
 from attnscope.results.stored.document import schema
 from attnscope.tokens import printable
 
 
 def as_csv(result: Result) -> str:
     """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
-    if (sheet := sheet_of(result)) is None:
-        return rooms.as_csv(result)
+    sheet = sheet_of(result)
     buffer = io.StringIO()
     buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(result, sheet))
     csv.writer(buffer, lineterminator="\n").writerows(_rows(sheet))
@@ -29,8 +27,8 @@ def as_csv(result: Result) -> str:
 
 
 def rows(result: Result) -> Iterator[Row]:
-    """The heading line and the rows below it; `NotImplementedError` of a result that has none."""
-    return rooms.rows(result) if (sheet := sheet_of(result)) is None else _rows(sheet)
+    """The heading line and the rows below it."""
+    return _rows(sheet_of(result))
 
 
 def _rows(sheet: Sheet) -> Iterator[Row]:
@@ -55,5 +53,15 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
     yield from (("note", told) for told in sheet.notes)
     yield from (("proof", told) for _, told in sheet.proof)
     for origin in sheet.origins:
-        yield from rooms.provenance_comments({"provenance": asdict(origin)})
+        yield from _provenance_comments(origin)
     yield from (("text", each) for each in sheet.texts)
+
+
+def _provenance_comments(origin: Provenance) -> Iterator[tuple[str, object]]:
+    """Where the numbers come from."""
+    for key, value in asdict(origin).items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))
+        elif isinstance(value, list | tuple):
+            value = " ".join(map(str, value))
+        yield key, "" if value is None else value

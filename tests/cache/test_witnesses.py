@@ -131,7 +131,7 @@ def test_code_that_was_written_just_before_the_question_or_after_is_not_believed
 
 
 def test_of_this_program_what_computes_counts_and_what_draws_does_not() -> None:
-    import attnscope.render.head.shown
+    import attnscope.render.sheets.head
     import attnscope.sdpa
 
     found = code_in_use((), LATER)

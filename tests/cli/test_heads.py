@@ -99,7 +99,7 @@ def test_a_dash_reads_standard_input(attnscope) -> None:
 def test_what_does_not_fit_is_drawn_with_the_strongest_keys_of_telling_queries(attnscope) -> None:
     text = "the dog saw the door and the cat saw the window and the bird saw the tree ."
     result = attnscope("heads", text, "-m", "demo", "-l", "0", "--head", "0", width=60)
-    assert "strongest keys → weights" in result.stdout
+    assert "strongest keys →" in result.stdout
     assert re.search("[░▒▓█]{3}", result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 60
 

@@ -112,7 +112,7 @@ def test_files_hold_the_words_with_the_tokens_behind_them(attnscope, own_weights
     files = [tmp_path / f"w{suffix}" for suffix in (".csv", ".npz", ".png", ".svg")]
     attnscope(*ONE, "--words", *(each for file in files for each in ("-o", str(file))))
     lines = files[0].read_text().splitlines()
-    assert any(line.startswith("# weights: words: sum over the pieces") for line in lines)
+    assert any(line.startswith("# note: words: sum over the pieces") for line in lines)
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert len(rows) == 7 * 7
     assert rows[2]["key_tokens"] == "2 3 4 5 6 7 8 9 10"

@@ -65,7 +65,7 @@ def test_the_head_that_is_shown_is_that_of_a_run_that_looks_at_it_alone(
         np.testing.assert_allclose(shown.weights, alone.weights, atol=1e-6)
         weight = f"{alone.weights[7].max():.3f}".removeprefix("0")
         assert weight in screen.pane("head")
-        assert weight in screen.pane("bars").splitlines()[2]
+        assert weight in screen.pane("bars").splitlines()[3]
 
     explored(keys)
 

@@ -9,12 +9,12 @@ from typing import Any
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import body, drawn, printed
 from rich.cells import cell_len
 from rich.console import Console
 
+from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import diverging, sequential
-from attnscope.render.screen import matrix
 from attnscope.render.terminal.ramps import theme
 from attnscope.render.terminal.raster import ASCII_SHADES, SHADES, Plan, Raster, Side, plan, pooled
 from attnscope.results import HeadAttention, Kind
@@ -136,8 +136,8 @@ def test_a_masked_pair_is_told_from_a_weight_of_0_in_colour_and_without() -> Non
     head = causal(50)
     weights = head.weights.copy()
     weights[40, 10] = 0.0
-    body = matrix(replace(head, weights=weights), "weights", 80, ONE, 0)
-    coloured, plain = (printed(body, 80, colour).splitlines()[3:] for colour in ("truecolor", None))
+    shown = drawn(replace(head, weights=weights), 80, Focus(scale=ONE, rows=0))
+    coloured, plain = (printed(shown, 80, colour).splitlines()[4:] for colour in ("truecolor", None))
     row = halves(coloured[20])[-50:]
     assert row[10][0] == colour_of("weight.0")
     assert [upper for upper, _ in row[41:]] == [None] * 9
@@ -147,10 +147,10 @@ def test_a_masked_pair_is_told_from_a_weight_of_0_in_colour_and_without() -> Non
 
 
 def test_of_16_colours_that_for_0_is_the_background_and_so_masked_pairs_are_dots() -> None:
-    text = printed(matrix(causal(50), "weights", 80, ONE, 0), 80, "standard", "dark")
+    text = printed(drawn(causal(50), 80, Focus(scale=ONE, rows=0)), 80, "standard", "dark")
     assert "dots: masked" in made.plain(text)
-    assert made.plain(text).splitlines()[3].endswith("·" * 48)
-    fine = made.plain(printed(matrix(causal(50), "weights", 80, ONE, 0), 80, "256", "dark"))
+    assert made.plain(text).splitlines()[4].endswith("·" * 48)
+    fine = made.plain(printed(body(causal(50), 80, Focus(scale=ONE, rows=0)), 80, "256", "dark"))
     assert "blank: masked" in fine
     assert "··" not in fine
 
@@ -160,13 +160,13 @@ def test_of_16_colours_that_for_0_is_the_background_and_so_masked_pairs_are_dots
 
 def test_every_character_is_the_shade_of_its_weight_and_masked_pairs_are_blank() -> None:
     head = causal(50)
-    lines = printed(matrix(head, "weights", 64, ONE, 0), 64).splitlines()[3:53]
+    lines = printed(drawn(head, 64, Focus(scale=ONE, rows=0)), 64).splitlines()[4:54]
     margin = max(map(len, lines)) - 50
     for row, line in enumerate(lines):
-        drawn = line[margin:].ljust(50)
+        shades = line[margin:].ljust(50)
         for column in range(50):
             share = head.weights[row, column]
-            assert drawn[column] == (SHADES[min(int(5 * share), 4)] if column <= row else " ")
+            assert shades[column] == (SHADES[min(int(5 * share), 4)] if column <= row else " ")
 
 
 def shown_by(console: Console, renderable: Any) -> str:
@@ -182,22 +182,22 @@ def shown_by(console: Console, renderable: Any) -> str:
 
 
 def test_no_color_shows_shades_and_a_terminal_of_ascii_its_own_characters() -> None:
-    body = matrix(causal(50), "weights", 64, ONE, 0)
-    coloured = printed(body, 64, "truecolor")
+    shown = body(causal(50), 64, Focus(scale=ONE, rows=0))
+    coloured = printed(shown, 64, "truecolor")
     bare = shown_by(Console(file=io.StringIO(), width=64, force_terminal=True, no_color=True,
-                            color_system="truecolor"), body)  # fmt: skip
+                            color_system="truecolor"), shown)  # fmt: skip
     assert "▀" in coloured
     assert "▀" not in bare
     assert "░" in bare
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace")
-    text = shown_by(Console(file=ascii_only, width=64, color_system=None), body)
+    text = shown_by(Console(file=ascii_only, width=64, color_system=None), shown)
     assert ASCII_SHADES in text
     assert "░" not in text
 
 
 def test_a_console_without_our_theme_shows_shades_and_no_empty_picture() -> None:
     console = Console(file=io.StringIO(), width=64, force_terminal=True, color_system="truecolor")
-    console.print(matrix(causal(50), "weights", 64, ONE, 0))
+    console.print(body(causal(50), 64, Focus(scale=ONE, rows=0)))
     assert "░" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -209,7 +209,7 @@ def test_a_console_without_our_theme_shows_shades_and_no_empty_picture() -> None
 def test_any_length_fits_any_width_and_a_screen_or_two(count: int, width: int) -> None:
     for head in (made.head(words(count)), causal(count), made.head(words(count)[:17], words(count, "k"))):
         for stage in ("weights", "scaled"):
-            text = printed(matrix(head, stage, width), width)  # type: ignore[arg-type]
+            text = printed(body(head, width, Focus(stage)), width)  # type: ignore[arg-type]
             lines = text.splitlines()
             assert max(map(cell_len, lines)) <= width
             assert len(lines) <= 60 + 20 + 16
@@ -218,11 +218,11 @@ def test_any_length_fits_any_width_and_a_screen_or_two(count: int, width: int) -
 
 def test_60_tokens_stand_in_80_columns_and_200_in_140_with_every_name_or_how_they_are_pooled() -> None:
     names = words(60)
-    short = made.plain(printed(matrix(made.head(names), "weights", 80, ONE), 80, "256"))
+    short = made.plain(printed(body(made.head(names), 80, Focus(scale=ONE)), 80, "256"))
     assert " w17·w18 " not in short
     assert "16 w16·w17" in short
     assert "each cell" not in short
-    long = made.plain(printed(matrix(made.head(words(200)), "weights", 140, ONE), 140, "256"))
+    long = made.plain(printed(body(made.head(words(200)), 140, Focus(scale=ONE)), 140, "256"))
     assert "each cell the largest of 2 queries x 2 keys" in long
     assert "16-19 w16" in long
 
@@ -245,20 +245,20 @@ def test_a_name_above_stands_over_its_own_column() -> None:
     ],
 )
 def test_the_legend_says_what_both_ends_of_the_ramp_are(scale: Scaling, said: str) -> None:
-    text = printed(matrix(made.head(words(50)), "weights", 80, scale, 0), 80)
+    text = printed(body(made.head(words(50)), 80, Focus(scale=scale, rows=0)), 80)
     assert re.search(said, text, re.MULTILINE)
 
 
 def test_a_table_of_numbers_is_coloured_by_the_same_scale_and_says_so() -> None:
     head = made.head(made.DOOR)
-    plain, largest = (printed(matrix(head, "weights", 80, each), 80) for each in (ONE, Scaling.MAX))
+    plain, largest = (printed(body(head, 80, Focus(scale=each)), 80) for each in (ONE, Scaling.MAX))
     assert "shades from" not in plain
     assert f"shades from 0 to {head.weights.max():.2f}".replace(" 0.", " .") in largest
     row = int(head.weights.max(axis=1).argmax())
     strongest = colour_of("weight.64")
-    line = printed(matrix(head, "weights", 80, Scaling.MAX), 80, "truecolor").splitlines()[3 + row]
+    line = printed(drawn(head, 80, Focus(scale=Scaling.MAX)), 80, "truecolor").splitlines()[4 + row]
     assert strongest in [paper for _, (_, paper) in cells_of(line)]
-    faint = printed(matrix(head, "weights", 80, ONE), 80, "truecolor").splitlines()[3 + row]
+    faint = printed(drawn(head, 80, Focus(scale=ONE)), 80, "truecolor").splitlines()[4 + row]
     assert strongest not in [paper for _, (_, paper) in cells_of(faint)]
 
 
@@ -278,10 +278,10 @@ def test_the_queries_that_are_listed_are_those_with_the_largest_weight_on_anothe
         others = [key for key in range(90) if key not in (0, 89, query)]
         telling[query] = max(head.weights[query, key] for key in others)
     expected = sorted(telling, key=lambda query: -telling[query])[:20]
-    text = printed(matrix(head, "weights", 80), 80)
+    text = printed(drawn(head, 80), 80)
     assert listed(text) == expected
     assert "20 of 90 queries: largest weight on another token, not the first, not special" in text
-    assert listed(printed(matrix(head, "weights", 80, listed=3), 80)) == expected[:3]
+    assert listed(printed(drawn(head, 80, Focus(rows=3)), 80)) == expected[:3]
 
 
 def test_a_query_that_looks_at_itself_or_the_first_token_is_not_telling_but_one_across_is() -> None:
@@ -291,23 +291,23 @@ def test_a_query_that_looks_at_itself_or_the_first_token_is_not_telling_but_one_
     weights[:, 0] += 0.1
     weights[33, 5] += 0.3
     own = made.head([f"w{i}" for i in range(count)], weights=weights / weights.sum(1, keepdims=True))
-    assert listed(printed(matrix(own, "weights", 80, listed=1), 80)) == [33]
+    assert listed(printed(drawn(own, 80, Focus(rows=1)), 80)) == [33]
     crossed = replace(own, kind=Kind.CROSS)
-    text = printed(matrix(crossed, "weights", 80, listed=1), 80)
+    text = printed(drawn(crossed, 80, Focus(rows=1)), 80)
     assert listed(text) == [0]
     assert "largest weight on a token not special" in text
 
 
 def test_all_queries_are_listed_in_the_order_of_the_text_and_nothing_is_said_of_a_choice() -> None:
-    text = printed(matrix(causal(70), "weights", 80, listed=None), 80)
+    text = printed(drawn(causal(70), 80, Focus(rows=None)), 80)
     assert listed(text) == list(range(70))
     assert " of 70 queries" not in text
-    assert "strongest keys" not in printed(matrix(causal(70), "weights", 80, listed=0), 80)
+    assert "strongest keys" not in printed(drawn(causal(70), 80, Focus(rows=0)), 80)
 
 
 def test_a_query_without_keys_is_blank_and_never_telling() -> None:
     head = causal(70, empty=[3, 40])
-    text = printed(matrix(head, "weights", 80), 80)
+    text = printed(drawn(head, 80), 80)
     assert "nan" not in text
     assert not {3, 40} & set(listed(text))
-    assert "no valid key" in printed(matrix(head, "weights", 80, listed=None), 80)
+    assert "no valid key" in printed(drawn(head, 80, Focus(rows=None)), 80)

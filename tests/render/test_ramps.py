@@ -6,11 +6,10 @@ from typing import Any
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import body, printed
 from rich.color import Color
 
 from attnscope.render.kit.palette import BAR, BAR_BACK, diverging, sequential
-from attnscope.render.screen import matrix
 from attnscope.render.terminal.ramps import Background, theme
 
 DEPTHS = ("truecolor", "256", "standard")
@@ -166,7 +165,7 @@ def test_nan_has_no_colour_and_what_lies_beyond_the_scale_that_of_its_end() -> N
 @pytest.mark.parametrize(("depth", "opening"), [("truecolor", "48;2;"), ("256", "48;5;"), ("standard", "4")])
 def test_a_table_is_coloured_at_the_depth_of_its_console(depth: str, opening: str) -> None:
     head: Any = made.head()
-    light, dark = (printed(matrix(head, "weights", 80), colour=depth, background=b) for b in BACKGROUNDS)
+    light, dark = (printed(body(head, 80), colour=depth, background=b) for b in BACKGROUNDS)
     assert f";{opening}" in light
     assert light != dark
-    assert made.plain(light) == made.plain(dark) == printed(matrix(head, "weights", 80))
+    assert made.plain(light) == made.plain(dark) == printed(body(head, 80))

@@ -20,9 +20,9 @@ from attnscope.render.figure import (
     Format,
     figure_bytes,
     figure_of,
-    heatmap,
     missing_glyphs,
 )
+from attnscope.render.focus import Focus
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.typesetting import drawing
@@ -54,7 +54,7 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
 
 def test_rows_are_queries_columns_keys_and_both_axes_say_so() -> None:
     result = made.head(made.DOOR[:4], ["x", "y", "z"])
-    axes = heatmap(result).axes[0]
+    axes = figure_of(result).axes[0]
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("query", "key")
     assert [label.get_text() for label in axes.get_yticklabels()] == made.DOOR[:4]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["x", "y", "z"]
@@ -63,14 +63,14 @@ def test_rows_are_queries_columns_keys_and_both_axes_say_so() -> None:
 
 
 def test_repeated_tokens_have_labels_of_their_own() -> None:
-    labels = [label.get_text() for label in heatmap(made.head()).axes[0].get_xticklabels()]
+    labels = [label.get_text() for label in figure_of(made.head()).axes[0].get_xticklabels()]
     assert len(set(labels)) == len(labels) == 13
     assert "the@5" in labels
 
 
 def test_weights_run_from_0_to_1_and_scores_around_0() -> None:
-    assert mesh(heatmap(made.head())).get_clim() == (0, 1)
-    low, high = mesh(heatmap(made.head(), "scores")).get_clim()
+    assert mesh(figure_of(made.head())).get_clim() == (0, 1)
+    low, high = mesh(figure_of(made.head(), Focus("scores"))).get_clim()
     assert low == -high < 0
 
 
@@ -93,14 +93,14 @@ def dots_of(figure: Figure) -> np.ndarray:
 @pytest.mark.parametrize("count", [30, 90, 220])
 def test_a_diffuse_head_is_seen_at_every_length(count: int) -> None:
     result = diffuse(count, count + 1)
-    assert (dots_of(heatmap(result)).mean(axis=2) < 200).mean() > 0.02
+    assert (dots_of(figure_of(result)).mean(axis=2) < 200).mean() > 0.02
     if count > 30:
-        assert (dots_of(heatmap(result, scaling=Scaling.ONE)).mean(axis=2) > 225).all()
+        assert (dots_of(figure_of(result, Focus(scale=Scaling.ONE))).mean(axis=2) > 225).all()
 
 
 def test_each_weight_of_a_long_text_is_a_square_of_whole_dots_of_its_colour() -> None:
     result = diffuse(110, 130)
-    figure = heatmap(result)
+    figure = figure_of(result)
     drawn, dots = mesh(figure), dots_of(figure)
     side = len(dots) // 110
     assert dots.shape == (side * 110, side * 130, 3)
@@ -122,15 +122,15 @@ def test_of_very_many_tokens_several_share_a_block_that_shows_the_strongest() ->
 
 
 def test_every_so_many_tokens_of_a_long_text_are_named_with_their_positions() -> None:
-    axes = heatmap(diffuse(110, 130)).axes[0]
+    axes = figure_of(diffuse(110, 130)).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()][:3] == ["0 w0", "2 w2", "4 w4"]
     assert [label.get_text() for label in axes.get_xticklabels()][-1] == "128 w128"
-    few = heatmap(made.head(WORDS[:64], WORDS[:60])).axes[0]
+    few = figure_of(made.head(WORDS[:64], WORDS[:60])).axes[0]
     assert len(few.get_yticklabels()) == 64
 
 
 def test_a_label_of_one_character_is_never_turned() -> None:
-    figure = heatmap(made.head(["[CLS]", "\u6211", "I", "e\u0301", "internationalisation"]))
+    figure = figure_of(made.head(["[CLS]", "\u6211", "I", "e\u0301", "internationalisation"]))
     turned = {label.get_text(): label.get_rotation() for label in figure.axes[0].get_xticklabels()}
     assert {text for text, angle in turned.items() if angle} == {"[CLS]", "internationalisation"}
 
@@ -138,25 +138,25 @@ def test_a_label_of_one_character_is_never_turned() -> None:
 @pytest.mark.parametrize("kind", [each for each in Scaling if each is not Scaling.AUTO])
 def test_colours_of_weights_are_those_of_their_scale_and_the_bar_says_which(kind: Scaling) -> None:
     result = made.head()
-    figure = heatmap(result, scaling=kind)
+    figure = figure_of(result, Focus(scale=kind))
     drawn = mesh(figure)
     scale = scale_of(result.weights, result.allowed, kind)
     shades = drawn.norm(np.asarray(drawn.get_array()))
     np.testing.assert_allclose(shades, scale.shades(result.weights), atol=1e-12)
-    assert figure.axes[1].get_ylabel() == scale.label
+    assert figure.axes[0].child_axes[0].get_ylabel() == scale.label
     assert f"colours: {scale.legend}" in texts(figure)
 
 
 def test_a_scale_of_weights_does_nothing_to_scores() -> None:
     result = made.head()
-    assert figure_bytes(heatmap(result, "scores", Scaling.LOG), "png") == figure_bytes(
-        heatmap(result, "scores"), "png"
+    assert figure_bytes(figure_of(result, Focus("scores", scale=Scaling.LOG)), "png") == figure_bytes(
+        figure_of(result, Focus("scores")), "png"
     )
 
 
 def test_masked_cells_are_not_drawn_and_explained() -> None:
     result = made.head(causal=True, empty=[0])
-    figure = heatmap(result)
+    figure = figure_of(result)
     np.testing.assert_array_equal(np.ma.getmaskarray(mesh(figure).get_array()), ~result.allowed)
     assert "hatched: masked" in texts(figure)
     assert "no valid key" in texts(figure)
@@ -164,7 +164,7 @@ def test_masked_cells_are_not_drawn_and_explained() -> None:
 
 @pytest.mark.parametrize("size", [1, 5, 12, 26, 60])
 def test_no_label_is_cut_and_none_overlaps_another(size: int) -> None:
-    figure = heatmap(made.head(["[CLS]", *WORDS][:size], causal=True))
+    figure = figure_of(made.head(["[CLS]", *WORDS][:size], causal=True))
     placed = boxes(figure)
     page = figure.bbox
     for text, box in placed:
@@ -180,19 +180,20 @@ def test_no_label_is_cut_and_none_overlaps_another(size: int) -> None:
 
 
 def test_a_long_sentence_is_wrapped_and_not_cut() -> None:
-    shown = texts(heatmap(made.head(WORDS[:20]))).replace("\n", " ")
+    shown = texts(figure_of(made.head(WORDS[:20]))).replace("\n", " ")
     assert f"“{' '.join(WORDS[:20])}”" in shown
 
 
 def test_the_title_names_model_head_and_kind_and_says_demo() -> None:
-    assert "bert-base-uncased · L3 H11 · encoder self-attention" in texts(heatmap(made.head(WORDS[:9])))
-    assert "bundled demo model" in texts(heatmap(made.head(demo=True)))
+    head = figure_of(made.head(WORDS[:9])).texts
+    assert [each.get_text() for each in head[:2]] == ["L3 H11", "encoder self-attention · bert-base-uncased"]
+    assert "bundled demo model" in texts(figure_of(made.head(demo=True)))
     assert "bundled demo model" in texts(figure_of(made.overview(demo=True)))
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.CERTIFIED])
 def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> None:
-    title = heatmap(made.head(WORDS[:9], verdict=verdict)).texts[0].get_text()
+    title = figure_of(made.head(WORDS[:9], verdict=verdict)).texts[0].get_text()
     assert verdict.value in title.lower()
 
 
@@ -206,7 +207,7 @@ def test_the_verdict_stands_at_the_foot_and_with_a_full_caption_what_pins_the_nu
 
 
 def test_a_token_between_dollar_signs_is_text() -> None:
-    figure = heatmap(made.head(["$x$", "$\\frac$", "a_b", "$"]))
+    figure = figure_of(made.head(["$x$", "$\\frac$", "a_b", "$"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert figure_bytes(figure, "png")
@@ -214,19 +215,19 @@ def test_a_token_between_dollar_signs_is_text() -> None:
 
 
 def test_glyphs_that_no_font_has_are_named_and_raise_no_warning() -> None:
-    figure = heatmap(made.head(["a", "\U0010fffe", "\u0378b", "日本"]))
+    figure = figure_of(made.head(["a", "\U0010fffe", "\u0378b", "日本"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure_bytes(figure, "png")
-    assert missing_glyphs(heatmap(made.head(["plain", "é"]))) == ""
-    unknown = heatmap(made.head(["a", "\u1bb0\U0001e900"]))
+    assert missing_glyphs(figure_of(made.head(["plain", "é"]))) == ""
+    unknown = figure_of(made.head(["a", "\u1bb0\U0001e900"]))
     assert "\U0001e900" in missing_glyphs(unknown)
 
 
 @pytest.mark.parametrize("show", SHOWS)
 def test_every_stage_can_be_drawn(show: str) -> None:
     result = made.head(made.DOOR[:5], ["x", "y", "z"], empty=[1], dim=20)
-    assert figure_bytes(heatmap(result, show), "png").startswith(b"\x89PNG")  # type: ignore[arg-type]
+    assert figure_bytes(figure_of(result, Focus(show)), "png").startswith(b"\x89PNG")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (12, 12), (6, 20), (4, 64)])
@@ -247,12 +248,12 @@ def test_heads_that_are_not_certified_are_outlined_and_counted() -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_same_result_gives_the_same_bytes(format: Format) -> None:
-    for make in (lambda: heatmap(made.head(causal=True)), lambda: figure_of(made.overview(3, 4))):
+    for make in (lambda: figure_of(made.head(causal=True)), lambda: figure_of(made.overview(3, 4))):
         assert figure_bytes(make(), format) == figure_bytes(make(), format)
 
 
 def test_no_format_holds_a_date() -> None:
-    figure = heatmap(made.head())
+    figure = figure_of(made.head())
     assert b"CreationDate" not in figure_bytes(figure, "pdf")
     assert b"<dc:date>" not in figure_bytes(figure, "svg")
     assert b"Software" not in figure_bytes(figure, "png")

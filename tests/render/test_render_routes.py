@@ -8,13 +8,13 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import body, drawn, printed
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.render import files
-from attnscope.render.figure import figure_bytes, heatmap
-from attnscope.render.kit.words.header import feature_words
-from attnscope.render.screen import header, matrix, query_bars
+from attnscope.render.figure import figure_bytes, figure_of
+from attnscope.render.focus import Focus
+from attnscope.render.kit.words.header import feature_words, header
 from attnscope.results import HeadWeights, Verdict
 from attnscope.tokens import Token, Tokens
 
@@ -90,22 +90,22 @@ def test_terms_stand_in_the_files_of_a_head() -> None:
 
 
 def test_returned_weights_are_shown_like_any_with_what_their_rows_really_sum_to() -> None:
-    text = printed(matrix(returned(scale=0.5), "weights", 100), 100)
+    text = printed(body(returned(scale=0.5), 100), 100)
     assert "rows sum to 0.50" in text
-    assert "rows sum to 1" in printed(matrix(returned(), "weights", 100), 100)
+    assert "rows sum to 1" in printed(body(returned(), 100), 100)
     own, whole = returned(), made.head()
-    assert printed(matrix(own, "weights", 100), 100) == printed(matrix(whole, "weights", 100), 100)
-    bars = printed(query_bars(own, 3, 100), 100)
+    assert printed(drawn(own, 100), 100) == printed(drawn(whole, 100), 100)
+    bars = printed(body(own, 100, Focus(queries=(3,))), 100)
     assert "scaled" not in bars
     assert "█" in bars
 
 
 def test_returned_columns_that_are_no_tokens_are_numbers() -> None:
     shown = returned(columns=9)
-    text = printed(header(shown), 100) + printed(matrix(shown, "weights", 100), 100)
+    text = printed(header(shown), 100) + printed(body(shown, 100), 100)
     assert "its keys are not the tokens: columns are numbered" in text
     assert "cat" not in text.split("key →")[1].splitlines()[2]
-    figure = heatmap(shown)
+    figure = figure_of(shown)
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == list(map(str, range(9)))
     assert figure_bytes(figure, "png").startswith(b"\x89PNG")
 

@@ -7,19 +7,15 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, body, printed
+from golden_text import assert_golden, body, drawn, printed
 from rich.cells import cell_len
 
 from attnscope.analysis.heads.view import viewed
+from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import bar
-from attnscope.render.kit.words.certificate import power_words
-from attnscope.render.screen import (
-    SHOWS,
-    certificate_line,
-    header,
-    matrix,
-    query_bars,
-)
+from attnscope.render.kit.stage import SHOWS
+from attnscope.render.kit.words.certificate import certificate_line, power_words
+from attnscope.render.kit.words.header import header
 from attnscope.results import Special, Verdict
 from attnscope.vocabulary import Standing
 
@@ -29,14 +25,14 @@ GOLDEN = {
     "header_of_a_shared_key_head": lambda width: header(
         made.head(causal=True, demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25)
     ),
-    "weights": lambda width: matrix(made.head(), "weights", width),
-    "weights_masked": lambda width: matrix(made.head(causal=True, empty=[0]), "weights", width),
-    "weights_that_do_not_fit": lambda width: matrix(made.head(LONG, causal=True), "weights", width),
-    "scaled": lambda width: matrix(made.head(causal=True), "scaled", width),
-    "cross": lambda width: matrix(made.head(made.DOOR[:4], ["[CLS]", "日本語", "a,b"]), "weights", width),
-    "queries": lambda width: matrix(made.head(dim=64), "q", width),
-    "bars": lambda width: query_bars(made.head(), 3, width),
-    "bars_of_many_keys": lambda width: query_bars(made.head(LONG, causal=True), 60, width),
+    "weights": lambda width: body(made.head(), width),
+    "weights_masked": lambda width: body(made.head(causal=True, empty=[0]), width),
+    "weights_that_do_not_fit": lambda width: body(made.head(LONG, causal=True), width),
+    "scaled": lambda width: body(made.head(causal=True), width, Focus("scaled")),
+    "cross": lambda width: body(made.head(made.DOOR[:4], ["[CLS]", "日本語", "a,b"]), width),
+    "queries": lambda width: body(made.head(dim=64), width, Focus("q")),
+    "bars": lambda width: body(made.head(), width, Focus(queries=(3,))),
+    "bars_of_many_keys": lambda width: body(made.head(LONG, causal=True), width, Focus(queries=(60,))),
     "overview": lambda width: body(
         made.overview(verdicts={(1, 2): Verdict.FAILED, (4, 5): Verdict.INCONCLUSIVE}), width
     ),
@@ -55,7 +51,7 @@ def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: i
 
 
 def test_colour_adds_nothing_but_colour() -> None:
-    table = matrix(made.head(), "weights", 80)
+    table = body(made.head(), 80)
     coloured = printed(table, colour="truecolor")
     assert_golden("weights_in_colour.80", coloured)
     assert "\x1b[" in coloured
@@ -63,41 +59,41 @@ def test_colour_adds_nothing_but_colour() -> None:
 
 
 def test_columns_stay_aligned_with_wide_combining_and_right_to_left_tokens() -> None:
-    lines = printed(matrix(made.head(made.AWKWARD), "weights", 80)).splitlines()
+    lines = printed(drawn(made.head(made.AWKWARD), 80)).splitlines()
     rows = [line for line in lines if line.lstrip()[:1].isdigit() and "." in line[20:]]
     assert len(rows) == len(made.AWKWARD)
     assert len({cell_len(row) for row in rows}) == 1
-    assert {cell_len(line) for line in lines[1:3]} == {cell_len(rows[0])}
+    assert {cell_len(line) for line in lines[2:4]} == {cell_len(rows[0])}
 
 
 def test_markup_and_escape_sequences_in_tokens_are_only_text() -> None:
     result = made.head(made.AWKWARD)
     for renderable in (
         header(result),
-        matrix(result, "weights", 80),
-        query_bars(result, 2, 80),
+        body(result, 80),
+        body(result, 80, Focus(queries=(2,))),
         body(made.overview(2, 3, made.AWKWARD), 140),
         body(made.overview(2, 12, made.AWKWARD), 140),
     ):
         text = made.plain(printed(renderable, 140, "truecolor"))
         assert "\x1b" not in text
-    text = printed(matrix(result, "weights", 80))
+    text = printed(body(result, 80))
     assert "[/b]" in text
     assert "[red]" in text
     assert "\\x1b[31m" in text
 
 
 def test_a_token_that_is_only_a_combining_mark_gets_a_circle_to_stand_on() -> None:
-    assert "◌\u0301" in printed(matrix(made.head(made.AWKWARD), "weights", 80))
+    assert "◌\u0301" in printed(body(made.head(made.AWKWARD), 80))
 
 
 def test_right_to_left_tokens_cannot_carry_the_numbers_that_follow_them_along() -> None:
-    rows = printed(matrix(made.head(made.AWKWARD), "weights", 80)).splitlines()
+    rows = printed(body(made.head(made.AWKWARD), 80)).splitlines()
     assert next(row for row in rows if row.startswith(" 2")).startswith(" 2 سلام\u200e ")
 
 
 def test_masked_cells_are_blank_and_uncoloured() -> None:
-    text = printed(matrix(made.head(["a", "b", "c"], causal=True), "weights", 80), colour="truecolor")
+    text = printed(body(made.head(["a", "b", "c"], causal=True), 80), colour="truecolor")
     first = next(line for line in text.splitlines() if line.startswith("0 a"))
     assert made.plain(first).split() == ["0", "a", "1.0"]
     assert first.count("\x1b[") == 2
@@ -106,21 +102,21 @@ def test_masked_cells_are_blank_and_uncoloured() -> None:
 
 @pytest.mark.parametrize("show", ["weights", "scores", "scaled", "output"])
 def test_a_query_without_keys_says_so_in_every_stage(show: str) -> None:
-    text = printed(matrix(made.head(causal=True, empty=[2]), show, 140), 140)  # type: ignore[arg-type]
+    text = printed(body(made.head(causal=True, empty=[2]), 140, Focus(show)), 140)  # type: ignore[arg-type]
     row = next(line for line in text.splitlines() if line.startswith(" 2 cat"))
     assert row.endswith("no valid key")
     assert "nan" not in text
 
 
 def test_bars_of_a_query_without_keys_say_so() -> None:
-    assert "has no valid key" in printed(query_bars(made.head(causal=True, empty=[2]), 2, 80))
+    assert "has no valid key" in printed(body(made.head(causal=True, empty=[2]), 80, Focus(queries=(2,))))
 
 
 @pytest.mark.parametrize("show", SHOWS)
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_every_stage_fits_every_width(show: str, width: int) -> None:
     for result in (made.head(causal=True), made.head(made.DOOR[:3], LONG), made.head(["a"], dim=64)):
-        text = printed(matrix(result, show, width), width)  # type: ignore[arg-type]
+        text = printed(body(result, width, Focus(show)), width)  # type: ignore[arg-type]
         assert max(cell_len(line) for line in text.splitlines()) <= width
 
 
@@ -128,7 +124,7 @@ def test_every_stage_fits_every_width(show: str, width: int) -> None:
 def test_numbers_of_any_size_stay_apart_from_their_neighbours(exponent: int) -> None:
     result = made.head(made.DOOR[:4])
     scaled = made.head(made.DOOR[:4], scores=result.scores * 10.0**exponent)
-    rows = printed(matrix(scaled, "scores", 140), 140).splitlines()[3:7]
+    rows = printed(drawn(scaled, 140, Focus("scores")), 140).splitlines()[4:8]
     for row, values in zip(rows, scaled.scores, strict=True):
         read = [float(word) for word in row.split()[2:]]
         np.testing.assert_allclose(read, values, atol=0.06 * np.abs(scaled.scores).max())
@@ -225,7 +221,7 @@ def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
 def test_mass_on_special_tokens_is_told_under_the_weights() -> None:
     result = made.head(made.DOOR)
     share = result.weights[:, [0, 12]].sum(1).mean()
-    assert f"special tokens hold {100 * share:.1f} % of the weight" in printed(matrix(result, "weights", 80))
+    assert f"special tokens hold {100 * share:.1f} % of the weight" in printed(body(result, 80))
 
 
 @pytest.mark.parametrize("query", [0, 5, 12])
@@ -233,7 +229,7 @@ def test_under_one_query_stands_what_that_query_gives_to_special_tokens(query: i
     result = made.head(made.DOOR)
     share, mean = result.weights[query, [0, 12]].sum(), result.weights[:, [0, 12]].sum(1).mean()
     assert abs(share - mean) > 1e-3, "a query like the mean would tell nothing"
-    told = " ".join(printed(query_bars(result, query, 80)).split())
+    told = " ".join(printed(body(result, 80, Focus(queries=(query,)))).split())
     assert (
         f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
         in told
@@ -244,7 +240,7 @@ def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
     head = made.head(made.DOOR)
     result = viewed(head, special=Special.HIDE)
     share = head.weights[list(result.query_groups[3])][:, [0, 12]].sum(1).mean()
-    told = " ".join(printed(query_bars(result, 3, 80)).split())
+    told = " ".join(printed(body(result, 80, Focus(queries=(3,)))).split())
     assert (
         f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
         in told
@@ -253,7 +249,7 @@ def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
 
 def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:
     result = made.head(sink=0.5)
-    assert "rows sum to less than 1" in printed(matrix(result, "weights", 80))
+    assert "rows sum to less than 1" in printed(body(result, 80))
 
 
 def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:

@@ -13,9 +13,9 @@ from matplotlib.text import Text
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import Focus, focus_on
-from attnscope.render.head.row import MOST_STRONGEST
 from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.typesetting import drawing
+from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.results import HeadAttention
 from attnscope.vocabulary import Scaling
 
@@ -83,7 +83,9 @@ def test_a_row_is_a_bar_for_each_key_in_the_order_of_the_text() -> None:
     _, heights, labels = bars(figure)
     assert labels == ["x", "yes", "zebra", "w"]
     np.testing.assert_allclose(heights, result.weights[4])
-    assert f"what 4 {result.query_tokens.names[4]} attends to" in told(figure).replace("\n", " ")
+    assert f"query 4 {result.query_tokens.names[4]}" in told(figure)
+    strongest = f"{result.weights[4, 0]:.3f}".removeprefix("0")
+    assert f"4 {result.query_tokens.names[4]} gives {strongest} to 0 x, the most of 4 keys." in told(figure)
     assert not outlined(figure)
     assert_on_the_page(figure)
 
@@ -111,9 +113,8 @@ def test_with_a_key_the_row_stands_under_the_matrix_in_which_both_are_marked() -
     coloured = [label.get_text() for label in axes.get_xticklabels() if label.get_color() == CHIP]
     assert coloured == ["zebra"]
     rank = 1 + int((result.weights[4] > result.weights[4, 2]).sum())
-    assert f"marked: 2 zebra gets {result.weights[4, 2]:.3f}, rank {rank} of 4 keys".replace(
-        " 0.", " ."
-    ) in told(figure)
+    weight = f"{result.weights[4, 2]:.3f}".removeprefix("0")
+    assert f"the most; 2 zebra gets {weight}, rank {rank} of 4 keys." in told(figure)
     heat = meshes(figure)[0].axes
     assert heat is not None
     assert heat.get_window_extent().x0 == pytest.approx(axes.get_window_extent().x0)
@@ -178,7 +179,7 @@ def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> 
     weakest = int(np.argmin(result.weights[7]))
     name = f"{weakest} {result.key_tokens.names[weakest]}"
     said = result.text(query=7, key=weakest, width=80)
-    assert f"{name} is rank 91 of 91 keys" in said
+    assert f"{name} gets .000, rank 91 of 91 keys." in " ".join(said.split())
     assert any(line.strip().startswith(name) for line in said.splitlines()[:40])
     assert f"{91 - MOST_STRONGEST - 1} more keys" in said
     assert "rank" not in result.text(query=7, width=80)

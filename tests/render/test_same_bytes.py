@@ -13,7 +13,7 @@ from pathlib import Path
 import made_reports as reports
 import made_results as made
 
-from attnscope.render.figure import FORMATS, figure_bytes, figure_of, heatmap
+from attnscope.render.figure import FORMATS, figure_bytes, figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.report.page import report_figure, report_pages
 from attnscope.results import Report
@@ -31,7 +31,7 @@ def checksums() -> dict[str, str]:
     """Of a head, a map and a report in every format; of a report's PDF with a panel a page."""
     drawn = {}
     for format in FORMATS:
-        drawn[f"head.{format}"] = figure_bytes(heatmap(made.head()), format, 72)
+        drawn[f"head.{format}"] = figure_bytes(figure_of(made.head()), format, 72)
         drawn[f"map.{format}"] = figure_bytes(
             figure_of(made.projection(), Focus(queries=(2, 7), key=4)), format, 72
         )

@@ -14,7 +14,7 @@ from attnscope.render.figure import figure_of, pages
 from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.saving import picture_suffixes, suffixes
-from attnscope.render.screen import certificate_line, header, screen
+from attnscope.render.screen import screen
 from attnscope.results import Overview, Report, Result, Verdict
 
 EVERY = made_every.every()
@@ -54,14 +54,13 @@ def test_the_body_is_that_of_its_room(result: Result, focus: Focus, name: str) -
     assert golden(name).strip("\n") in shown(result, 80, focus)
 
 
-def test_a_head_stands_under_its_header_and_certificate() -> None:
+def test_a_head_stands_under_what_it_is_and_above_its_proof() -> None:
     head = made.head(causal=True)
-    above = printed(Group(header(head), certificate_line(head.certificate), ""))
-    for result, focus in (
-        (head, WHOLE),
-        (head, Focus(queries=(3,))),
-    ):
-        assert shown(result, 80, focus).startswith(above)
+    for focus in (WHOLE, Focus("scaled"), Focus(queries=(3,))):
+        lines = shown(head, 80, focus).splitlines()
+        assert lines[0] == "L3 H11 · encoder self-attention · bert-base-uncased"
+        assert lines[2] == "“the cat sat on the mat because it was tired .”"
+        assert lines[-1] == "✓ certified"
 
 
 def test_a_query_is_shown_as_bars_and_a_stage_as_its_numbers() -> None:

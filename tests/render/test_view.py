@@ -10,9 +10,8 @@ from golden_text import assert_golden, body, printed
 
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.figure import figure_of, heatmap
-from attnscope.render.head.bars import query_bars
-from attnscope.render.head.matrix import matrix
+from attnscope.render.figure import figure_of
+from attnscope.render.focus import Focus
 from attnscope.render.kit.words.weights import special_words, weights_words
 from attnscope.render.report.page import report_figure
 from attnscope.render.sheets.overview import sheet as overview
@@ -34,12 +33,12 @@ def cut(**changed: object) -> HeadAttention:
 @pytest.mark.parametrize("special", Special)
 def test_the_terminal_shows_words(special: Special) -> None:
     view = viewed(cut(causal=True), words=True, special=special)
-    assert_golden(f"words_{special}.80", printed(matrix(view, "weights", 80), 80))
+    assert_golden(f"words_{special}.80", printed(body(view, 80), 80))
 
 
 def test_the_bars_of_a_word_have_no_scores() -> None:
     view = viewed(cut(), words=True, special=Special.RENORMALISE)
-    text = printed(query_bars(view, view.query_tokens.position("unlocking"), 80), 80)
+    text = printed(body(view, 80, Focus(queries=(view.query_tokens.position("unlocking"),))), 80)
     assert_golden("words_bars.80", text)
     assert "scaled" not in text
 
@@ -48,11 +47,11 @@ def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
     weights = np.zeros((6, 6))
     weights[:, 0] = 1.0
     view = viewed(replace(cut(), weights=weights), words=True, special=Special.RENORMALISE)
-    shown = printed(matrix(view, "weights", 80), 80)
+    shown = printed(body(view, 80), 80)
     assert shown.count("nothing left") == 2 + 1
     assert "2 queries have nothing left" in " ".join(shown.split())
-    assert "has nothing left" in printed(query_bars(view, 0, 80), 80)
-    drawn = heatmap(view)
+    assert "has nothing left" in printed(body(view, 80, Focus(queries=(0,))), 80)
+    drawn = figure_of(view)
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert texts.count("nothing left") == 2
     assert any("hatched: nothing left" in text.get_text() for text in drawn.texts)
@@ -60,13 +59,13 @@ def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
 
 def test_a_query_that_never_had_a_key_is_still_said_to_have_none() -> None:
     view = viewed(cut(empty=[4]), words=True, special=Special.HIDE)
-    shown = printed(matrix(view, "weights", 80), 80)
+    shown = printed(body(view, 80), 80)
     assert "no valid key" in shown
     assert "nothing left" not in shown
 
 
 def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
-    drawn = heatmap(viewed(cut(), words=True, special=Special.HIDE))
+    drawn = figure_of(viewed(cut(), words=True, special=Special.HIDE))
     assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["unlocking", "doors"]
     small = " ".join(text.get_text() for text in drawn.texts)
     for phrase in ("special tokens hold", "mean over those of a query", "the weights by tokens"):

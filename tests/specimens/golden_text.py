@@ -7,11 +7,13 @@ import os
 from io import StringIO
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ramps import Background, theme
 from attnscope.render.terminal.sheet import body as of_sheet
+from attnscope.render.terminal.sheet import laid
 from attnscope.results import Result
 
 GOLDEN = Path(__file__).parents[1] / "render" / "golden"
@@ -35,11 +37,16 @@ def printed(
     return buffer.getvalue()
 
 
-def body(result: Result, width: int) -> RenderableType:
+def body(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
     """What a terminal shows of a result below its header: its answer, its blocks, its notes, its proof."""
-    made = sheet_of(result)
-    assert made is not None, "a kind that has a sheet"
+    made = sheet_of(result, focus)
     return of_sheet(made, width)
+
+
+def drawn(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
+    """The blocks alone, under their titles."""
+    made = sheet_of(result, focus)
+    return Group(*laid(made.blocks, width))
 
 
 def assert_golden(name: str, text: str) -> None:

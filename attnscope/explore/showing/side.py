@@ -12,13 +12,14 @@ from attnscope.explore.drawing.shown import column_of, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing import BAD, WAITS, Find, Part, head
 from attnscope.explore.state import State
-from attnscope.render.head.bars import query_bars
+from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.said import chance, signed
+from attnscope.render.sheets.head import sheet as head_sheet
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
@@ -65,7 +66,9 @@ def of_bars(state: State, find: Find) -> Part:
         reason = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
         return Part((shown, None), lambda w, h: reason, "strongest keys")
     key = None if state.key is None else column_of(shown, state.key)
-    return Part((shown, row, key), lambda w, h: query_bars(shown, row, w, key), "strongest keys")
+    sheet = head_sheet(shown, Focus(queries=(row,), key=key))
+    notes = [Text(each, DIM) for each in sheet.notes]
+    return Part((shown, row, key), lambda w, h: Group(*laid(sheet.blocks, w), *notes), "strongest keys")
 
 
 def of_parts(state: State, find: Find) -> Part:

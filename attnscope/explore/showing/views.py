@@ -58,9 +58,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
 
 def of_sheet(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
     """What stands under the header of its sheet: model and text are known here."""
-    sheet = sheet_of(result, focus)
-    assert sheet is not None, "a kind that has a sheet"
-    return body(sheet, width)
+    return body(sheet_of(result, focus), width)
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:

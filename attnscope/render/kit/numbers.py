@@ -60,6 +60,11 @@ def short(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+def descending(values: Float[np.ndarray, " key"]) -> list[int]:
+    """Positions by falling value, the earlier first where two are alike, NaN last."""
+    return [int(i) for i in np.argsort(-values, kind="stable")]
+
+
 def counted(number: int, noun: str) -> str:
     """`1 head`, `1,024 heads`, `3 queries`, `2 patches`."""
     plural = noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith("ch") else "s")

@@ -18,10 +18,10 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, overlay, ranking, steps, thumbnails, timeline
+from attnscope.render.plot import curve, grid, matrix, overlay, ranking, row, steps, thumbnails, timeline
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, Curve, Drawing, Ranking
+from attnscope.render.sheet.blocks import Beside, Block, Curve, Drawing, KeyBars, Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheet.sheet import Sheet
@@ -55,6 +55,8 @@ Columns = list[list[Panel]]  # panels one below the other, and these side by sid
 def panel(block: Block, alone: bool = False) -> Panel:
     """The panel of any block; `alone` where no other of its kind is beside it."""
     match block:
+        case KeyBars():
+            return row.panel(block, alone)
         case Ranking():
             return ranking.panel(block)
         case Curve():
@@ -69,7 +71,8 @@ def panel(block: Block, alone: bool = False) -> Panel:
 
 
 def draw(block: Block, axes: Axes) -> None:
-    """A block on any axes."""
+    """A block on any axes, without the bar of colours, for which there may be no room beside them."""
+    block = replace(block, measured="") if isinstance(block, Matrix) else block
     panel(block, alone=True).draw(axes)
 
 

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
-from attnscope.render import files
 from attnscope.render.focus import focus_on
 from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.stage import panel
@@ -20,8 +19,6 @@ from attnscope.tokens import Tokens
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-REGISTERED = files.ROWS  # importing these is what makes `rows` know every result
 
 
 def to_pandas(result: Result, show: str | None = None) -> "DataFrame":

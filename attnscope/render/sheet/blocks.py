@@ -129,6 +129,14 @@ class Names:
         return tuple(f"{i} {name}".strip() for i, name in zip(self.numbers, self.names, strict=True))
 
 
+class Dimensions(Names):
+    """The columns of vectors: dimensions, which have numbers and no names."""
+
+    @classmethod
+    def of(cls, count: int) -> "Dimensions":
+        return cls(("",) * count, tuple(range(count)))
+
+
 Named: TypeAlias = Tokens | Names
 
 
@@ -137,9 +145,12 @@ class Matrix:
     """Rows that look at columns, both by their names; NaN where a cell is empty.
 
     `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
-    the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Where there
-    are more rows and columns than a medium has room for, `coarser` gives the matrix with so many of them in
-    one; of others the strongest of several cells is drawn. `blank` is what an empty cell is.
+    the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Without a
+    `form` all numbers have as many decimals as there is room for. Where there are more rows and columns than
+    a medium has room for, `coarser` gives the matrix with so many of them in one; of others the strongest of
+    several cells is drawn. Where the numbers have no room, the strongest columns of the `listed` rows are
+    told, under `listing`. `measured` stands at the bar of colours, where there is one. `blank` is what an
+    empty cell is.
     """
 
     title: str
@@ -148,9 +159,12 @@ class Matrix:
     columns: Named
     values: np.ndarray
     scale: Scale | Weights
-    form: Form
+    form: Form | None
     says: str = ""
     unanswered: str = "no valid key"
+    measured: str = ""
+    listed: tuple[int, ...] = ()
+    listing: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
     marked: tuple[tuple[int, int], ...] = ()
     coarser: "Callable[[int, int], Matrix] | None" = None
@@ -160,6 +174,23 @@ class Matrix:
     def pictured(self) -> bool:
         """Whether rows and columns are those of a picture: a small map of it will do."""
         return self.words == ("row", "column")
+
+    def text(self, value: float) -> str:
+        """A number as a person reads it where it stands alone."""
+        return f"{value:.2f}" if self.form is None else self.form(value)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyBars(Ranking):
+    """The keys of one `query` of a matrix, strongest first; a picture has them in the order of the text.
+
+    The key `pointed` at stands out. `above` them stands the matrix itself, key over key, where that is so.
+    """
+
+    matrix: Matrix | None = None
+    query: int = 0
+    pointed: int | None = None
+    above: bool = False
 
 
 class Drawing:

@@ -1,4 +1,4 @@
-"""A matrix of a sheet as the panel that heads are drawn from, until these are sheets too."""
+"""A matrix of a sheet as the panel that a terminal and a picture draw."""
 
 from typing import cast
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.stage import Panel
-from attnscope.render.sheet.blocks import Matrix
+from attnscope.render.sheet.blocks import Dimensions, Matrix
 from attnscope.tokens import Tokens
 
 
@@ -16,12 +16,13 @@ def as_panel(block: Matrix) -> Panel:
     What draws a panel asks of its tokens names, positions and labels, which `Names` have too.
     """
     visible = ~np.isnan(block.values)
+    vectors = isinstance(block.columns, Dimensions)
     weights = block.scale if isinstance(block.scale, Weights) else None
     return Panel(
         show="scaled" if weights is None else "weights",
         row_word=block.words[0],
         row_tokens=cast("Tokens", block.rows),
-        column_tokens=cast("Tokens", block.columns),
+        column_tokens=None if vectors else cast("Tokens", block.columns),
         values=block.values,
         visible=visible,
         answered=visible.any(axis=1) | (not block.unanswered),

@@ -12,13 +12,9 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.results import Result
 from attnscope.results.result import name_of
 
-_ROOMS = {"head", "view"}  # not sheets yet
 
-
-def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet | None:
-    """What a result shows of what is looked at; None of a kind that has no sheet."""
-    name = name_of(type(result))
-    if name in _ROOMS:
-        return None
-    made: Sheet = import_module(f"{__name__}.{name.split('-')[0]}").sheet(result, focus)
+def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
+    """What a result shows of what is looked at."""
+    module = import_module(f"{__name__}.{name_of(type(result)).split('-')[0]}")
+    made: Sheet = module.sheet(result, focus)
     return made

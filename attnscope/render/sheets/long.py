@@ -71,7 +71,6 @@ def _matrix(found: LongHead, asked: Scaling) -> Matrix:
     scale = scale_of(cells, visible, asked)
     sides = zip((found.query_tokens, found.key_tokens), found.first, found.size, found.steps, strict=True)
     rows, columns = (_side(*side) for side in sides)
-    masked = "" if visible.all() else "empty: masked"
     return Matrix(
         title="attention weight",
         words=("query", "key"),
@@ -80,8 +79,9 @@ def _matrix(found: LongHead, asked: Scaling) -> Matrix:
         values=cells,
         scale=scale,
         form=weight_text,
-        says=" · ".join(each for each in (_cell(found), scale.legend, masked) if each),
+        says=_cell(found),
         unanswered="",
+        measured=scale.label,
         coarser=partial(_coarser, found, asked),
     )
 

@@ -9,8 +9,11 @@ from attnscope.render.kit.labels import column_widths, right, settled
 from attnscope.render.kit.stage import Panel
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheet.panel import as_panel
+from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import Raster, Side, ink_of
 from attnscope.render.terminal.shading import Shading, shading
+from attnscope.render.terminal.strongest import strongest_keys
+from attnscope.render.terminal.vectors import vector, vectors
 from attnscope.tokens import Tokens
 
 _MOST_ROWS = 60  # with a number each
@@ -22,10 +25,18 @@ _TOLD = 0.05  # the largest weight of a matrix whose numbers say something in tw
 def numbers(block: Matrix, width: int) -> list[Text] | None:
     """All numbers of a block under stacked headings; None where they do not fit `width` cells."""
     shown = as_panel(block)
-    if shown.show == "weights" and float(np.nanmax(block.values, initial=0.0)) < _TOLD:
+    if shown.column_tokens is None:
+        return vector(shown, width) if len(shown.row_tokens) == 1 else vectors(shown, width)
+    if block.coarser is not None and float(np.nanmax(block.values, initial=0.0)) < _TOLD:
         return None
-    found = number_table(shown, shading(shown), width)
-    return None if found is None else [each for each in found.renderables if isinstance(each, Text)]
+    shades = shading(shown)
+    found = number_table(shown, shades, width)
+    if found is None:
+        return None
+    blank = "blank: masked" if shown.masked else ""
+    told = " · ".join(each for each in (blank, shades.told) if each and block.measured)
+    lines = [each for each in found.renderables if isinstance(each, Text)]
+    return [*lines, *folded(Text(told, style=DIM), width)] if told else lines
 
 
 class Picture:
@@ -39,7 +50,12 @@ class Picture:
         block = self._fitting(2 * _LINES if halves else _LINES)
         yield from (Text(each, style=DIM) for each in (block.says,) if each)
         shown = as_panel(block)
-        yield picture(shown, shading(shown), self.width, block.blank)
+        shades = shading(shown)
+        yield picture(shown, shades, self.width, block.blank)
+        if block.listed:
+            yield Text()
+            yield from (Text(each, style=DIM) for each in block.listing)
+            yield strongest_keys(shown, shades, list(block.listed), self.width)
 
     @property
     def height(self) -> int:
@@ -111,4 +127,4 @@ def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -
 
 
 def _title(shown: Panel) -> str:
-    return shown.show if shown.form is None else ""
+    return shown.show if shown.form is None and shown.show == "weights" else ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.style import StyleType
@@ -26,11 +26,6 @@ from attnscope.tokens import Tokens
 
 _MOST_LABEL = 10
 _LEAST_ENTRY = 9
-
-
-def descending(values: Float[np.ndarray, " key"]) -> list[int]:
-    """Positions by falling value, the earlier first where two are alike, NaN last."""
-    return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def strongest_keys(shown: Panel, shades: Shading, rows: list[int], width: int) -
     texts = cell_texts(_of_ranked(shown, rows, keys))
     entry = _entry(shown.column_tokens, widest(texts))
     count = max((width - heads.cells) // entry.cells, 1)
-    axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM), f" {shown.show}")
+    axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM))
     lines = [line(*axes)]
     for row, own, numbers in zip(rows, keys.tolist(), texts, strict=True):
         lines.append(_row(shown, shades, row, heads, entry, list(zip(own, numbers, strict=True))[:count]))

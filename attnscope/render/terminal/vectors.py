@@ -1,16 +1,15 @@
 """Queries, keys, values or outputs of a head: one row per token, one column per dimension."""
 
 import numpy as np
-from rich.console import Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.kit.cells import DIM, HEADING, RowHeads, cell_style, cell_texts, line, row_heads, widest
+from attnscope.render.kit.cells import DIM, RowHeads, cell_style, cell_texts, line, row_heads, widest
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import signed_texts
 from attnscope.render.kit.stage import Panel
 
 
-def vectors(shown: Panel, width: int) -> RenderableType:
+def vectors(shown: Panel, width: int) -> list[Text]:
     """The Euclidean norm of each vector and as many of its first dimensions as fit in `width` cells."""
     texts = cell_texts(shown)
     norms = signed_texts(np.linalg.norm(shown.values, axis=1), 2).tolist()
@@ -26,12 +25,32 @@ def vectors(shown: Panel, width: int) -> RenderableType:
         lines.append(
             Text(f"{dimensions - fitting} of {dimensions} dimensions left out: -o file.png shows all.")
         )
-    return Group(*lines)
+    return lines
+
+
+def vector(shown: Panel, width: int) -> list[Text]:
+    """All dimensions of one vector; a line begins with the number of its first one."""
+    if not shown.answered[0]:
+        return [Text(f"it has {shown.unanswered}", style=DIM)]
+    values, texts = shown.values[0], cell_texts(shown)
+    cell, margin = widest(texts) + 1, len(str(len(values))) + 1
+    fitting = max((width - margin) // cell, 1)
+    across = 10 if fitting >= 10 else 5 if fitting >= 5 else fitting
+    lines = []
+    for first in range(0, len(values), across):
+        styled = [
+            (right(text, cell), cell_style(shown, float(value)))
+            for text, value in zip(
+                texts[0][first : first + across], values[first : first + across], strict=True
+            )
+        ]
+        lines.append(line((right(str(first), margin - 1) + " ", DIM), *styled))
+    return lines
 
 
 def _headings(shown: Panel, heads: RowHeads, norm: int, numbers: list[str]) -> list[Text]:
     return [
-        line((left(shown.show, heads.cells), HEADING), (" " * (norm + 2) + "dimension →", DIM)),
+        line((" " * (heads.cells + norm + 2) + "dimension →", DIM)),
         line((left(f"{shown.row_word} ↓", heads.cells) + right("norm", norm) + " " + "".join(numbers), DIM)),
     ]
 

@@ -25,8 +25,16 @@ _LETTER, _LINE, _LONGEST = 6.6, 13, 60  # pixels of a letter and of a line; cell
 def matrix(block: Matrix) -> str:
     """Title, what it says, and the cells under their names."""
     shown = _fitting(block)
-    said = f'<p class="told">{escape(shown.says)}</p>' if shown.says else ""
+    said = " · ".join(each for each in (shown.says, *_legend(shown)) if each)
+    said = f'<p class="told">{escape(said)}</p>' if said else ""
     return f'<h2>{escape(block.title)}</h2>{said}<div class="wide">{_drawing(shown)}</div>'
+
+
+def _legend(block: Matrix) -> Iterator[str]:
+    """What shades and empty cells stand for."""
+    if block.measured and isinstance(block.scale, Weights):
+        yield f"colours: {block.scale.legend}"
+        yield "empty: masked" if np.isnan(block.values).any() else ""
 
 
 def _fitting(block: Matrix) -> Matrix:
@@ -95,7 +103,7 @@ def _cells(block: Matrix, left: float, above: float, cell: int, few: bool) -> It
     for (row, column), value in np.ndenumerate(block.values):
         if np.isnan(value):
             continue
-        x, y, text = left + column * cell, above + row * cell, block.form(float(value))
+        x, y, text = left + column * cell, above + row * cell, block.text(float(value))
         ground, ink = paper.paper(float(shades[row, column]))
         told = escape(f"{block.rows.labels[row]} → {block.columns.labels[column]}: {text}")
         place = f'x="{x:.0f}" y="{y:.0f}" width="{cell}" height="{cell}"'

@@ -4,6 +4,7 @@ The policy that the file itself holds lets no request out and runs no script but
 their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
 """
 
+from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 from typing import Any
@@ -13,7 +14,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import own_name
-from attnscope.render.proof import origins, proof
+from attnscope.render.proof import proof
 from attnscope.render.sheets import sheet_of
 from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
@@ -46,7 +47,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
         "proof": escape(told["proof"]),
         "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
-        "sheet": "" if (sheet := sheet_of(result, focus)) is None else section(sheet),
+        "sheet": _section(result, focus),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),
@@ -56,6 +57,12 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     if len(page) > HARD_BYTES:
         raise InputError(_too_large(made, len(page)))
     return page
+
+
+def _section(result: Result, focus: Focus) -> str:
+    """The blocks of its sheet, but of a head, whose matrix a reader can point at."""
+    sheet = None if isinstance(result, HeadWeights | HeadView) else sheet_of(result, focus)
+    return "" if sheet is None else section(sheet)
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
@@ -74,7 +81,7 @@ def _alarm(verdict: Verdict | None) -> str:
 def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
     """The document: everything that is no block of numbers."""
     rows, every = _rows(result)
-    where = origins(result)
+    where = sheet_of(result).origins
     opening = {"view": "numbers" if rows else "proof", **made.opening}
     return {
         "heading": made.heading,
@@ -147,7 +154,7 @@ def _source(origin: Provenance) -> list[list[str]]:
     return [[name, printable(value)] for name, value in told.items() if value]
 
 
-def _of(where: list[Provenance], i: int) -> str:
+def _of(where: Sequence[Provenance], i: int) -> str:
     return f", side {'ab'[i]}" if len(where) > 1 else ""
 
 
@@ -164,10 +171,7 @@ def _rows(result: Result) -> tuple[list[list[object]], int]:
     """
     if isinstance(result, HeadWeights | HeadView):
         return [], 0
-    try:
-        heading, *rows = rows_of(result)
-    except NotImplementedError:
-        return [], 0
+    heading, *rows = rows_of(result)
     named = [str(each).endswith(CALLED) for each in heading]
     kept = rows[: _MOST_CELLS // len(heading)]
     cells = (

@@ -19,7 +19,6 @@ from attnscope.results import (
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
     """Beside its sheet the weights that it is about, and the head that these open on."""
     sheet = sheet_of(found)
-    assert sheet is not None, "a kind that has a sheet"
     all_heads(made, beside)
     made.heading = told(sheet.title, sheet.setting)
     if sheet.opens:
@@ -47,7 +46,6 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
     sheet = sheet_of(found)
-    assert sheet is not None, "a kind that has a sheet"
     made.heading = sheet.title
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)

@@ -1,10 +1,10 @@
 """One query's row drawn on an Axes: a bar for each key, in the order of the text, or the strongest of many.
 
-`draw_row` may be used on any Axes. Beside or above it stand the whole row as a strip, or the whole matrix
-with the row and a key marked.
+Above it stand the whole row of a long text as a strip, or the whole matrix with the row and a key marked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,17 +14,22 @@ from matplotlib.ticker import MaxNLocator
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import descending, weight_text
 from attnscope.render.kit.scale import Scale, scale_of
-from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.stage import Panel as Stage
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot import matrix
 from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
 from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
-from attnscope.render.terminal.strongest import descending
+from attnscope.render.plot.panel import Panel
+from attnscope.render.sheet.blocks import KeyBars
+from attnscope.render.sheet.panel import as_panel
 from attnscope.tokens import Tokens
 
 BAR = "#2171b5"
 STRIP, HIGH = 0.34, 1.7  # inches
+_LEFT, _BETWEEN = 0.62, 0.3  # inches: the numbers of the weights, from one part to the next
+_NARROWEST = 3.2
 MOST_STRONGEST = 25  # bars of a text whose keys are not all named
 _STRIP_DOTS, _DOTS = 1400, 200
 _NUMBERED = 30  # bars at most that carry their weight
@@ -32,11 +37,65 @@ _WIDEST = 16  # characters of a label
 _SIZE, _NUMBER = 8.0, 6.5  # points
 
 
+def panel(block: KeyBars, alone: bool = False) -> Panel:
+    """The bars; on a page of their own under the matrix in which they are marked, or under a strip."""
+    assert block.matrix is not None, "a row of a matrix"
+    row = row_of(as_panel(block.matrix), block.query, block.pointed)
+    bars = Panel(
+        title=block.title,
+        says="",
+        width=max(row.wide * len(row.keys), _NARROWEST),
+        height=HIGH,
+        left=_LEFT,
+        above=0.1,
+        below=row.below,
+        draw=partial(draw_row, row),
+    )
+    if alone or (row.whole and not block.above):
+        return bars
+    if not block.above:
+        return replace(
+            bars,
+            says=f"strip: the whole row, {row.scale.legend}",
+            width=strip_width(len(row.tokens)),
+            height=STRIP + _BETWEEN + HIGH,
+            above=strip_room(row),
+            draw=partial(_under_strip, row),
+        )
+    whole = matrix.panel(block.matrix)
+    return replace(
+        whole,
+        title=block.title,
+        height=whole.height + _BETWEEN + HIGH,
+        left=max(whole.left, _LEFT),
+        below=row.below,
+        draw=partial(_under_matrix, row, whole),
+    )
+
+
+def _under_strip(row: "Row", host: Axes) -> None:
+    """The whole row above, its strongest keys below."""
+    host.set_axis_off()
+    height = STRIP + _BETWEEN + HIGH
+    draw_strip(row, host.inset_axes((0, 1 - STRIP / height, 1, STRIP / height)))
+    draw_row(row, host.inset_axes((0, 0, 1, HIGH / height)))
+
+
+def _under_matrix(row: "Row", whole: Panel, host: Axes) -> None:
+    """The matrix with the row and the key outlined, and below it the row as bars, key under key."""
+    host.set_axis_off()
+    height = whole.height + _BETWEEN + HIGH
+    heat = host.inset_axes((0, 1 - whole.height / height, 1, whole.height / height))
+    whole.draw(heat)
+    mark(row, heat)
+    draw_row(row, host.inset_axes((0, 0, 1, HIGH / height)))
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """The weights of one query of a panel, and which keys are drawn, in their order; `key` is marked."""
 
-    shown: Panel
+    shown: Stage
     query: int
     key: int | None
     keys: list[int]
@@ -81,10 +140,10 @@ class Row:
     def scale(self) -> Scale:
         """The shades of the row alone."""
         one = slice(self.query, self.query + 1)
-        return scale_of(self.shown.values[one], self.shown.visible[one], self.shown.scaling)
+        return scale_of(self.shown.values[one], self.shown.visible[one], self.shown.scale.kind)
 
 
-def row_of(shown: Panel, query: int, key: int | None = None) -> Row:
+def row_of(shown: Stage, query: int, key: int | None = None) -> Row:
     """All keys of a few, of many the strongest, and `key` whatever its weight."""
     count = shown.values.shape[1]
     if count <= MOST_NAMED:

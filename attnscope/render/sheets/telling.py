@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.words.weights import head_of
+from attnscope.render.sheet.said import at
 from attnscope.results import HeadView, HeadWeights, Kind
 
 _OF = {"weights": "weight", "scores": "score", "scaled": "scaled score"}
@@ -34,6 +36,19 @@ def telling_words(result: HeadWeights | HeadView, shown: Panel, listed: Sequence
         return ""
     where = "a token" if _crosses(result) else "another token, not the first,"
     return f"{len(listed)} of {rows} queries: largest {_OF[shown.show]} on {where} not special"
+
+
+def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> str:
+    """`The strongest link to another word is 8 opened → 5 door, .98.`; "" where no such pair is seen."""
+    values = _telling(result, shown)
+    if not np.isfinite(values).any():
+        return ""
+    query, key = (int(i) for i in np.unravel_index(values.argmax(), values.shape))
+    link = f"{at(result.query_tokens, query)} → {at(result.key_tokens, key)}"
+    to = "a word" if _crosses(result) else "another word"
+    first = result.key_tokens.items[0]
+    to += "" if _crosses(result) or first.special else ", not the first,"
+    return f"The strongest link to {to} is {link}, {weight_text(float(values[query, key]))}."
 
 
 def _telling(result: HeadWeights | HeadView, shown: Panel) -> Float[np.ndarray, "row column"]:

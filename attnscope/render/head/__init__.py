@@ -1,1 +1,0 @@
-"""One head: matrix, strongest keys, bars and heatmap."""

@@ -1,0 +1,156 @@
+"""One head: a stage of it as a matrix, or of one query its keys or its vector.
+
+A head that was read in full has all stages; of a view, and of returned weights, there are weights.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, descending, short, weight_text
+from attnscope.render.kit.stage import VECTORS, Panel, Show, only, panel
+from attnscope.render.kit.words.header import feature_words, where_words
+from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
+from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
+from attnscope.render.sheet.said import certified, of_head, read, setting, weight
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column, Table
+from attnscope.render.sheets.head_row import keys_of, left_out, most_of
+from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
+from attnscope.results import HeadAttention, HeadView, HeadWeights
+
+_MOST_TERMS = 5
+_VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
+_MORE = "--rows all lists every query, --query TOKEN ranks the keys of one"
+
+
+def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
+    own, shown = head_of(result), panel(result, focus.stage, focus.scale)
+    queries, keys = (
+        counted(count, word) for count, word in zip(result.weights.shape, ("query", "key"), strict=True)
+    )
+    block, answer, notes = _looked_at(result, shown, focus)
+    return Sheet(
+        title=own.name + _viewed(result),
+        setting=setting(own),
+        origins=(own.provenance,),
+        answer=answer,
+        blocks=(block,),
+        table=lambda: _every(result),
+        texts=read(own.kind, own.query_tokens, own.key_tokens),
+        notes=tuple(each for each in (*notes, " · ".join(feature_words(own))) if each),
+        proof=certified(own.certificate, focus.verbose),
+        main=block,
+        summary=(where_words(own), f"{queries} x {keys}"),
+        record=of_head(own),
+    )
+
+
+def _viewed(result: HeadWeights | HeadView) -> str:
+    if not isinstance(result, HeadView):
+        return ""
+    return " by words" if result.words else f", special tokens: {result.special.value}"
+
+
+def _looked_at(
+    result: HeadWeights | HeadView, shown: Panel, focus: Focus
+) -> tuple[Block, str, Sequence[str]]:
+    """What is drawn, the sentence that answers, and what has to be known of the numbers."""
+    query = focus.query
+    if query is None and shown.show == "weights":
+        said = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
+        return _matrix(result, shown, focus.rows), strongest_link(result, shown), said
+    if query is None:
+        return _matrix(result, shown, focus.rows), "", tuple(_formula(head_of(result), shown.show))
+    if shown.show in VECTORS:
+        return _vector(only(shown, query)), _mixed(head_of(result), shown, query), ()
+    block = keys_of(result, _matrix(result, shown, 0), query, focus.key)
+    return block, most_of(result, query, focus.key), left_out(result, query, focus.key)
+
+
+def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:
+    """All pairs of queries and keys, or the vector of every token."""
+    pairs, weights = shown.column_tokens is not None, shown.show == "weights"
+    listed = tuple(most_telling(result, shown, rows)) if pairs else ()
+    chosen = telling_words(result, shown, listed) if pairs and listed else ""
+    return Matrix(
+        title=shown.title,
+        words=(shown.row_word, shown.column_word),
+        rows=shown.row_tokens,
+        columns=shown.column_tokens or Dimensions.of(shown.values.shape[1]),
+        values=np.where(shown.visible, shown.values, np.nan),
+        scale=shown.scale if weights else Scale(-(shown.extent or 1.0), shown.extent or 1.0, "signed"),
+        form=weight if weights else None,
+        unanswered=shown.unanswered,
+        measured=shown.scale.label if weights else shown.title,
+        listed=listed,
+        listing=(chosen, _MORE) if chosen else (),
+    )
+
+
+def _vector(shown: Panel) -> Matrix:
+    """The vector of one token, on the colours of all."""
+    values, name = shown.values[0], settled(shown.row_tokens.named(0))
+    there = bool(shown.answered[0])
+    norm = f"{counted(len(values), 'dimension')} · norm {short(float((values**2).sum() ** 0.5))}"
+    return Matrix(
+        title=f"{_VECTORS[shown.show]} of {name}",
+        words=(shown.row_word, shown.column_word),
+        rows=shown.row_tokens,
+        columns=Dimensions.of(len(values)),
+        values=np.where(shown.visible, shown.values, np.nan),
+        scale=Scale(-(shown.extent or 1.0), shown.extent or 1.0, "signed"),
+        form=None,
+        says=norm if there else "",
+        unanswered=shown.unanswered,
+        measured=shown.title,
+    )
+
+
+def _mixed(result: HeadWeights, shown: Panel, query: int) -> str:
+    """`output = .980 v(8 opened) + .007 v(9 .) + 9 more`: weights V (Vaswani et al. 2017, equation 1)."""
+    if shown.show != "output" or not shown.answered[query]:
+        return ""
+    weights, keys = result.weights[query], result.key_tokens
+    ranked = [key for key in descending(weights) if result.allowed[query, key]]
+    named = [f"{weight_text(float(weights[key]), 3)} v({settled(keys.named(key))})" for key in ranked]
+    more = [f"{len(named) - _MOST_TERMS} more"] if len(named) > _MOST_TERMS else []
+    return f"output = {' + '.join([*named[:_MOST_TERMS], *more])}"
+
+
+def _formula(result: HeadWeights, show: Show) -> Iterator[str]:
+    if isinstance(result, HeadAttention) and show == "scores":
+        yield f"q·k before the scale of {result.scale:.4g}"
+    if isinstance(result, HeadAttention) and show == "scaled":
+        capped = "" if result.softcap is None else f", capped at ±{result.softcap:g}"
+        yield f"what enters the softmax: q·k x {result.scale:.4g}{capped}, with any bias of the model"
+
+
+def _every(result: HeadWeights | HeadView) -> Table:
+    """A row for every query and key: of a head in full each stage, else the weights."""
+    queries, keys = result.weights.shape
+    asked, looked_at = np.repeat(range(queries), keys).tolist(), list(range(keys)) * queries
+    stages = {"weight": result.weights}
+    allowed = Column("allowed", result.allowed.astype(int).ravel().tolist())
+    if isinstance(result, HeadAttention):
+        stages = {"score": result.scores, **result.terms, "scaled": result.scaled, "weight": result.weights}
+    numbers = [Column(name, np.asarray(stage, float).ravel().tolist()) for name, stage in stages.items()]
+    if not isinstance(result, HeadView):
+        given = [allowed] if isinstance(result, HeadAttention) else []
+        return Table(
+            Column("query", asked), Column("query_token", [result.query_tokens.labels[i] for i in asked]),
+            Column("key", looked_at), Column("key_token", [result.key_tokens.labels[i] for i in looked_at]),
+            *given, *numbers,
+        )  # fmt: skip
+    groups = [
+        [" ".join(map(str, group)) for group in side] for side in (result.query_groups, result.key_groups)
+    ]
+    return Table(
+        Column("query", asked), Column("query_label", [result.query_tokens.labels[i] for i in asked]),
+        Column("query_tokens", [groups[0][i] for i in asked]),
+        Column("key", looked_at), Column("key_label", [result.key_tokens.labels[i] for i in looked_at]),
+        Column("key_tokens", [groups[1][i] for i in looked_at]), allowed, *numbers,
+    )  # fmt: skip

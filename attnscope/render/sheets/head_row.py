@@ -1,0 +1,99 @@
+"""One query of a head: its keys, strongest first, each with its weight and its scaled score."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from attnscope.render.kit.numbers import counted, descending, signed_texts
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
+from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
+from attnscope.render.sheet.blocks import KeyBars, Matrix
+from attnscope.render.sheet.said import at, numbered, weight
+from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.results import HeadAttention, HeadView, HeadWeights
+
+MOST_KEYS = 25
+_FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
+_exact = partial(weight, decimals=3)
+
+
+def keys_of(result: HeadWeights | HeadView, matrix: Matrix, query: int, key: int | None) -> KeyBars:
+    """The strongest keys of a query, and `key` however weak."""
+    listed = _listed(_ranked(result, query), key)
+    weights = [float(result.weights[query, each]) for each in listed]
+    full = next((full for full in _FULL_BARS if max(weights, default=0.0) <= full), 1.0)
+    columns = [Column("weight", weights, "weight", _exact)]
+    if isinstance(result, HeadAttention):
+        texts = signed_texts(result.scaled[query, listed], 2).tolist() if listed else []
+        columns.append(Column("scaled", result.scaled[query, listed].tolist(), "scaled", told=texts))
+    return KeyBars(
+        title=f"query {at(result.query_tokens, query)}",
+        of="key",
+        names=numbered(result.key_tokens, listed),
+        table=Table(*columns),
+        says=f"full bar = {full:g}" if listed else f"it has {_why_not(result, query)}",
+        chosen=frozenset(i for i, each in enumerate(listed) if each == key),
+        marks=(Mark("bar", "own", "", weights),),
+        measured="attention weight",
+        written="weight",
+        axis=(0.0, full),
+        matrix=matrix,
+        query=query,
+        pointed=key,
+        above=key is not None,
+    )
+
+
+def _ranked(result: HeadWeights | HeadView, query: int) -> list[int]:
+    if not result.answered[query]:
+        return []
+    return [key for key in descending(result.weights[query]) if result.allowed[query, key]]
+
+
+def _listed(ranked: list[int], key: int | None) -> list[int]:
+    return [*ranked[:MOST_KEYS], *(each for each in ranked[MOST_KEYS:] if each == key)]
+
+
+def _why_not(result: HeadWeights | HeadView, query: int) -> str:
+    """Why a query has no keys: it never had one, or none is left without special tokens."""
+    emptied = isinstance(result, HeadView) and result.head.answered[list(result.query_groups[query])].any()
+    return NOTHING_LEFT if emptied else NO_KEY
+
+
+def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
+    """`8 opened gives .980 to 5 [MASK], the most; 3 door gets .031, rank 10 of 11 keys.`"""
+    ranked, asked = _ranked(result, query), at(result.query_tokens, query)
+    if not ranked:
+        return f"{asked} has {_why_not(result, query)}."
+
+    def given(to: int) -> str:
+        return f"{_exact(float(result.weights[query, to]))} to {at(result.key_tokens, to)}"
+
+    told = f"{asked} gives {given(ranked[0])}"
+    if key in (None, ranked[0]):
+        return f"{told}, the most of {counted(len(ranked), 'key')}."
+    if key not in ranked:
+        return f"{told}, the most; {at(result.key_tokens, key)} is masked."
+    rank = f"rank {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"
+    share = _exact(float(result.weights[query, key]))
+    return f"{told}, the most; {at(result.key_tokens, key)} gets {share}, {rank}."
+
+
+def left_out(result: HeadWeights | HeadView, query: int, key: int | None) -> tuple[str, ...]:
+    """What the bars leave out: further keys, masked keys, the share of a sink; and what a view is."""
+    pieces = result.query_groups[query] if isinstance(result, HeadView) else (query,)
+    special = special_words(head_of(result).special_mass_of(pieces), "the weight of this query")
+    return (" · ".join(_beside(result, query, key)), special, " · ".join(view_words(result)))
+
+
+def _beside(result: HeadWeights | HeadView, query: int, key: int | None) -> Iterator[str]:
+    ranked = _ranked(result, query)
+    listed = _listed(ranked, key)
+    if further := [each for each in ranked if each not in listed]:
+        share = weight(float(result.weights[query, further].sum()))
+        yield f"{counted(len(further), 'more key')} share {share}"
+    if masked := len(result.key_tokens) - len(ranked):
+        yield f"{counted(masked, 'key')} masked"
+    if not isinstance(result, HeadAttention):
+        yield sums_words(result)
+    elif result.sink is not None and ranked:
+        yield f"the sink takes {weight(float(1 - result.weights[query, ranked].sum()))}"
