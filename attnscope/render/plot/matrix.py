@@ -37,7 +37,7 @@ def panel(block: Matrix) -> Panel:
         height=frame.height,
         left=frame.left,
         above=frame.top,
-        below=max(frame.bottom + 0.05, _LEAST_BAR - frame.height if block.measured else 0.0),
+        below=max(0.05, _LEAST_BAR - frame.height if block.measured else 0.0),
         right=_BAR_ROOM if block.measured else 0.0,
         draw=partial(_draw, block, stage, laid),
         least=frame.share,
